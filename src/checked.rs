@@ -28,6 +28,6 @@
 mod fallback;
 #[rustfmt::skip]
 mod generated;
-mod give;
+mod convert;
 
 pub use generated::*;

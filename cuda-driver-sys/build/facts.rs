@@ -1,6 +1,5 @@
-//! What `Function` and `Parameter` know, as data. It could be made by macros out of the table of functions, but not in the
-//! time that the whole crate may take to compile: that would be some ten thousand macro calls. They are plain numbers for the
-//! same reason: a struct for each takes four times as long.
+//! The data of `Function` and `Parameter`. Macros could make it from the table of functions, but some ten thousand macro
+//! calls take too long to compile. Structs instead of plain numbers take four times as long, too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +7,7 @@ use std::fmt::Write as _;
 use super::registry::{Entry, StreamMode};
 use super::render::{in_order, twin};
 
-/// Words in one text, each once, and where they begin.
+/// Words in one text, each once, and the places where they start.
 #[derive(Default)]
 struct Text {
     text: String,
@@ -27,7 +26,7 @@ impl Text {
     }
 }
 
-/// The file.
+/// Returns the text of the file.
 pub(crate) fn facts(registry: &[Entry]) -> String {
     let entries = in_order(registry);
     let place = |symbol: &str| entries.iter().position(|entry| entry.symbol == symbol);
@@ -64,7 +63,7 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
                 kinds.push(ty);
             }
             let kind = kinds.iter().position(|kind| kind == ty);
-            // Keywords of Rust have an underscore behind.
+            // Keywords of Rust have an underscore at the end.
             let name = name.strip_suffix('_').unwrap_or(name);
             _ = write!(
                 parameters,
@@ -100,24 +99,24 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
         );
     }
     format!(
-        "// What there is to know of the exported functions, in the order of the table in `functions.rs`.\n\n\
+        "// The facts about the exported functions, in the order of the table in `functions.rs`.\n\n\
          use core::ffi::*;\n\n\
          use super::enumerations::*;\nuse super::records::*;\n\
          use crate::parameters::Type;\nuse crate::shape::{{Shape, Shown}};\n\n\
-         /// All symbols, each with a NUL behind.\n\
+         /// All symbols, each followed by a NUL.\n\
          pub(crate) static SYMBOLS: &str = {symbols:?};\n\n\
-         /// Where the symbol begins, how long the base name is, the version, the stream mode (0 none, 1 legacy, 2 per-thread),\n\
-         /// the per-thread twin's place or 0, the group's place, and the place of the first parameter.\n\
+         /// Start of the symbol, length of the base name, version, stream mode (0 none, 1 legacy, 2 per-thread), index of the\n\
+         /// per-thread twin or 0, index of the group, and index of the first parameter.\n\
          pub(crate) static FACTS: &[[u16; 7]] = &[\n{facts}];\n\n\
          /// Groups of the manual.\n\
          pub(crate) static GROUPS: &[&str] = &{groups:?};\n\n\
          /// The names of all parameters.\n\
          pub(crate) static NAMES: &str = {:?};\n\n\
-         /// Three numbers for each parameter: where the name begins, how long it is, and the type's place; a line a function.\n\
+         /// Three numbers for each parameter: start and length of the name, and index of the type. One line per function.\n\
          pub(crate) static PARAMETERS: &[u16] = &[\n{parameters}];\n\n\
          /// The names of all types of parameters.\n\
          pub(crate) static TYPE_NAMES: &str = {:?};\n\n\
-         /// Where the type's name begins, how long it is, and what its values look like.\n\
+         /// Start and length of the name of a type, and the form of its values.\n\
          pub(crate) static TYPES: &[Type] = &[\n{rows}];\n",
         names.text, types.text
     )

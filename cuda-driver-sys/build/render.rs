@@ -1,4 +1,4 @@
-//! A model as Rust source, in the form that is committed.
+//! Writes a model as Rust source.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::facts;
 use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, split_stream};
 
-/// Enumerations whose values are bits that are or-ed together. Neither names nor values tell: this list is by hand.
+/// Enumerations whose values are bits that are combined. Neither names nor values show this, so the list is kept by hand.
 pub(crate) const FLAG_SETS: &[&str] = &[
     "CUipcMem_flags",
     "CUmemAttach_flags",
@@ -49,7 +49,7 @@ pub(crate) const FLAG_SETS: &[&str] = &[
 /// The source of one generated file.
 #[derive(Debug)]
 pub(crate) struct Rendered {
-    /// File name inside `generated/`.
+    /// The file name in `generated/`.
     pub(crate) name: &'static str,
     /// Its text.
     pub(crate) text: String,
@@ -184,7 +184,7 @@ fn passed_by_value(model: &Model, registry: &[Entry]) -> BTreeSet<String> {
     found
 }
 
-/// Takes away what the macro `records!` writes in fewer words.
+/// Removes the derives that the macro `records!` implements in fewer words.
 fn without_copy(item: &mut syn::Item) {
     let (syn::Item::Struct(syn::ItemStruct { attrs, .. })
     | syn::Item::Union(syn::ItemUnion { attrs, .. })) = item
@@ -216,7 +216,7 @@ fn fields(item: &syn::Item) -> Vec<(String, syn::Type)> {
     named.collect()
 }
 
-/// What C programs reach without naming the union that it lies in.
+/// The members that C programs access without naming their union.
 fn anonymous_members(model: &Model) -> String {
     let mut out = String::from("\nanonymous_members! {\n");
     for record in &model.records {
@@ -242,7 +242,7 @@ fn anonymous_members(model: &Model) -> String {
     out
 }
 
-/// A struct that the header only declares: it lives behind pointers.
+/// True if the header only declares a structure, which is then used behind pointers.
 fn is_opaque(item: &syn::Item) -> bool {
     item.to_token_stream()
         .to_string()
@@ -258,7 +258,7 @@ fn parameters(entry: &Entry) -> String {
     list.join(", ")
 }
 
-/// What the manual's page of a group is called, without `.html`: doxygen doubles the underscores.
+/// The name of a group's page in the manual, without `.html`: doxygen doubles the underscores.
 fn page(group: &str) -> String {
     if group.is_empty() {
         "index".to_owned()
@@ -267,14 +267,14 @@ fn page(group: &str) -> String {
     }
 }
 
-/// The table's order: exports that go by their own name, then the others.
+/// The order of the table: exports that are called by their own name, then the others.
 pub(crate) fn in_order(registry: &[Entry]) -> Vec<&Entry> {
     let own = registry.iter().filter(|entry| !entry.legacy);
     own.chain(registry.iter().filter(|entry| entry.legacy))
         .collect()
 }
 
-/// The per-thread export of a function that has one.
+/// The per-thread twin of an export.
 pub(crate) fn twin<'a>(entry: &Entry, registry: &'a [Entry]) -> Option<&'a str> {
     let mut symbols = registry.iter().map(|other| other.symbol.as_str());
     symbols.find(|symbol| {
@@ -283,14 +283,16 @@ pub(crate) fn twin<'a>(entry: &Entry, registry: &'a [Entry]) -> Option<&'a str> 
     })
 }
 
-/// What is said of a function, as one line of Rust's text.
-fn documentation(entry: &Entry) -> String {
-    let does = match entry.does.as_str() {
-        "" => String::new(),
-        does => format!("{does}\\n\\n"),
-    };
+/// The documentation of a function, as the contents of a string literal; `note` follows the first sentence.
+fn documentation(entry: &Entry, note: &str) -> String {
+    let first = [entry.does.as_str(), note]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
     format!(
-        "{does}Since CUDA {}.{}; [in the manual](https://docs.nvidia.com/cuda/cuda-driver-api/{}.html).",
+        "{first}{}Since CUDA {}.{}; [manual](https://docs.nvidia.com/cuda/cuda-driver-api/{}.html).",
+        if first.is_empty() { "" } else { "\\n\\n" },
         entry.since / 1000,
         entry.since % 1000 / 10,
         page(&entry.group)
@@ -312,7 +314,7 @@ fn functions(registry: &[Entry]) -> String {
             entry.base,
             entry.since,
             entry.group,
-            documentation(entry),
+            documentation(entry, ""),
             symbols_in_order
                 .iter()
                 .position(|other| other.symbol == entry.symbol)
@@ -320,10 +322,10 @@ fn functions(registry: &[Entry]) -> String {
         )
     };
     let mut out = String::from(
-        "// The table of exported functions: `symbol(parameters) base-name since stream-mode group documentation place;`.\n//\n\
-         // `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
-         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters) documentation;`.\n\n\
-         /// Calls `$callback!` with the table; what follows the semicolon is passed on first, in brackets.\n\
+        "// The table of exported functions: `symbol(parameters) base-name since stream-mode group documentation index;`.\n//\n\
+         // `own` are the exports that C calls by their own name, `legacy` those whose name C uses for another export,\n\
+         // `plain` the other names of C: `name = symbol(parameters) documentation;`.\n\n\
+         /// Calls `$callback!` with the table; the tokens after the semicolon come first, in brackets.\n\
          #[doc(hidden)]\n#[macro_export]\nmacro_rules! api_table {\n    \
          ($callback:path; $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n        own {\n",
     );
@@ -348,11 +350,7 @@ fn functions(registry: &[Entry]) -> String {
             "            {name} = {}({}) \"{}\";",
             entry.symbol,
             parameters(entry),
-            format_args!(
-                "What C calls by this name: the export `{}`. {}",
-                entry.symbol,
-                documentation(entry)
-            )
+            documentation(entry, &format!("Calls the export `{}`.", entry.symbol))
         );
     }
     out.push_str("        }\n        }\n    };\n}\n");

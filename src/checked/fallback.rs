@@ -1,4 +1,5 @@
-//! Plain names of C on drivers that lack the export which C means today: the older export, with the same result.
+//! Fallbacks for plain names of C on drivers that lack the newest export: they call the older export, and return the same
+//! result.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -11,7 +12,7 @@ use crate::sys::{
 };
 use crate::{Error, Result};
 
-/// `cuGetProcAddress` as of CUDA 11.3 gives no status. What the driver exports tells what it would be.
+/// `cuGetProcAddress` of CUDA 11.3 returns no status. The driver's exports show what it would be.
 #[cold]
 #[track_caller]
 pub(super) unsafe fn get_proc_address(
@@ -19,10 +20,10 @@ pub(super) unsafe fn get_proc_address(
     cuda_version: i32,
     flags: u64,
 ) -> Result<GetProcAddress> {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     let pfn = match unsafe { legacy::get_proc_address(symbol, cuda_version, flags) } {
         Ok(pfn) => pfn,
-        // So it answers what it does not find, where its successor gives null and a status.
+        // Returned for an unknown name, where the newer function returns null and a status.
         Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_FOUND => ptr::null_mut(),
         Err(error) => return Err(error),
     };
@@ -34,7 +35,7 @@ pub(super) unsafe fn get_proc_address(
     Ok(GetProcAddress { pfn, symbol_status })
 }
 
-/// Why a function was not found: a name that the driver has was asked at a version that is too old for it.
+/// Returns why a function was not found: the driver has no such name, or the requested version is too old for it.
 fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
     let known = Function::ALL
         .iter()
@@ -47,7 +48,7 @@ fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
     }
 }
 
-/// The parameters of a kernel node as of CUDA 10, which know no kernels without a context.
+/// Converts the parameters of a kernel node to those of CUDA 10.0, which have neither `kern` nor `ctx`.
 #[track_caller]
 fn older(
     params: &CUDA_KERNEL_NODE_PARAMS,
@@ -82,7 +83,7 @@ pub(super) unsafe fn graph_add_kernel_node(
     node_params: &CUDA_KERNEL_NODE_PARAMS,
 ) -> Result<sys::CUgraphNode> {
     let params = older(node_params, sys::legacy::function::cuGraphAddKernelNode)?;
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { legacy::graph_add_kernel_node(graph, dependencies, &params) }
 }
 
@@ -91,7 +92,7 @@ pub(super) unsafe fn graph_add_kernel_node(
 pub(super) unsafe fn graph_kernel_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<CUDA_KERNEL_NODE_PARAMS> {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     let params = unsafe { legacy::graph_kernel_node_get_params(node) }?;
     Ok(CUDA_KERNEL_NODE_PARAMS {
         func: params.func,
@@ -119,7 +120,7 @@ pub(super) unsafe fn graph_kernel_node_set_params(
         node_params,
         sys::legacy::function::cuGraphKernelNodeSetParams,
     )?;
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { legacy::graph_kernel_node_set_params(node, &params) }
 }
 
@@ -134,11 +135,11 @@ pub(super) unsafe fn graph_exec_kernel_node_set_params(
         node_params,
         sys::legacy::function::cuGraphExecKernelNodeSetParams,
     )?;
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { legacy::graph_exec_kernel_node_set_params(graph_exec, node, &params) }
 }
 
-/// The older function does not tell which node of the new graph is at fault.
+/// The older function does not return which node of the new graph caused the failure.
 #[cold]
 #[track_caller]
 pub(super) unsafe fn graph_exec_update(
@@ -148,12 +149,12 @@ pub(super) unsafe fn graph_exec_update(
 ) -> Result<()> {
     let mut node = ptr::null_mut();
     let mut result = sys::CUgraphExecUpdateResult(0);
-    // SAFETY: the caller's.
-    let answer = unsafe { legacy::graph_exec_update(graph_exec, graph, &mut node, &mut result) };
+    // SAFETY: upheld by the caller.
+    let outcome = unsafe { legacy::graph_exec_update(graph_exec, graph, &mut node, &mut result) };
     *result_info = sys::CUgraphExecUpdateResultInfo {
         result,
         errorNode: node,
         errorFromNode: ptr::null_mut(),
     };
-    answer
+    outcome
 }

@@ -259,7 +259,7 @@ fn every_checked_call_is_documented() {
                 "{name}: no sentence first: {first}"
             );
             assert!(
-                said(&|line| line.starts_with("/// [`cu")
+                said(&|line| line.starts_with("/// C: [`cu")
                     && line
                         .contains("](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__")
                     && line.contains("since CUDA ")),
@@ -270,8 +270,8 @@ fn every_checked_call_is_documented() {
                 safety.is_some_and(|at| at > 0 && above[at - 1].starts_with("/// ")),
                 "{name}: no promise"
             );
-            // The line "[`cuName`](link) in C; the export `cuExport`, since CUDA 1.2."
-            let link = above.iter().find(|line| line.starts_with("/// [`cu"));
+            // The line "C: [`cuName`](link), export `cuExport`, since CUDA 1.2."
+            let link = above.iter().find(|line| line.starts_with("/// C: [`cu"));
             let names: Vec<&str> = link.unwrap().split('`').skip(1).step_by(2).collect();
             assert_eq!(names.len(), 2, "{name}: {link:?}");
             for alias in names {

@@ -48,8 +48,7 @@ pub(crate) fn files(registry: &Registry, calls: &[Call]) -> Result<Vec<Output>, 
 
 /// The text of `mod.rs`.
 fn index(total: usize, groups: &BTreeMap<String, Vec<&Call>>) -> String {
-    let mut index =
-        format!("{HEADER}\n//! The checked calls, by group of the manual: {total} of them.\n\n");
+    let mut index = format!("{HEADER}\n//! The {total} checked calls, by group of the manual.\n\n");
     for name in groups.keys() {
         let _ = writeln!(index, "mod {name};");
     }
@@ -60,7 +59,7 @@ fn index(total: usize, groups: &BTreeMap<String, Vec<&Call>>) -> String {
         }
     }
     index.push_str(
-        "\n/// Calls of exports whose own name means another export in C, as `sys::legacy` has them.\npub mod legacy {\n",
+        "\n/// Calls of the exports in `sys::legacy`, whose own name means another export in C.\npub mod legacy {\n",
     );
     for (name, calls) in groups {
         if calls.iter().any(|call| call.legacy) {

@@ -4,39 +4,39 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Ends a checkpoint or a restoration whose memory was stored by the caller.
+/// Completes a checkpoint or restore operation whose memory the caller stored.
 ///
-/// [`cuCheckpointOperationComplete`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointOperationComplete`, since CUDA 13.4.
+/// C: [`cuCheckpointOperationComplete`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointOperationComplete`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be live, or null where the driver allows it.
+/// `handle` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCheckpointOperationComplete")]
 #[inline]
 #[track_caller]
 pub unsafe fn checkpoint_operation_complete(
     handle: sys::CUcheckpointOperationHandle,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointOperationComplete(handle) };
     check(status, Function::cuCheckpointOperationComplete)
 }
 
-/// Moves a locked process's device memory to the host.
+/// Moves the device memory of a locked process to the host.
 ///
-/// [`cuCheckpointProcessCheckpoint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessCheckpoint`, since CUDA 12.8.
+/// C: [`cuCheckpointProcessCheckpoint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointProcessCheckpoint`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `args` must be valid, or null where the driver allows it.
+/// Handles and addresses in `args` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuCheckpointProcessCheckpoint")]
 #[inline]
 #[track_caller]
@@ -44,60 +44,60 @@ pub unsafe fn checkpoint_process_checkpoint(
     pid: i32,
     args: Option<&mut sys::CUcheckpointCheckpointArgs>,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointProcessCheckpoint(pid, args.map_or(ptr::null_mut(), ptr::from_mut)) };
     check(status, Function::cuCheckpointProcessCheckpoint)
 }
 
-/// Gives the thread that restores a process.
+/// Returns the identifier of the thread that restores a process.
 ///
-/// [`cuCheckpointProcessGetRestoreThreadId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetRestoreThreadId`, since CUDA 12.8.
+/// C: [`cuCheckpointProcessGetRestoreThreadId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointProcessGetRestoreThreadId`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pid` must be what the manual allows; the driver refuses most of what is not.
+/// `pid` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCheckpointProcessGetRestoreThreadId")]
 #[inline]
 #[track_caller]
 pub unsafe fn checkpoint_process_get_restore_thread_id(pid: i32) -> Result<i32> {
     let mut tid = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointProcessGetRestoreThreadId(pid, tid.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tid, status, Function::cuCheckpointProcessGetRestoreThreadId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tid, status, Function::cuCheckpointProcessGetRestoreThreadId) }
 }
 
-/// Says whether a process is running, locked or checkpointed.
+/// Returns the checkpoint state of a process.
 ///
-/// [`cuCheckpointProcessGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetState`, since CUDA 12.8.
+/// C: [`cuCheckpointProcessGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointProcessGetState`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pid` must be what the manual allows; the driver refuses most of what is not.
+/// `pid` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCheckpointProcessGetState")]
 #[inline]
 #[track_caller]
 pub unsafe fn checkpoint_process_get_state(pid: i32) -> Result<sys::CUprocessState> {
     let mut state = MaybeUninit::<sys::CUprocessState>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointProcessGetState(pid, state.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(state, status, Function::cuCheckpointProcessGetState) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(state, status, Function::cuCheckpointProcessGetState) }
 }
 
-/// Stops a process from making further calls.
+/// Locks a process: blocks its further CUDA calls.
 ///
-/// [`cuCheckpointProcessLock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessLock`, since CUDA 12.8.
+/// C: [`cuCheckpointProcessLock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointProcessLock`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_NOT_READY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_NOT_READY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
+/// `pid` and `args` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCheckpointProcessLock")]
 #[inline]
 #[track_caller]
@@ -105,20 +105,20 @@ pub unsafe fn checkpoint_process_lock(
     pid: i32,
     args: Option<&sys::CUcheckpointLockArgs>,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointProcessLock(pid, args.map_or(ptr::null(), ptr::from_ref).cast_mut()) };
     check(status, Function::cuCheckpointProcessLock)
 }
 
-/// Moves a checkpointed process's device memory back.
+/// Restores the device memory of a checkpointed process.
 ///
-/// [`cuCheckpointProcessRestore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessRestore`, since CUDA 12.8.
+/// C: [`cuCheckpointProcessRestore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointProcessRestore`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `args` must be valid, or null where the driver allows it.
+/// Handles and addresses in `args` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuCheckpointProcessRestore")]
 #[inline]
 #[track_caller]
@@ -126,20 +126,20 @@ pub unsafe fn checkpoint_process_restore(
     pid: i32,
     args: Option<&mut sys::CUcheckpointRestoreArgs>,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointProcessRestore(pid, args.map_or(ptr::null_mut(), ptr::from_mut)) };
     check(status, Function::cuCheckpointProcessRestore)
 }
 
-/// Lets a process make calls again.
+/// Unlocks a process: its CUDA calls proceed.
 ///
-/// [`cuCheckpointProcessUnlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessUnlock`, since CUDA 12.8.
+/// C: [`cuCheckpointProcessUnlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html), export `cuCheckpointProcessUnlock`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
+/// `pid` and `args` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCheckpointProcessUnlock")]
 #[inline]
 #[track_caller]
@@ -147,7 +147,7 @@ pub unsafe fn checkpoint_process_unlock(
     pid: i32,
     args: Option<&sys::CUcheckpointUnlockArgs>,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCheckpointProcessUnlock(pid, args.map_or(ptr::null(), ptr::from_ref).cast_mut()) };
     check(status, Function::cuCheckpointProcessUnlock)
 }

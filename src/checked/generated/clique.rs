@@ -3,39 +3,39 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given, slice_mut};
+use super::super::convert::{output, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Counts the cliques of the fabric that a device is in.
+/// Returns the number of fabric cliques that a device belongs to.
 ///
-/// [`cuDeviceGetCliqueCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueCount`, since CUDA 13.4.
+/// C: [`cuDeviceGetCliqueCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html), export `cuDeviceGetCliqueCount`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetCliqueCount")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_clique_count(dev: sys::CUdevice) -> Result<usize> {
     let mut count = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetCliqueCount(count.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(count, status, Function::cuDeviceGetCliqueCount) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(count, status, Function::cuDeviceGetCliqueCount) }
 }
 
-/// Gives the cliques of the fabric that a device is in, as many as there is room for.
+/// Returns the fabric cliques that a device belongs to, as many as the slice holds.
 ///
-/// [`cuDeviceGetCliqueInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueInfo`, since CUDA 13.4.
+/// C: [`cuDeviceGetCliqueInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html), export `cuDeviceGetCliqueInfo`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetCliqueInfo")]
 #[inline]
 #[track_caller]
@@ -44,28 +44,28 @@ pub unsafe fn device_get_clique_info(
     dev: sys::CUdevice,
 ) -> Result<usize> {
     let mut count = clique_info.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetCliqueInfo(slice_mut(clique_info), &raw mut count, dev) };
     check(status, Function::cuDeviceGetCliqueInfo)?;
     Ok(count)
 }
 
-/// Gives the identifier of the fabric's cluster that a device is in.
+/// Returns the identifier of the fabric cluster that a device belongs to.
 ///
-/// [`cuDeviceGetFabricClusterUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetFabricClusterUuid`, since CUDA 13.4.
+/// C: [`cuDeviceGetFabricClusterUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html), export `cuDeviceGetFabricClusterUuid`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetFabricClusterUuid")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_fabric_cluster_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetFabricClusterUuid(uuid.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(uuid, status, Function::cuDeviceGetFabricClusterUuid) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(uuid, status, Function::cuDeviceGetFabricClusterUuid) }
 }

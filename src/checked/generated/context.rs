@@ -4,50 +4,50 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, given, slice};
+use super::super::convert::{count, output, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Makes a context on a device and pushes it as the calling thread's current one.
+/// Creates a context on a device and makes it current to the calling thread.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v2`, since CUDA 3.2.
-/// CUDA replaced it by [`ctx_create_v4`](crate::checked::ctx_create_v4).
+/// C: [`cuCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxCreate_v2`, since CUDA 3.2.
+/// Replaced by [`ctx_create_v4`](crate::checked::ctx_create_v4).
 ///
 /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCtxCreate")]
 #[doc(alias = "cuCtxCreate_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_create(flags: u32, dev: sys::CUdevice) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxCreate_v2(pctx.as_mut_ptr(), flags, dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuCtxCreate_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuCtxCreate_v2) }
 }
 
-/// Makes a context with execution affinity and pushes it as the calling thread's current one.
+/// Creates a context with execution affinity and makes it current to the calling thread.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuCtxCreate_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v3`, since CUDA 11.4.
-/// CUDA replaced it by [`ctx_create_v4`](crate::checked::ctx_create_v4).
+/// C: [`cuCtxCreate_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxCreate_v3`, since CUDA 11.4.
+/// Replaced by [`ctx_create_v4`](crate::checked::ctx_create_v4).
 ///
 /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `params_array`, `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `params_array`, `flags` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCtxCreate_v3")]
 #[inline]
 #[track_caller]
@@ -58,7 +58,7 @@ pub unsafe fn ctx_create_v3(
 ) -> Result<sys::CUcontext> {
     let num_params: i32 = count(params_array.len(), Function::cuCtxCreate_v3)?;
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuCtxCreate_v3(
             pctx.as_mut_ptr(),
@@ -68,23 +68,23 @@ pub unsafe fn ctx_create_v3(
             dev,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuCtxCreate_v3) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuCtxCreate_v3) }
 }
 
-/// Makes a context with further parameters and pushes it as the calling thread's current one.
+/// Creates a context with further parameters and makes it current to the calling thread.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuCtxCreate_v4`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v4`, since CUDA 12.5.
+/// C: [`cuCtxCreate_v4`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxCreate_v4`, since CUDA 12.5.
 ///
 /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `ctx_create_params` must be valid, and at most one of the two kinds of contexts that it can ask for may be named.
+/// Handles and addresses in `ctx_create_params` must be valid, and it must request at most one of the two kinds of contexts.
 #[doc(alias = "cuCtxCreate_v4")]
 #[inline]
 #[track_caller]
@@ -94,7 +94,7 @@ pub unsafe fn ctx_create_v4(
     dev: sys::CUdevice,
 ) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuCtxCreate_v4(
             pctx.as_mut_ptr(),
@@ -103,142 +103,142 @@ pub unsafe fn ctx_create_v4(
             dev,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuCtxCreate_v4) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuCtxCreate_v4) }
 }
 
-/// Destroys a context, on whichever threads it is current; where it is current on the calling one, it is popped.
+/// Destroys a context, whether or not it is current to any thread. If it is current to the calling thread, it is popped.
 ///
-/// [`cuCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxDestroy_v2`, since CUDA 4.0.
+/// C: [`cuCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxDestroy_v2`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, and must not be used again.
-/// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
+/// `ctx` must be a live handle, and must not be used again.
+/// No object of the context may be used again, and the context must not stay current to another thread: the driver crashes on destroyed objects.
 #[doc(alias = "cuCtxDestroy")]
 #[doc(alias = "cuCtxDestroy_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_destroy(ctx: sys::CUcontext) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxDestroy_v2(ctx) };
     check(status, Function::cuCtxDestroy_v2)
 }
 
-/// Gives the API version that a context was made with; null means the current one.
+/// Returns the API version that a context was created with. Null means the current context.
 ///
-/// [`cuCtxGetApiVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetApiVersion`, since CUDA 3.2.
+/// C: [`cuCtxGetApiVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetApiVersion`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxGetApiVersion")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
     let mut version = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetApiVersion(ctx, version.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(version, status, Function::cuCtxGetApiVersion) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(version, status, Function::cuCtxGetApiVersion) }
 }
 
-/// Gives how the current context likes to share memory between L1 cache and shared memory.
+/// Returns the current context's preference between L1 cache and shared memory.
 ///
-/// [`cuCtxGetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCacheConfig`, since CUDA 3.2.
+/// C: [`cuCtxGetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetCacheConfig`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetCacheConfig")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_cache_config() -> Result<sys::CUfunc_cache> {
     let mut pconfig = MaybeUninit::<sys::CUfunc_cache>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetCacheConfig(pconfig.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pconfig, status, Function::cuCtxGetCacheConfig) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pconfig, status, Function::cuCtxGetCacheConfig) }
 }
 
-/// Gives the calling thread's current context, or null.
+/// Returns the calling thread's current context, or null.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuCtxGetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCurrent`, since CUDA 4.0.
+/// C: [`cuCtxGetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetCurrent`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED` and `CUDA_ERROR_NOT_INITIALIZED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED` and `CUDA_ERROR_NOT_INITIALIZED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuCtxGetCurrent")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetCurrent(pctx.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuCtxGetCurrent) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuCtxGetCurrent) }
 }
 
-/// Gives the device of the current context.
+/// Returns the device of the current context.
 ///
-/// [`cuCtxGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice`, since CUDA 2.0.
+/// C: [`cuCtxGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetDevice`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetDevice")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_device() -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetDevice(device.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(device, status, Function::cuCtxGetDevice) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(device, status, Function::cuCtxGetDevice) }
 }
 
-/// Gives the device of a context.
+/// Returns the device of a context.
 ///
-/// [`cuCtxGetDevice_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice_v2`, since CUDA 13.0.
+/// C: [`cuCtxGetDevice_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetDevice_v2`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxGetDevice_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_device_v2(ctx: sys::CUcontext) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetDevice_v2(device.as_mut_ptr(), ctx) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(device, status, Function::cuCtxGetDevice_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(device, status, Function::cuCtxGetDevice_v2) }
 }
 
-/// Gives the execution affinity of the current context.
+/// Returns the execution affinity of the current context.
 ///
-/// [`cuCtxGetExecAffinity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetExecAffinity`, since CUDA 11.4.
+/// C: [`cuCtxGetExecAffinity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetExecAffinity`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `type_` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `type_` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetExecAffinity")]
 #[inline]
 #[track_caller]
@@ -246,102 +246,102 @@ pub unsafe fn ctx_get_exec_affinity(
     type_: sys::CUexecAffinityType,
 ) -> Result<sys::CUexecAffinityParam> {
     let mut exec_affinity = MaybeUninit::<sys::CUexecAffinityParam>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetExecAffinity(exec_affinity.as_mut_ptr(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(exec_affinity, status, Function::cuCtxGetExecAffinity) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(exec_affinity, status, Function::cuCtxGetExecAffinity) }
 }
 
-/// Gives the flags of the current context.
+/// Returns the flags of the current context.
 ///
-/// [`cuCtxGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetFlags`, since CUDA 7.0.
+/// C: [`cuCtxGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetFlags`, since CUDA 7.0.
 ///
-/// What it gives holds bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+/// The returned value holds bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetFlags")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_flags() -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetFlags(flags.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuCtxGetFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuCtxGetFlags) }
 }
 
-/// Gives a context's number, unique in the process's life; null means the current one.
+/// Returns a context's identifier, which is unique for the lifetime of the process. Null means the current context.
 ///
-/// [`cuCtxGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetId`, since CUDA 12.0.
+/// C: [`cuCtxGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetId`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_CONTEXT_IS_DESTROYED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxGetId")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_id(ctx: sys::CUcontext) -> Result<u64> {
     let mut ctx_id = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetId(ctx, ctx_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ctx_id, status, Function::cuCtxGetId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ctx_id, status, Function::cuCtxGetId) }
 }
 
-/// Gives a limit of the current context.
+/// Returns a limit of the current context.
 ///
-/// [`cuCtxGetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetLimit`, since CUDA 3.1.
+/// C: [`cuCtxGetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetLimit`, since CUDA 3.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNSUPPORTED_LIMIT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNSUPPORTED_LIMIT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `limit` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `limit` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetLimit")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_limit(limit: sys::CUlimit) -> Result<usize> {
     let mut pvalue = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetLimit(pvalue.as_mut_ptr(), limit) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pvalue, status, Function::cuCtxGetLimit) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pvalue, status, Function::cuCtxGetLimit) }
 }
 
-/// What [`ctx_get_stream_priority_range`](crate::checked::ctx_get_stream_priority_range) gives.
+/// The values that [`ctx_get_stream_priority_range`](crate::checked::ctx_get_stream_priority_range) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct CtxGetStreamPriorityRange {
-    /// C's `leastPriority`.
+    /// `leastPriority` in C.
     pub least_priority: i32,
-    /// C's `greatestPriority`.
+    /// `greatestPriority` in C.
     pub greatest_priority: i32,
 }
 
-/// Gives the least and the greatest stream priority; a smaller number runs first.
+/// Returns the least and the greatest stream priority; a lower number is a higher priority.
 ///
-/// [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetStreamPriorityRange`, since CUDA 5.5.
+/// C: [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxGetStreamPriorityRange`, since CUDA 5.5.
 ///
-/// C may pass null for `least_priority` and `greatest_priority`; this call always asks.
+/// `least_priority` and `greatest_priority` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetStreamPriorityRange")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_stream_priority_range() -> Result<CtxGetStreamPriorityRange> {
     let mut least_priority = MaybeUninit::<i32>::zeroed();
     let mut greatest_priority = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuCtxGetStreamPriorityRange(
             least_priority.as_mut_ptr(),
@@ -350,219 +350,219 @@ pub unsafe fn ctx_get_stream_priority_range() -> Result<CtxGetStreamPriorityRang
     };
     check(status, Function::cuCtxGetStreamPriorityRange)?;
     Ok(CtxGetStreamPriorityRange {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         least_priority: unsafe { least_priority.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         greatest_priority: unsafe { greatest_priority.assume_init() },
     })
 }
 
-/// Pops the calling thread's current context; the one below becomes current.
+/// Pops the current context from the calling thread's stack; the one below becomes current.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPopCurrent_v2`, since CUDA 4.0.
+/// C: [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxPopCurrent_v2`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxPopCurrent")]
 #[doc(alias = "cuCtxPopCurrent_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_pop_current() -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxPopCurrent_v2(pctx.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuCtxPopCurrent_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuCtxPopCurrent_v2) }
 }
 
-/// Pushes a context onto the calling thread's stack: it becomes the current one.
+/// Pushes a context onto the calling thread's stack; it becomes the current context.
 ///
-/// [`cuCtxPushCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPushCurrent_v2`, since CUDA 4.0.
+/// C: [`cuCtxPushCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxPushCurrent_v2`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxPushCurrent")]
 #[doc(alias = "cuCtxPushCurrent_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_push_current(ctx: sys::CUcontext) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxPushCurrent_v2(ctx) };
     check(status, Function::cuCtxPushCurrent_v2)
 }
 
-/// Records into an event all work that a context has at this moment.
+/// Captures all work of a context at the time of the call in an event.
 ///
-/// [`cuCtxRecordEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxRecordEvent`, since CUDA 12.5.
+/// C: [`cuCtxRecordEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxRecordEvent`, since CUDA 12.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be live, or null where the driver allows it.
+/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxRecordEvent")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_record_event(ctx: sys::CUcontext, event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxRecordEvent(ctx, event) };
     check(status, Function::cuCtxRecordEvent)
 }
 
-/// Makes all persisting lines of the L2 cache normal ones again.
+/// Resets all persisting lines of the L2 cache to normal.
 ///
-/// [`cuCtxResetPersistingL2Cache`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxResetPersistingL2Cache`, since CUDA 11.0.
+/// C: [`cuCtxResetPersistingL2Cache`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxResetPersistingL2Cache`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxResetPersistingL2Cache")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_reset_persisting_l2_cache() -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxResetPersistingL2Cache() };
     check(status, Function::cuCtxResetPersistingL2Cache)
 }
 
-/// Sets how the current context likes to share memory between L1 cache and shared memory.
+/// Sets the current context's preference between L1 cache and shared memory.
 ///
-/// [`cuCtxSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetCacheConfig`, since CUDA 3.2.
+/// C: [`cuCtxSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxSetCacheConfig`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `config` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `config` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxSetCacheConfig")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_set_cache_config(config: sys::CUfunc_cache) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSetCacheConfig(config) };
     check(status, Function::cuCtxSetCacheConfig)
 }
 
 /// Replaces the calling thread's current context; null pops it.
 ///
-/// [`cuCtxSetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetCurrent`, since CUDA 4.0.
+/// C: [`cuCtxSetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxSetCurrent`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
-/// The context that was current must be live, too: the driver ends the process on one that is gone.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
+/// The previous current context must be live too: the driver ends the process if it was destroyed.
 #[doc(alias = "cuCtxSetCurrent")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_set_current(ctx: sys::CUcontext) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSetCurrent(ctx) };
     check(status, Function::cuCtxSetCurrent)
 }
 
 /// Sets the flags of the current context.
 ///
-/// [`cuCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetFlags`, since CUDA 12.1.
+/// C: [`cuCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxSetFlags`, since CUDA 12.1.
 ///
 /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxSetFlags")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_set_flags(flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSetFlags(flags) };
     check(status, Function::cuCtxSetFlags)
 }
 
 /// Sets a limit of the current context.
 ///
-/// [`cuCtxSetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetLimit`, since CUDA 3.1.
+/// C: [`cuCtxSetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxSetLimit`, since CUDA 3.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_UNSUPPORTED_LIMIT`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_UNSUPPORTED_LIMIT`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `limit` and `value` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `limit` and `value` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxSetLimit")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_set_limit(limit: sys::CUlimit, value: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSetLimit(limit, value) };
     check(status, Function::cuCtxSetLimit)
 }
 
-/// Waits until all work of the current context is done.
+/// Waits until all work in the current context is complete.
 ///
-/// [`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize`, since CUDA 2.0.
+/// C: [`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxSynchronize`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxSynchronize")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_synchronize() -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSynchronize() };
     check(status, Function::cuCtxSynchronize)
 }
 
-/// Waits until all work of a context is done.
+/// Waits until all work in a context is complete.
 ///
-/// [`cuCtxSynchronize_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize_v2`, since CUDA 13.0.
+/// C: [`cuCtxSynchronize_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxSynchronize_v2`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxSynchronize_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_synchronize_v2(ctx: sys::CUcontext) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSynchronize_v2(ctx) };
     check(status, Function::cuCtxSynchronize_v2)
 }
 
-/// Makes all future work of a context wait for an event.
+/// Makes all future work in a context wait for an event.
 ///
-/// [`cuCtxWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxWaitEvent`, since CUDA 12.5.
+/// C: [`cuCtxWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxWaitEvent`, since CUDA 12.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be live, or null where the driver allows it.
+/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxWaitEvent")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_wait_event(ctx: sys::CUcontext, event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxWaitEvent(ctx, event) };
     check(status, Function::cuCtxWaitEvent)
 }
@@ -570,68 +570,68 @@ pub unsafe fn ctx_wait_event(ctx: sys::CUcontext, event: sys::CUevent) -> Result
 pub(super) mod legacy {
     use core::mem::MaybeUninit;
 
-    use super::super::super::give::{given};
+    use super::super::super::convert::{output};
     use crate::sys;
     use crate::{Result, check};
 
-    /// Destroys a context, as drivers before CUDA 4.0 did: it must be floating or current here.
+    /// Destroys a context, as drivers before CUDA 4.0 did: it must be floating or current to the calling thread.
     ///
-    /// [`cuCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxDestroy`, since CUDA 2.0.
-    /// CUDA replaced it by [`ctx_destroy`](crate::checked::ctx_destroy).
+    /// C: [`cuCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxDestroy`, since CUDA 2.0.
+    /// Replaced by [`ctx_destroy`](crate::checked::ctx_destroy).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `ctx` must be live, and must not be used again.
-    /// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
+    /// `ctx` must be a live handle, and must not be used again.
+    /// No object of the context may be used again, and the context must not stay current to another thread: the driver crashes on destroyed objects.
     #[doc(alias = "cuCtxDestroy")]
     #[inline]
     #[track_caller]
     pub unsafe fn ctx_destroy(ctx: sys::CUcontext) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuCtxDestroy(ctx) };
         check(status, sys::legacy::function::cuCtxDestroy)
     }
 
-    /// Pops the current context, as drivers before CUDA 4.0 did.
+    /// Pops the current context from the calling thread's stack, as drivers before CUDA 4.0 did.
     ///
-    /// What it gives is not the caller's to destroy.
+    /// The caller does not own the returned handle.
     ///
-    /// [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPopCurrent`, since CUDA 2.0.
-    /// CUDA replaced it by [`ctx_pop_current`](crate::checked::ctx_pop_current).
+    /// C: [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxPopCurrent`, since CUDA 2.0.
+    /// Replaced by [`ctx_pop_current`](crate::checked::ctx_pop_current).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// The context that is current must be live: the driver crashes on one that is gone.
+    /// The current context must be live: the driver crashes on a destroyed one.
     #[doc(alias = "cuCtxPopCurrent")]
     #[inline]
     #[track_caller]
     pub unsafe fn ctx_pop_current() -> Result<sys::CUcontext> {
         let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuCtxPopCurrent(pctx.as_mut_ptr()) };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pctx, status, sys::legacy::function::cuCtxPopCurrent) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(pctx, status, sys::legacy::function::cuCtxPopCurrent) }
     }
 
-    /// Pushes a floating context as the calling thread's current one, as drivers before CUDA 4.0 did.
+    /// Pushes a floating context onto the calling thread's stack, as drivers before CUDA 4.0 did.
     ///
-    /// [`cuCtxPushCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPushCurrent`, since CUDA 2.0.
-    /// CUDA replaced it by [`ctx_push_current`](crate::checked::ctx_push_current).
+    /// C: [`cuCtxPushCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html), export `cuCtxPushCurrent`, since CUDA 2.0.
+    /// Replaced by [`ctx_push_current`](crate::checked::ctx_push_current).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `ctx` must be live, or null where the driver allows it.
+    /// `ctx` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuCtxPushCurrent")]
     #[inline]
     #[track_caller]
     pub unsafe fn ctx_push_current(ctx: sys::CUcontext) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuCtxPushCurrent(ctx) };
         check(status, sys::legacy::function::cuCtxPushCurrent)
     }

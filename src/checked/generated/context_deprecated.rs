@@ -3,93 +3,93 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Counts one more user of the current context.
+/// Increments the usage count of the current context.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuCtxAttach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxAttach`, since CUDA 2.0.
-/// Deprecated by CUDA.
+/// C: [`cuCtxAttach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html), export `cuCtxAttach`, since CUDA 2.0.
+/// Deprecated.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxAttach")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_attach(flags: u32) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxAttach(pctx.as_mut_ptr(), flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuCtxAttach) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuCtxAttach) }
 }
 
-/// Gives back one use of the current context; the last one destroys it.
+/// Decrements the usage count of the current context, and destroys the context if the count reaches zero.
 ///
-/// [`cuCtxDetach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxDetach`, since CUDA 2.0.
-/// Deprecated by CUDA.
+/// C: [`cuCtxDetach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html), export `cuCtxDetach`, since CUDA 2.0.
+/// Deprecated.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live; the call gives back one use of it, and after the last one it must not be used again.
-/// After the last use, nothing that was made in the context may be used again.
+/// `ctx` must be a live handle; the call releases one reference to it, and after the last one it must not be used again.
+/// After the last use, no object of the context may be used again.
 #[doc(alias = "cuCtxDetach")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_detach(ctx: sys::CUcontext) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxDetach(ctx) };
     check(status, Function::cuCtxDetach)
 }
 
-/// Gives the width of the shared memory banks in the current context.
+/// Returns the bank size of shared memory in the current context.
 ///
-/// [`cuCtxGetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxGetSharedMemConfig`, since CUDA 4.2.
-/// Deprecated by CUDA.
+/// C: [`cuCtxGetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html), export `cuCtxGetSharedMemConfig`, since CUDA 4.2.
+/// Deprecated.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxGetSharedMemConfig")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_get_shared_mem_config() -> Result<sys::CUsharedconfig> {
     let mut config = MaybeUninit::<sys::CUsharedconfig>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetSharedMemConfig(config.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(config, status, Function::cuCtxGetSharedMemConfig) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(config, status, Function::cuCtxGetSharedMemConfig) }
 }
 
-/// Sets the width of the shared memory banks in the current context.
+/// Sets the bank size of shared memory in the current context.
 ///
-/// [`cuCtxSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxSetSharedMemConfig`, since CUDA 4.2.
-/// Deprecated by CUDA.
+/// C: [`cuCtxSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html), export `cuCtxSetSharedMemConfig`, since CUDA 4.2.
+/// Deprecated.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `config` must be what the manual allows; the driver refuses most of what is not.
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// `config` must meet the requirements of the manual; the driver rejects most other values.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuCtxSetSharedMemConfig")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_set_shared_mem_config(config: sys::CUsharedconfig) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxSetSharedMemConfig(config) };
     check(status, Function::cuCtxSetSharedMemConfig)
 }

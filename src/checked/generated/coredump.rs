@@ -5,97 +5,97 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{filled_to, given, slice, zeroed};
+use super::super::convert::{filled_to, output, slice, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Unregisters a function that is called when a core dump is done.
+/// Unregisters a callback for the completion of a core dump.
 ///
-/// [`cuCoredumpDeregisterCompleteCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpDeregisterCompleteCallback`, since CUDA 13.2.
+/// C: [`cuCoredumpDeregisterCompleteCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpDeregisterCompleteCallback`, since CUDA 13.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback` must be live, and must not be used again.
+/// `callback` must be a live handle, and must not be used again.
 #[doc(alias = "cuCoredumpDeregisterCompleteCallback")]
 #[inline]
 #[track_caller]
 pub unsafe fn coredump_deregister_complete_callback(
     callback: sys::CUcoredumpCallbackHandle,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCoredumpDeregisterCompleteCallback(callback) };
     check(status, Function::cuCoredumpDeregisterCompleteCallback)
 }
 
-/// Unregisters a function that is called when a core dump begins.
+/// Unregisters a callback for the start of a core dump.
 ///
-/// [`cuCoredumpDeregisterStartCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpDeregisterStartCallback`, since CUDA 13.2.
+/// C: [`cuCoredumpDeregisterStartCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpDeregisterStartCallback`, since CUDA 13.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback` must be live, and must not be used again.
+/// `callback` must be a live handle, and must not be used again.
 #[doc(alias = "cuCoredumpDeregisterStartCallback")]
 #[inline]
 #[track_caller]
 pub unsafe fn coredump_deregister_start_callback(
     callback: sys::CUcoredumpCallbackHandle,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCoredumpDeregisterStartCallback(callback) };
     check(status, Function::cuCoredumpDeregisterStartCallback)
 }
 
-/// Gives a setting of the current context's core dumps as bytes: a C `bool`, a number or a string, as the setting is.
+/// Returns an attribute of the current context's core dumps as bytes: a C `bool`, a number or a string.
 ///
-/// [`cuCoredumpGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttribute`, since CUDA 12.1.
+/// C: [`cuCoredumpGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpGetAttribute`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `attrib` must be what the manual allows; the driver refuses most of what is not.
+/// `attrib` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCoredumpGetAttribute")]
 #[inline]
 #[track_caller]
 pub unsafe fn coredump_get_attribute(attrib: sys::CUcoredumpSettings) -> Result<Vec<u8>> {
     let mut size = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuCoredumpGetAttribute(attrib, ptr::null_mut(), &raw mut size) };
     check(status, Function::cuCoredumpGetAttribute)?;
     let mut value = zeroed::<u8>(size, Function::cuCoredumpGetAttribute)?;
     if size > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe { sys::cuCoredumpGetAttribute(attrib, value.as_mut_ptr().cast::<c_void>(), &raw mut size) };
         check(status, Function::cuCoredumpGetAttribute)?;
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(value, size) })
 }
 
-/// Gives a setting of the core dumps of all contexts as bytes: a C `bool`, a number or a string, as the setting is.
+/// Returns an attribute of the core dumps of all contexts as bytes: a C `bool`, a number or a string.
 ///
-/// [`cuCoredumpGetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttributeGlobal`, since CUDA 12.1.
+/// C: [`cuCoredumpGetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpGetAttributeGlobal`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `attrib` must be what the manual allows; the driver refuses most of what is not.
+/// `attrib` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuCoredumpGetAttributeGlobal")]
 #[inline]
 #[track_caller]
 pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> Result<Vec<u8>> {
     let mut size = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuCoredumpGetAttributeGlobal(attrib, ptr::null_mut(), &raw mut size) };
     check(status, Function::cuCoredumpGetAttributeGlobal)?;
     let mut value = zeroed::<u8>(size, Function::cuCoredumpGetAttributeGlobal)?;
     if size > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuCoredumpGetAttributeGlobal(
                 attrib,
@@ -105,23 +105,23 @@ pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> 
         };
         check(status, Function::cuCoredumpGetAttributeGlobal)?;
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(value, size) })
 }
 
-/// Registers a function that is called when a core dump is done.
+/// Registers a callback for the completion of a core dump.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuCoredumpRegisterCompleteCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpRegisterCompleteCallback`, since CUDA 13.2.
+/// C: [`cuCoredumpRegisterCompleteCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpRegisterCompleteCallback`, since CUDA 13.2.
 ///
-/// C may pass null for `callback_out`; this call always asks.
+/// `callback_out` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback` must not unwind, and `user_data` must be what it expects until it is unregistered.
+/// `callback` must not unwind, and `user_data` must be valid for it until it is unregistered.
 #[doc(alias = "cuCoredumpRegisterCompleteCallback")]
 #[inline]
 #[track_caller]
@@ -130,25 +130,25 @@ pub unsafe fn coredump_register_complete_callback(
     user_data: *mut c_void,
 ) -> Result<sys::CUcoredumpCallbackHandle> {
     let mut callback_out = MaybeUninit::<sys::CUcoredumpCallbackHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCoredumpRegisterCompleteCallback(callback, user_data, callback_out.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(callback_out, status, Function::cuCoredumpRegisterCompleteCallback) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(callback_out, status, Function::cuCoredumpRegisterCompleteCallback) }
 }
 
-/// Registers a function that is called when a core dump begins.
+/// Registers a callback for the start of a core dump.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuCoredumpRegisterStartCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpRegisterStartCallback`, since CUDA 13.2.
+/// C: [`cuCoredumpRegisterStartCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpRegisterStartCallback`, since CUDA 13.2.
 ///
-/// C may pass null for `callback_out`; this call always asks.
+/// `callback_out` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback` must not unwind, and `user_data` must be what it expects until it is unregistered.
+/// `callback` must not unwind, and `user_data` must be valid for it until it is unregistered.
 #[doc(alias = "cuCoredumpRegisterStartCallback")]
 #[inline]
 #[track_caller]
@@ -157,21 +157,21 @@ pub unsafe fn coredump_register_start_callback(
     user_data: *mut c_void,
 ) -> Result<sys::CUcoredumpCallbackHandle> {
     let mut callback_out = MaybeUninit::<sys::CUcoredumpCallbackHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCoredumpRegisterStartCallback(callback, user_data, callback_out.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(callback_out, status, Function::cuCoredumpRegisterStartCallback) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(callback_out, status, Function::cuCoredumpRegisterStartCallback) }
 }
 
-/// Sets a setting of the current context's core dumps; with an empty slice, only gives the size in bytes that it expects.
+/// Sets an attribute of the current context's core dumps. With an empty slice, only returns the expected size in bytes.
 ///
-/// [`cuCoredumpSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpSetAttribute`, since CUDA 12.1.
+/// C: [`cuCoredumpSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpSetAttribute`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_CONTEXT_IS_DESTROYED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_CONTEXT_IS_DESTROYED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `value` must be of the setting's kind. Generation flags must not be mixed with the older switches for the same.
+/// `value` must have the attribute's type. Generation flags must not be combined with the older attributes that they replace.
 #[doc(alias = "cuCoredumpSetAttribute")]
 #[inline]
 #[track_caller]
@@ -180,7 +180,7 @@ pub unsafe fn coredump_set_attribute<T>(
     value: &[T],
 ) -> Result<usize> {
     let mut size = size_of_val(value);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuCoredumpSetAttribute(
             attrib,
@@ -192,15 +192,15 @@ pub unsafe fn coredump_set_attribute<T>(
     Ok(size)
 }
 
-/// Sets a setting of the core dumps of all contexts; with an empty slice, only gives the size in bytes that it expects.
+/// Sets an attribute of the core dumps of all contexts. With an empty slice, only returns the expected size in bytes.
 ///
-/// [`cuCoredumpSetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpSetAttributeGlobal`, since CUDA 12.1.
+/// C: [`cuCoredumpSetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html), export `cuCoredumpSetAttributeGlobal`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `value` must be of the setting's kind. Generation flags must not be mixed with the older switches for the same.
+/// `value` must have the attribute's type. Generation flags must not be combined with the older attributes that they replace.
 #[doc(alias = "cuCoredumpSetAttributeGlobal")]
 #[inline]
 #[track_caller]
@@ -209,7 +209,7 @@ pub unsafe fn coredump_set_attribute_global<T>(
     value: &[T],
 ) -> Result<usize> {
     let mut size = size_of_val(value);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuCoredumpSetAttributeGlobal(
             attrib,

@@ -4,39 +4,39 @@
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
-use super::super::give::{TEXT, count, filled, given, slice, string, zeroed};
+use super::super::convert::{TEXT, count, filled, output, slice, string, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives the device with an ordinal, counted from 0.
+/// Returns the device with an ordinal, counted from 0.
 ///
-/// [`cuDeviceGet`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGet`, since CUDA 2.0.
+/// C: [`cuDeviceGet`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGet`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ordinal` must be what the manual allows; the driver refuses most of what is not.
+/// `ordinal` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGet")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get(ordinal: i32) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGet(device.as_mut_ptr(), ordinal) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(device, status, Function::cuDeviceGet) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(device, status, Function::cuDeviceGet) }
 }
 
-/// Gives one property of a device.
+/// Returns a device attribute.
 ///
-/// [`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetAttribute`, since CUDA 2.0.
+/// C: [`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetAttribute`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `attrib` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `attrib` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetAttribute")]
 #[inline]
 #[track_caller]
@@ -45,63 +45,63 @@ pub unsafe fn device_get_attribute(
     dev: sys::CUdevice,
 ) -> Result<i32> {
     let mut pi = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetAttribute(pi.as_mut_ptr(), attrib, dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pi, status, Function::cuDeviceGetAttribute) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pi, status, Function::cuDeviceGetAttribute) }
 }
 
-/// Counts the devices that this process may use.
+/// Returns the number of devices that this process can use.
 ///
-/// [`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetCount`, since CUDA 2.0.
+/// C: [`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetCount`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuDeviceGetCount")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_count() -> Result<i32> {
     let mut count = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetCount(count.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(count, status, Function::cuDeviceGetCount) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(count, status, Function::cuDeviceGetCount) }
 }
 
-/// Gives the pool that a device was born with.
+/// Returns the default memory pool of a device.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuDeviceGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetDefaultMemPool`, since CUDA 11.2.
+/// C: [`cuDeviceGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetDefaultMemPool`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetDefaultMemPool")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_default_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPool> {
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetDefaultMemPool(pool.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pool, status, Function::cuDeviceGetDefaultMemPool) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pool, status, Function::cuDeviceGetDefaultMemPool) }
 }
 
-/// Says whether a device knows a kind of execution affinity.
+/// Returns true if a device supports a type of execution affinity.
 ///
-/// [`cuDeviceGetExecAffinitySupport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetExecAffinitySupport`, since CUDA 11.4.
+/// C: [`cuDeviceGetExecAffinitySupport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetExecAffinitySupport`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `type_` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `type_` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetExecAffinitySupport")]
 #[inline]
 #[track_caller]
@@ -110,21 +110,21 @@ pub unsafe fn device_get_exec_affinity_support(
     dev: sys::CUdevice,
 ) -> Result<bool> {
     let mut pi = 0;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetExecAffinitySupport(&raw mut pi, type_, dev) };
     check(status, Function::cuDeviceGetExecAffinitySupport)?;
     Ok(pi != 0)
 }
 
-/// Says, for each operation, which atomics a device can do on the host's memory.
+/// Returns, for each operation, the atomic operations that a device can do on host memory.
 ///
-/// [`cuDeviceGetHostAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetHostAtomicCapabilities`, since CUDA 13.0.
+/// C: [`cuDeviceGetHostAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetHostAtomicCapabilities`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `operations` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `operations` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetHostAtomicCapabilities")]
 #[inline]
 #[track_caller]
@@ -134,7 +134,7 @@ pub unsafe fn device_get_host_atomic_capabilities(
 ) -> Result<Vec<u32>> {
     let count: u32 = count(operations.len(), Function::cuDeviceGetHostAtomicCapabilities)?;
     let mut capabilities = zeroed::<u32>(count as usize, Function::cuDeviceGetHostAtomicCapabilities)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDeviceGetHostAtomicCapabilities(
             capabilities.as_mut_ptr().cast::<u32>(),
@@ -144,35 +144,35 @@ pub unsafe fn device_get_host_atomic_capabilities(
         )
     };
     check(status, Function::cuDeviceGetHostAtomicCapabilities)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled(capabilities) })
 }
 
-/// What [`device_get_luid`](crate::checked::device_get_luid) gives.
+/// The values that [`device_get_luid`](crate::checked::device_get_luid) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceGetLuid {
-    /// C's `luid`.
+    /// `luid` in C.
     pub luid: [u8; 8],
-    /// C's `deviceNodeMask`.
+    /// `deviceNodeMask` in C.
     pub device_node_mask: u32,
 }
 
-/// Gives a device's locally unique identifier and node mask, as Windows knows them.
+/// Returns a device's locally unique identifier and node mask on Windows.
 ///
-/// [`cuDeviceGetLuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetLuid`, since CUDA 10.0.
+/// C: [`cuDeviceGetLuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetLuid`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetLuid")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_luid(dev: sys::CUdevice) -> Result<DeviceGetLuid> {
     let mut luid = MaybeUninit::<[u8; 8]>::zeroed();
     let mut device_node_mask = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDeviceGetLuid(
             luid.as_mut_ptr().cast::<c_char>(),
@@ -182,67 +182,67 @@ pub unsafe fn device_get_luid(dev: sys::CUdevice) -> Result<DeviceGetLuid> {
     };
     check(status, Function::cuDeviceGetLuid)?;
     Ok(DeviceGetLuid {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         luid: unsafe { luid.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         device_node_mask: unsafe { device_node_mask.assume_init() },
     })
 }
 
-/// Gives the pool that stream-ordered allocations on a device come from.
+/// Returns the current memory pool of a device, which stream-ordered allocations use.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuDeviceGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetMemPool`, since CUDA 11.2.
+/// C: [`cuDeviceGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetMemPool`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetMemPool")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPool> {
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetMemPool(pool.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pool, status, Function::cuDeviceGetMemPool) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pool, status, Function::cuDeviceGetMemPool) }
 }
 
-/// Gives a device's name.
+/// Returns a device's name.
 ///
-/// [`cuDeviceGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetName`, since CUDA 2.0.
+/// C: [`cuDeviceGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetName`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetName")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_name(dev: sys::CUdevice) -> Result<String> {
     let mut name = [0u8; TEXT];
     let len: i32 = count(name.len(), Function::cuDeviceGetName)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), len, dev) };
     check(status, Function::cuDeviceGetName)?;
     Ok(string(&name))
 }
 
-/// Fills an NvSciSync attribute list with what a device can do.
+/// Fills an NvSciSync attribute list with the capabilities of a device.
 ///
-/// [`cuDeviceGetNvSciSyncAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetNvSciSyncAttributes`, since CUDA 10.2.
+/// C: [`cuDeviceGetNvSciSyncAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetNvSciSyncAttributes`, since CUDA 10.2.
 ///
 /// `flags` takes bits of [`CUDA_NVSCISYNC_ATTR_SIGNAL`](crate::sys::CUDA_NVSCISYNC_ATTR_SIGNAL) and [`CUDA_NVSCISYNC_ATTR_WAIT`](crate::sys::CUDA_NVSCISYNC_ATTR_WAIT).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `nv_sci_sync_attr_list` must be what the manual asks for.
+/// `nv_sci_sync_attr_list` must meet the requirements of the manual.
 #[doc(alias = "cuDeviceGetNvSciSyncAttributes")]
 #[inline]
 #[track_caller]
@@ -251,20 +251,20 @@ pub unsafe fn device_get_nv_sci_sync_attributes(
     dev: sys::CUdevice,
     flags: i32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetNvSciSyncAttributes(nv_sci_sync_attr_list, dev, flags) };
     check(status, Function::cuDeviceGetNvSciSyncAttributes)
 }
 
-/// Gives the most elements that a one-dimensional texture over linear memory may have.
+/// Returns the maximum number of elements of a one-dimensional texture over linear memory.
 ///
-/// [`cuDeviceGetTexture1DLinearMaxWidth`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetTexture1DLinearMaxWidth`, since CUDA 11.1.
+/// C: [`cuDeviceGetTexture1DLinearMaxWidth`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetTexture1DLinearMaxWidth`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `format`, `num_channels` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `format`, `num_channels` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetTexture1DLinearMaxWidth")]
 #[inline]
 #[track_caller]
@@ -274,7 +274,7 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
     dev: sys::CUdevice,
 ) -> Result<usize> {
     let mut max_width_in_elements = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDeviceGetTexture1DLinearMaxWidth(
             max_width_in_elements.as_mut_ptr(),
@@ -283,99 +283,99 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
             dev,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(max_width_in_elements, status, Function::cuDeviceGetTexture1DLinearMaxWidth) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(max_width_in_elements, status, Function::cuDeviceGetTexture1DLinearMaxWidth) }
 }
 
-/// Gives a device's 16-byte identifier; with MIG, that of the whole device.
+/// Returns a device's 16-byte identifier; with MIG, that of the whole device.
 ///
-/// [`cuDeviceGetUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid`, since CUDA 9.2.
-/// CUDA replaced it by [`device_get_uuid_v2`](crate::checked::device_get_uuid_v2).
+/// C: [`cuDeviceGetUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetUuid`, since CUDA 9.2.
+/// Replaced by [`device_get_uuid_v2`](crate::checked::device_get_uuid_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetUuid")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetUuid(uuid.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(uuid, status, Function::cuDeviceGetUuid) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(uuid, status, Function::cuDeviceGetUuid) }
 }
 
-/// Gives a device's 16-byte identifier; with MIG, that of the instance.
+/// Returns a device's 16-byte identifier; with MIG, that of the instance.
 ///
-/// [`cuDeviceGetUuid_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid_v2`, since CUDA 11.4.
+/// C: [`cuDeviceGetUuid_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceGetUuid_v2`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetUuid_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_uuid_v2(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetUuid_v2(uuid.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(uuid, status, Function::cuDeviceGetUuid_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(uuid, status, Function::cuDeviceGetUuid_v2) }
 }
 
-/// Makes a pool the one that stream-ordered allocations on a device come from.
+/// Sets the current memory pool of a device, which stream-ordered allocations use.
 ///
-/// [`cuDeviceSetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceSetMemPool`, since CUDA 11.2.
+/// C: [`cuDeviceSetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceSetMemPool`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
+/// `pool` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuDeviceSetMemPool")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_set_mem_pool(dev: sys::CUdevice, pool: sys::CUmemoryPool) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceSetMemPool(dev, pool) };
     check(status, Function::cuDeviceSetMemPool)
 }
 
-/// Gives a device's memory, in bytes.
+/// Returns the size of a device's memory in bytes.
 ///
-/// [`cuDeviceTotalMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceTotalMem_v2`, since CUDA 3.2.
+/// C: [`cuDeviceTotalMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuDeviceTotalMem_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceTotalMem")]
 #[doc(alias = "cuDeviceTotalMem_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_total_mem(dev: sys::CUdevice) -> Result<usize> {
     let mut bytes = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceTotalMem_v2(bytes.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(bytes, status, Function::cuDeviceTotalMem_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(bytes, status, Function::cuDeviceTotalMem_v2) }
 }
 
-/// Makes writes that came by GPUDirect RDMA visible.
+/// Makes remote writes through GPUDirect RDMA visible.
 ///
-/// [`cuFlushGPUDirectRDMAWrites`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuFlushGPUDirectRDMAWrites`, since CUDA 11.3.
+/// C: [`cuFlushGPUDirectRDMAWrites`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html), export `cuFlushGPUDirectRDMAWrites`, since CUDA 11.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `target` and `scope` must be what the manual allows; the driver refuses most of what is not.
+/// `target` and `scope` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuFlushGPUDirectRDMAWrites")]
 #[inline]
 #[track_caller]
@@ -383,7 +383,7 @@ pub unsafe fn flush_gpu_direct_rdma_writes(
     target: sys::CUflushGPUDirectRDMAWritesTarget,
     scope: sys::CUflushGPUDirectRDMAWritesScope,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFlushGPUDirectRDMAWrites(target, scope) };
     check(status, Function::cuFlushGPUDirectRDMAWrites)
 }

@@ -3,63 +3,63 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// What [`device_compute_capability`](crate::checked::device_compute_capability) gives.
+/// The values that [`device_compute_capability`](crate::checked::device_compute_capability) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceComputeCapability {
-    /// C's `major`.
+    /// `major` in C.
     pub major: i32,
-    /// C's `minor`.
+    /// `minor` in C.
     pub minor: i32,
 }
 
-/// Gives a device's compute capability.
+/// Returns a device's compute capability.
 ///
-/// [`cuDeviceComputeCapability`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceComputeCapability`, since CUDA 2.0.
-/// Deprecated by CUDA; [`device_get_attribute`](crate::checked::device_get_attribute) is the way to do it today.
+/// C: [`cuDeviceComputeCapability`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html), export `cuDeviceComputeCapability`, since CUDA 2.0.
+/// Deprecated: use [`device_get_attribute`](crate::checked::device_get_attribute).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceComputeCapability")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_compute_capability(dev: sys::CUdevice) -> Result<DeviceComputeCapability> {
     let mut major = MaybeUninit::<i32>::zeroed();
     let mut minor = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceComputeCapability(major.as_mut_ptr(), minor.as_mut_ptr(), dev) };
     check(status, Function::cuDeviceComputeCapability)?;
     Ok(DeviceComputeCapability {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         major: unsafe { major.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         minor: unsafe { minor.assume_init() },
     })
 }
 
-/// Gives the oldest set of device properties.
+/// Returns the device properties of the first CUDA releases.
 ///
-/// [`cuDeviceGetProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceGetProperties`, since CUDA 2.0.
-/// Deprecated by CUDA; [`device_get_attribute`](crate::checked::device_get_attribute) is the way to do it today.
+/// C: [`cuDeviceGetProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html), export `cuDeviceGetProperties`, since CUDA 2.0.
+/// Deprecated: use [`device_get_attribute`](crate::checked::device_get_attribute).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetProperties")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_properties(dev: sys::CUdevice) -> Result<sys::CUdevprop> {
     let mut prop = MaybeUninit::<sys::CUdevprop>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetProperties(prop.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(prop, status, Function::cuDeviceGetProperties) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(prop, status, Function::cuDeviceGetProperties) }
 }

@@ -5,58 +5,58 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{or_older, given};
+use super::super::convert::{or_older, output};
 use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives one of the driver's private function tables, which the manual does not describe.
+/// Returns a private table of driver functions, which the manual does not document.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned address.
 ///
-/// [`cuGetExportTable`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetExportTable`, since CUDA 3.0.
+/// C: [`cuGetExportTable`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html), export `cuGetExportTable`, since CUDA 3.0.
 ///
 /// # Errors
-/// The manual names no codes.
+/// The manual lists no result codes.
 ///
 /// # Safety
-/// `export_table_id` must be what the manual allows; the driver refuses most of what is not.
+/// `export_table_id` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuGetExportTable")]
 #[inline]
 #[track_caller]
 pub unsafe fn get_export_table(export_table_id: &sys::CUuuid) -> Result<*const c_void> {
     let mut export_table = MaybeUninit::<*const c_void>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGetExportTable(export_table.as_mut_ptr(), ptr::from_ref(export_table_id)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(export_table, status, Function::cuGetExportTable) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(export_table, status, Function::cuGetExportTable) }
 }
 
-/// What [`get_proc_address`](crate::checked::get_proc_address) gives.
+/// The values that [`get_proc_address`](crate::checked::get_proc_address) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct GetProcAddress {
-    /// C's `pfn`.
+    /// `pfn` in C.
     pub pfn: *mut c_void,
-    /// C's `symbolStatus`.
+    /// `symbolStatus` in C.
     pub symbol_status: sys::CUdriverProcAddressQueryResult,
 }
 
-/// Finds a function of the driver by its base name and CUDA version; null and a status say why there is none. Newer drivers refuse a version above their own.
+/// Returns the address of a driver function by its base name and CUDA version. If there is none, the address is null and the status says why. Newer drivers refuse a version above their own.
 ///
-/// `pfn` is not the caller's to destroy.
+/// The caller does not own `pfn`.
 ///
-/// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGetProcAddress` is called, which they have since CUDA 11.3. It gives no status; what the driver exports tells what that would be.
+/// C: [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html), export `cuGetProcAddress_v2`, since CUDA 12.0.
+/// On older drivers, the export `cuGetProcAddress` (since CUDA 11.3) is called instead. It returns no status: the status is derived from the driver's exports.
 ///
 /// `flags` takes bits of [`CUdriverProcAddress_flags`](crate::sys::CUdriverProcAddress_flags).
 ///
-/// C may pass null for `symbol_status`; this call always asks.
+/// `symbol_status` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `symbol`, `cuda_version` and `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuGetProcAddress")]
 #[doc(alias = "cuGetProcAddress_v2")]
 #[inline]
@@ -68,7 +68,7 @@ pub unsafe fn get_proc_address(
 ) -> Result<GetProcAddress> {
     let mut pfn = MaybeUninit::<*mut c_void>::zeroed();
     let mut symbol_status = MaybeUninit::<sys::CUdriverProcAddressQueryResult>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGetProcAddress_v2(
             symbol.as_ptr(),
@@ -80,15 +80,15 @@ pub unsafe fn get_proc_address(
     };
     if let Err(error) = check(status, Function::cuGetProcAddress_v2) {
         if error.is_missing_function() {
-            // SAFETY: the caller keeps the contract, which is the older function's too.
+            // SAFETY: upheld by the caller; the older function has the same contract.
             return or_older(error, unsafe { fallback::get_proc_address(symbol, cuda_version, flags) });
         }
         return Err(error);
     }
     Ok(GetProcAddress {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         pfn: unsafe { pfn.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         symbol_status: unsafe { symbol_status.assume_init() },
     })
 }
@@ -97,24 +97,24 @@ pub(super) mod legacy {
     use core::ffi::{CStr, c_void};
     use core::mem::MaybeUninit;
 
-    use super::super::super::give::{given};
+    use super::super::super::convert::{output};
     use crate::sys;
     use crate::Result;
 
-    /// Finds a function of the driver by its base name and CUDA version, in the form of CUDA 11.3.
+    /// Returns the address of a driver function by its base name and CUDA version, in the form of CUDA 11.3.
     ///
-    /// What it gives is not the caller's to destroy.
+    /// The caller does not own the returned address.
     ///
-    /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress`, since CUDA 11.3.
-    /// CUDA replaced it by [`get_proc_address`](crate::checked::get_proc_address).
+    /// C: [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html), export `cuGetProcAddress`, since CUDA 11.3.
+    /// Replaced by [`get_proc_address`](crate::checked::get_proc_address).
     ///
     /// `flags` takes bits of [`CUdriverProcAddress_flags`](crate::sys::CUdriverProcAddress_flags).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
+    /// `symbol`, `cuda_version` and `flags` must meet the requirements of the manual; the driver rejects most other values.
     #[doc(alias = "cuGetProcAddress")]
     #[inline]
     #[track_caller]
@@ -124,9 +124,9 @@ pub(super) mod legacy {
         flags: u64,
     ) -> Result<*mut c_void> {
         let mut pfn = MaybeUninit::<*mut c_void>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuGetProcAddress(symbol.as_ptr(), pfn.as_mut_ptr(), cuda_version, flags) };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pfn, status, sys::legacy::function::cuGetProcAddress) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(pfn, status, sys::legacy::function::cuGetProcAddress) }
     }
 }

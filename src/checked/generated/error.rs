@@ -3,48 +3,48 @@
 
 use core::ptr;
 
-use super::super::give::{text};
+use super::super::convert::{text};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives the C name of a result code.
+/// Returns the C name of a result code.
 ///
-/// [`cuGetErrorName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html) in C; the export `cuGetErrorName`, since CUDA 6.0.
+/// C: [`cuGetErrorName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html), export `cuGetErrorName`, since CUDA 6.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `error` must be what the manual allows; the driver refuses most of what is not.
+/// `error` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuGetErrorName")]
 #[inline]
 #[track_caller]
 pub unsafe fn get_error_name(error: sys::CUresult) -> Result<String> {
     let mut str = ptr::null();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGetErrorName(error, &raw mut str) };
     check(status, Function::cuGetErrorName)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { text(str) })
 }
 
-/// Gives the driver's one-line description of a result code.
+/// Returns the driver's one-line description of a result code.
 ///
-/// [`cuGetErrorString`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html) in C; the export `cuGetErrorString`, since CUDA 6.0.
+/// C: [`cuGetErrorString`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html), export `cuGetErrorString`, since CUDA 6.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `error` must be what the manual allows; the driver refuses most of what is not.
+/// `error` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuGetErrorString")]
 #[inline]
 #[track_caller]
 pub unsafe fn get_error_string(error: sys::CUresult) -> Result<String> {
     let mut str = ptr::null();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGetErrorString(error, &raw mut str) };
     check(status, Function::cuGetErrorString)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { text(str) })
 }

@@ -3,141 +3,141 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Makes an event in the current context.
+/// Creates an event in the current context.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventCreate`, since CUDA 2.0.
+/// C: [`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventCreate`, since CUDA 2.0.
 ///
 /// `flags` takes bits of [`CUevent_flags`](crate::sys::CUevent_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuEventCreate")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_create(flags: u32) -> Result<sys::CUevent> {
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventCreate(event.as_mut_ptr(), flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(event, status, Function::cuEventCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(event, status, Function::cuEventCreate) }
 }
 
-/// Destroys an event, recorded or not, without waiting.
+/// Destroys an event. Does not wait for its work.
 ///
-/// [`cuEventDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventDestroy_v2`, since CUDA 4.0.
+/// C: [`cuEventDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventDestroy_v2`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` must be live, and must not be used again.
+/// `event` must be a live handle, and must not be used again.
 #[doc(alias = "cuEventDestroy")]
 #[doc(alias = "cuEventDestroy_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_destroy(event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventDestroy_v2(event) };
     check(status, Function::cuEventDestroy_v2)
 }
 
-/// Gives the time between two recorded events, in milliseconds, to about half a microsecond; what went wrong on the way is reported too.
+/// Returns the time between two recorded events in milliseconds, with a resolution of about half a microsecond. Also reports errors of earlier work.
 ///
-/// [`cuEventElapsedTime`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventElapsedTime`, since CUDA 2.0.
-/// CUDA replaced it by [`event_elapsed_time_v2`](crate::checked::event_elapsed_time_v2).
+/// C: [`cuEventElapsedTime`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventElapsedTime`, since CUDA 2.0.
+/// Replaced by [`event_elapsed_time_v2`](crate::checked::event_elapsed_time_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `start` and `end` must be live, or null where the driver allows it.
+/// `start` and `end` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuEventElapsedTime")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_elapsed_time(start: sys::CUevent, end: sys::CUevent) -> Result<f32> {
     let mut milliseconds = MaybeUninit::<f32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventElapsedTime(milliseconds.as_mut_ptr(), start, end) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(milliseconds, status, Function::cuEventElapsedTime) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(milliseconds, status, Function::cuEventElapsedTime) }
 }
 
-/// Gives the time between two recorded events, in milliseconds, to about half a microsecond; it need not report the errors of work that is not done.
+/// Returns the time between two recorded events in milliseconds, with a resolution of about half a microsecond. May not report errors of work that is not complete.
 ///
-/// [`cuEventElapsedTime_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventElapsedTime_v2`, since CUDA 12.8.
+/// C: [`cuEventElapsedTime_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventElapsedTime_v2`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `start` and `end` must be live, or null where the driver allows it.
+/// `start` and `end` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuEventElapsedTime_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_elapsed_time_v2(start: sys::CUevent, end: sys::CUevent) -> Result<f32> {
     let mut milliseconds = MaybeUninit::<f32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventElapsedTime_v2(milliseconds.as_mut_ptr(), start, end) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(milliseconds, status, Function::cuEventElapsedTime_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(milliseconds, status, Function::cuEventElapsedTime_v2) }
 }
 
-/// Asks whether what an event recorded is done: success, or the code 600 while it is not.
+/// Returns success if the work captured by an event is complete, else `CUDA_ERROR_NOT_READY`.
 ///
-/// [`cuEventQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventQuery`, since CUDA 2.0.
+/// C: [`cuEventQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventQuery`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_READY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_READY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` must be live, or null where the driver allows it.
+/// `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuEventQuery")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_query(event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventQuery(event) };
     check(status, Function::cuEventQuery)
 }
 
-/// Records into an event the work that a stream has at this moment.
+/// Captures the contents of a stream at the time of the call in an event.
 ///
-/// [`cuEventRecord`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventRecord`, since CUDA 2.0.
+/// C: [`cuEventRecord`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventRecord`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` and `stream` must be live, or null where the driver allows it.
+/// `event` and `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuEventRecord")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_record(event: sys::CUevent, stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventRecord(event, stream) };
     check(status, Function::cuEventRecord)
 }
 
-/// Records into an event the work that a stream has at this moment, with flags.
+/// Captures the contents of a stream at the time of the call in an event, with flags.
 ///
-/// [`cuEventRecordWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventRecordWithFlags`, since CUDA 11.1.
+/// C: [`cuEventRecordWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventRecordWithFlags`, since CUDA 11.1.
 ///
 /// `flags` takes bits of [`CUevent_record_flags`](crate::sys::CUevent_record_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` and `stream` must be live, or null where the driver allows it.
+/// `event` and `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuEventRecordWithFlags")]
 #[inline]
 #[track_caller]
@@ -146,25 +146,25 @@ pub unsafe fn event_record_with_flags(
     stream: sys::CUstream,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventRecordWithFlags(event, stream, flags) };
     check(status, Function::cuEventRecordWithFlags)
 }
 
-/// Waits until what an event recorded is done.
+/// Waits until the work captured by an event is complete.
 ///
-/// [`cuEventSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventSynchronize`, since CUDA 2.0.
+/// C: [`cuEventSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventSynchronize`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` must be live, or null where the driver allows it.
+/// `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuEventSynchronize")]
 #[inline]
 #[track_caller]
 pub unsafe fn event_synchronize(event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuEventSynchronize(event) };
     check(status, Function::cuEventSynchronize)
 }
@@ -175,19 +175,19 @@ pub(super) mod legacy {
 
     /// Destroys an event, as drivers before CUDA 4.0 did.
     ///
-    /// [`cuEventDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventDestroy`, since CUDA 2.0.
-    /// CUDA replaced it by [`event_destroy`](crate::checked::event_destroy).
+    /// C: [`cuEventDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventDestroy`, since CUDA 2.0.
+    /// Replaced by [`event_destroy`](crate::checked::event_destroy).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `event` must be live, and must not be used again.
+    /// `event` must be a live handle, and must not be used again.
     #[doc(alias = "cuEventDestroy")]
     #[inline]
     #[track_caller]
     pub unsafe fn event_destroy(event: sys::CUevent) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuEventDestroy(event) };
         check(status, sys::legacy::function::cuEventDestroy)
     }

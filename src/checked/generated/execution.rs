@@ -5,19 +5,19 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given, text};
+use super::super::convert::{output, text};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives one property of a kernel.
+/// Returns an attribute of a kernel.
 ///
-/// [`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetAttribute`, since CUDA 2.2.
+/// C: [`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncGetAttribute`, since CUDA 2.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_FUNCTION_NOT_LOADED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_FUNCTION_NOT_LOADED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncGetAttribute")]
 #[inline]
 #[track_caller]
@@ -26,96 +26,96 @@ pub unsafe fn func_get_attribute(
     func: sys::CUfunction,
 ) -> Result<i32> {
     let mut pi = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncGetAttribute(pi.as_mut_ptr(), attrib, func) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pi, status, Function::cuFuncGetAttribute) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pi, status, Function::cuFuncGetAttribute) }
 }
 
-/// Gives the module that a kernel came from.
+/// Returns the module of a kernel.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuFuncGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetModule`, since CUDA 11.0.
+/// C: [`cuFuncGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncGetModule`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 /// A module that the CUDA runtime loaded must not be unloaded.
 #[doc(alias = "cuFuncGetModule")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_get_module(func: sys::CUfunction) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncGetModule(module.as_mut_ptr(), func) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(module, status, Function::cuFuncGetModule) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(module, status, Function::cuFuncGetModule) }
 }
 
-/// Gives a kernel's name.
+/// Returns a kernel's name.
 ///
-/// [`cuFuncGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetName`, since CUDA 12.3.
+/// C: [`cuFuncGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncGetName`, since CUDA 12.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncGetName")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_get_name(func: sys::CUfunction) -> Result<String> {
     let mut name = ptr::null();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncGetName(&raw mut name, func) };
     check(status, Function::cuFuncGetName)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { text(name) })
 }
 
-/// Counts the parameters of a kernel.
+/// Returns the number of parameters of a kernel.
 ///
-/// [`cuFuncGetParamCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetParamCount`, since CUDA 13.2.
+/// C: [`cuFuncGetParamCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncGetParamCount`, since CUDA 13.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncGetParamCount")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_get_param_count(func: sys::CUfunction) -> Result<usize> {
     let mut param_count = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncGetParamCount(func, param_count.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(param_count, status, Function::cuFuncGetParamCount) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(param_count, status, Function::cuFuncGetParamCount) }
 }
 
-/// What [`func_get_param_info`](crate::checked::func_get_param_info) gives.
+/// The values that [`func_get_param_info`](crate::checked::func_get_param_info) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct FuncGetParamInfo {
-    /// C's `paramOffset`.
+    /// `paramOffset` in C.
     pub param_offset: usize,
-    /// C's `paramSize`.
+    /// `paramSize` in C.
     pub param_size: usize,
 }
 
-/// Gives the offset and the size, in bytes, of a kernel's parameter.
+/// Returns the offset and the size, in bytes, of a kernel parameter.
 ///
-/// [`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetParamInfo`, since CUDA 12.4.
+/// C: [`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncGetParamInfo`, since CUDA 12.4.
 ///
-/// C may pass null for `param_size`; this call always asks.
+/// `param_size` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncGetParamInfo")]
 #[inline]
 #[track_caller]
@@ -125,7 +125,7 @@ pub unsafe fn func_get_param_info(
 ) -> Result<FuncGetParamInfo> {
     let mut param_offset = MaybeUninit::<usize>::zeroed();
     let mut param_size = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuFuncGetParamInfo(
             func,
@@ -136,61 +136,61 @@ pub unsafe fn func_get_param_info(
     };
     check(status, Function::cuFuncGetParamInfo)?;
     Ok(FuncGetParamInfo {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         param_offset: unsafe { param_offset.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         param_size: unsafe { param_size.assume_init() },
     })
 }
 
-/// Says whether a kernel is loaded yet.
+/// Returns the loading state of a kernel.
 ///
-/// [`cuFuncIsLoaded`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncIsLoaded`, since CUDA 12.4.
+/// C: [`cuFuncIsLoaded`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncIsLoaded`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `function` must be live, or null where the driver allows it.
+/// `function` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncIsLoaded")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_is_loaded(function: sys::CUfunction) -> Result<sys::CUfunctionLoadingState> {
     let mut state = MaybeUninit::<sys::CUfunctionLoadingState>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncIsLoaded(state.as_mut_ptr(), function) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(state, status, Function::cuFuncIsLoaded) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(state, status, Function::cuFuncIsLoaded) }
 }
 
 /// Loads a kernel now instead of at its first launch.
 ///
-/// [`cuFuncLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncLoad`, since CUDA 12.4.
+/// C: [`cuFuncLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncLoad`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `function` must be live, or null where the driver allows it.
+/// `function` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncLoad")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_load(function: sys::CUfunction) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncLoad(function) };
     check(status, Function::cuFuncLoad)
 }
 
-/// Sets one property of a kernel.
+/// Sets an attribute of a kernel.
 ///
-/// [`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncSetAttribute`, since CUDA 9.0.
+/// C: [`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncSetAttribute`, since CUDA 9.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// `attrib` must not be below 0: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// `attrib` must not be negative: the driver crashes on negative values.
 #[doc(alias = "cuFuncSetAttribute")]
 #[inline]
 #[track_caller]
@@ -199,20 +199,20 @@ pub unsafe fn func_set_attribute(
     attrib: sys::CUfunction_attribute,
     value: i32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncSetAttribute(func, attrib, value) };
     check(status, Function::cuFuncSetAttribute)
 }
 
-/// Sets how a kernel likes to share memory between L1 cache and shared memory.
+/// Sets a kernel's preference between L1 cache and shared memory.
 ///
-/// [`cuFuncSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncSetCacheConfig`, since CUDA 3.0.
+/// C: [`cuFuncSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuFuncSetCacheConfig`, since CUDA 3.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncSetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -220,21 +220,21 @@ pub unsafe fn func_set_cache_config(
     func: sys::CUfunction,
     config: sys::CUfunc_cache,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncSetCacheConfig(func, config) };
     check(status, Function::cuFuncSetCacheConfig)
 }
 
-/// Queues a kernel whose blocks run all at once and may wait for each other.
+/// Launches a cooperative kernel in a stream: all its blocks run at the same time and may synchronise with each other.
 ///
-/// [`cuLaunchCooperativeKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchCooperativeKernel`, since CUDA 9.0.
+/// C: [`cuLaunchCooperativeKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuLaunchCooperativeKernel`, since CUDA 9.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` and `stream` must be live, or null where the driver allows it.
-/// `kernel_params` must describe the kernel's parameters as it was compiled; what the kernel then touches is the caller's promise.
+/// `f` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `kernel_params` must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchCooperativeKernel")]
 #[allow(clippy::too_many_arguments)]
 #[inline]
@@ -251,7 +251,7 @@ pub unsafe fn launch_cooperative_kernel(
     stream: sys::CUstream,
     kernel_params: *mut *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLaunchCooperativeKernel(
             f,
@@ -269,16 +269,16 @@ pub unsafe fn launch_cooperative_kernel(
     check(status, Function::cuLaunchCooperativeKernel)
 }
 
-/// Queues a call of a host function in a stream.
+/// Enqueues a call of a host function in a stream.
 ///
-/// [`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchHostFunc`, since CUDA 10.0.
+/// C: [`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuLaunchHostFunc`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `function` must not unwind, nor wait for work of the driver, and `user_data` must be what it expects when the stream gets there.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `function` must not unwind and must not wait for work of the driver, and `user_data` must be valid for it when the stream reaches the call.
 #[doc(alias = "cuLaunchHostFunc")]
 #[inline]
 #[track_caller]
@@ -287,23 +287,23 @@ pub unsafe fn launch_host_func(
     function: sys::CUhostFn,
     user_data: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLaunchHostFunc(stream, function, user_data) };
     check(status, Function::cuLaunchHostFunc)
 }
 
-/// Queues a call of a host function in a stream, and says how the stream waits for it.
+/// Enqueues a call of a host function in a stream, with a synchronisation mode.
 ///
-/// [`cuLaunchHostFunc_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchHostFunc_v2`, since CUDA 13.1.
+/// C: [`cuLaunchHostFunc_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuLaunchHostFunc_v2`, since CUDA 13.1.
 ///
 /// `sync_mode` takes a value of [`CUhostTaskSyncMode`](crate::sys::CUhostTaskSyncMode).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `function` must not unwind, nor wait for work of the driver, and `user_data` must be what it expects when the stream gets there.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `function` must not unwind and must not wait for work of the driver, and `user_data` must be valid for it when the stream reaches the call.
 #[doc(alias = "cuLaunchHostFunc_v2")]
 #[inline]
 #[track_caller]
@@ -313,21 +313,21 @@ pub unsafe fn launch_host_func_v2(
     user_data: *mut c_void,
     sync_mode: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLaunchHostFunc_v2(stream, function, user_data, sync_mode) };
     check(status, Function::cuLaunchHostFunc_v2)
 }
 
-/// Queues a kernel in a stream.
+/// Launches a kernel in a stream.
 ///
-/// [`cuLaunchKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchKernel`, since CUDA 4.0.
+/// C: [`cuLaunchKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuLaunchKernel`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` and `stream` must be live, or null where the driver allows it.
-/// Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled, `extra` with a size that is there; what the kernel then touches is the caller's promise.
+/// `f` and `stream` must be a valid handle, or null where the driver accepts null.
+/// If the kernel has parameters, exactly one of `kernel_params` and `extra` must be given, and must match the kernel's parameters as compiled; `extra` must contain a size. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchKernel")]
 #[allow(clippy::too_many_arguments)]
 #[inline]
@@ -345,7 +345,7 @@ pub unsafe fn launch_kernel(
     kernel_params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLaunchKernel(
             f,
@@ -364,16 +364,16 @@ pub unsafe fn launch_kernel(
     check(status, Function::cuLaunchKernel)
 }
 
-/// Queues a kernel in a stream, with launch attributes.
+/// Launches a kernel in a stream, with launch attributes.
 ///
-/// [`cuLaunchKernelEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchKernelEx`, since CUDA 11.6.
+/// C: [`cuLaunchKernelEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html), export `cuLaunchKernelEx`, since CUDA 11.6.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` must be live, or null where the driver allows it.
-/// What `config` points to must be there, and the stream and the events that it names live. Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled, `extra` with a size that is there; what the kernel then touches is the caller's promise.
+/// `f` must be a valid handle, or null where the driver accepts null.
+/// Pointers in `config` must be valid, and its stream and events must be live. If the kernel has parameters, exactly one of `kernel_params` and `extra` must be given, and must match the kernel's parameters as compiled; `extra` must contain a size. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchKernelEx")]
 #[inline]
 #[track_caller]
@@ -383,7 +383,7 @@ pub unsafe fn launch_kernel_ex(
     kernel_params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLaunchKernelEx(ptr::from_ref(config), f, kernel_params, extra) };
     check(status, Function::cuLaunchKernelEx)
 }

@@ -3,40 +3,40 @@
 
 use core::ffi::{c_void};
 
-use super::super::give::{count, slice};
+use super::super::convert::{count, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Sets the block size that the oldest way of launching uses.
+/// Sets the block size for `cuLaunch`, `cuLaunchGrid` and `cuLaunchGridAsync`.
 ///
-/// [`cuFuncSetBlockShape`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetBlockShape`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuFuncSetBlockShape`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuFuncSetBlockShape`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// A kernel of a library must not be passed as a function: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// The function must not be a kernel of a library: the driver crashes on one.
 #[doc(alias = "cuFuncSetBlockShape")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_set_block_shape(func: sys::CUfunction, x: i32, y: i32, z: i32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncSetBlockShape(func, x, y, z) };
     check(status, Function::cuFuncSetBlockShape)
 }
 
-/// Sets the width of the shared memory banks for a kernel.
+/// Sets the bank size of shared memory for a kernel.
 ///
-/// [`cuFuncSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetSharedMemConfig`, since CUDA 4.2.
-/// Deprecated by CUDA.
+/// C: [`cuFuncSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuFuncSetSharedMemConfig`, since CUDA 4.2.
+/// Deprecated.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuFuncSetSharedMemConfig")]
 #[inline]
 #[track_caller]
@@ -44,63 +44,63 @@ pub unsafe fn func_set_shared_mem_config(
     func: sys::CUfunction,
     config: sys::CUsharedconfig,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncSetSharedMemConfig(func, config) };
     check(status, Function::cuFuncSetSharedMemConfig)
 }
 
-/// Sets the dynamic shared memory, in bytes, that the oldest way of launching uses.
+/// Sets the dynamic shared memory, in bytes, for `cuLaunch`, `cuLaunchGrid` and `cuLaunchGridAsync`.
 ///
-/// [`cuFuncSetSharedSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetSharedSize`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuFuncSetSharedSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuFuncSetSharedSize`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// A kernel of a library must not be passed as a function: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// The function must not be a kernel of a library: the driver crashes on one.
 #[doc(alias = "cuFuncSetSharedSize")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_set_shared_size(func: sys::CUfunction, bytes: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncSetSharedSize(func, bytes) };
     check(status, Function::cuFuncSetSharedSize)
 }
 
-/// Launches a kernel as one block, the oldest way.
+/// Launches a kernel with one block, with the parameters that were set before.
 ///
-/// [`cuLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunch`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuLaunch`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` must be live, or null where the driver allows it.
-/// The parameters that were set must be those that the kernel was compiled with; what it then touches is the caller's promise.
+/// `f` must be a valid handle, or null where the driver accepts null.
+/// The parameters that were set must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunch")]
 #[inline]
 #[track_caller]
 pub unsafe fn launch(f: sys::CUfunction) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLaunch(f) };
     check(status, Function::cuLaunch)
 }
 
-/// Queues cooperating kernels on several devices.
+/// Launches cooperative kernels on several devices.
 ///
-/// [`cuLaunchCooperativeKernelMultiDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunchCooperativeKernelMultiDevice`, since CUDA 9.0.
-/// Deprecated by CUDA.
+/// C: [`cuLaunchCooperativeKernelMultiDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuLaunchCooperativeKernelMultiDevice`, since CUDA 9.0.
+/// Deprecated.
 ///
 /// `flags` takes bits of [`CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC`](crate::sys::CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC) and [`CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC`](crate::sys::CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The function and the stream of each entry must be live, and it must describe its kernel's parameters as it was compiled; what the kernels then touch is the caller's promise.
+/// The function and the stream of each entry must be live, and each entry must match its kernel's parameters as compiled. All memory that the kernels access must be valid.
 #[doc(alias = "cuLaunchCooperativeKernelMultiDevice")]
 #[inline]
 #[track_caller]
@@ -109,7 +109,7 @@ pub unsafe fn launch_cooperative_kernel_multi_device(
     flags: u32,
 ) -> Result<()> {
     let num_devices: u32 = count(launch_params_list.len(), Function::cuLaunchCooperativeKernelMultiDevice)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLaunchCooperativeKernelMultiDevice(
             slice(launch_params_list).cast_mut(),
@@ -120,37 +120,37 @@ pub unsafe fn launch_cooperative_kernel_multi_device(
     check(status, Function::cuLaunchCooperativeKernelMultiDevice)
 }
 
-/// Launches a kernel as a grid, the oldest way.
+/// Launches a kernel with a grid of blocks, with the parameters that were set before.
 ///
-/// [`cuLaunchGrid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunchGrid`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuLaunchGrid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuLaunchGrid`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` must be live, or null where the driver allows it.
-/// The parameters that were set must be those that the kernel was compiled with; what it then touches is the caller's promise.
+/// `f` must be a valid handle, or null where the driver accepts null.
+/// The parameters that were set must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchGrid")]
 #[inline]
 #[track_caller]
 pub unsafe fn launch_grid(f: sys::CUfunction, grid_width: i32, grid_height: i32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLaunchGrid(f, grid_width, grid_height) };
     check(status, Function::cuLaunchGrid)
 }
 
-/// Queues a kernel as a grid in a stream, the oldest way.
+/// Launches a kernel with a grid of blocks in a stream, with the parameters that were set before.
 ///
-/// [`cuLaunchGridAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunchGridAsync`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuLaunchGridAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuLaunchGridAsync`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` and `stream` must be live, or null where the driver allows it.
-/// The parameters that were set must be those that the kernel was compiled with; what it then touches is the caller's promise.
+/// `f` and `stream` must be a valid handle, or null where the driver accepts null.
+/// The parameters that were set must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchGridAsync")]
 #[inline]
 #[track_caller]
@@ -160,41 +160,41 @@ pub unsafe fn launch_grid_async(
     grid_height: i32,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLaunchGridAsync(f, grid_width, grid_height, stream) };
     check(status, Function::cuLaunchGridAsync)
 }
 
-/// Sets the size, in bytes, of the parameters that the oldest way of launching uses.
+/// Sets the size of the parameters, in bytes, for `cuLaunch`, `cuLaunchGrid` and `cuLaunchGridAsync`.
 ///
-/// [`cuParamSetSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetSize`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuParamSetSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuParamSetSize`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// A kernel of a library must not be passed as a function: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// The function must not be a kernel of a library: the driver crashes on one.
 #[doc(alias = "cuParamSetSize")]
 #[inline]
 #[track_caller]
 pub unsafe fn param_set_size(func: sys::CUfunction, numbytes: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuParamSetSize(func, numbytes) };
     check(status, Function::cuParamSetSize)
 }
 
 /// Adds a texture reference to a kernel's parameters.
 ///
-/// [`cuParamSetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetTexRef`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuParamSetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuParamSetTexRef`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` and `tex_ref` must be live, or null where the driver allows it.
+/// `func` and `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuParamSetTexRef")]
 #[inline]
 #[track_caller]
@@ -203,68 +203,68 @@ pub unsafe fn param_set_tex_ref(
     texunit: i32,
     tex_ref: sys::CUtexref,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuParamSetTexRef(func, texunit, tex_ref) };
     check(status, Function::cuParamSetTexRef)
 }
 
-/// Sets a 32-bit floating-point parameter for the oldest way of launching.
+/// Sets a 32-bit floating-point parameter for `cuLaunch`, `cuLaunchGrid` and `cuLaunchGridAsync`.
 ///
-/// [`cuParamSetf`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetf`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuParamSetf`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuParamSetf`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// `offset` must not be below 0: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// `offset` must not be negative: the driver crashes on negative values.
 #[doc(alias = "cuParamSetf")]
 #[inline]
 #[track_caller]
 pub unsafe fn param_setf(func: sys::CUfunction, offset: i32, value: f32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuParamSetf(func, offset, value) };
     check(status, Function::cuParamSetf)
 }
 
-/// Sets a 32-bit integer parameter for the oldest way of launching.
+/// Sets a 32-bit integer parameter for `cuLaunch`, `cuLaunchGrid` and `cuLaunchGridAsync`.
 ///
-/// [`cuParamSeti`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSeti`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuParamSeti`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuParamSeti`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// `offset` must not be below 0: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// `offset` must not be negative: the driver crashes on negative values.
 #[doc(alias = "cuParamSeti")]
 #[inline]
 #[track_caller]
 pub unsafe fn param_seti(func: sys::CUfunction, offset: i32, value: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuParamSeti(func, offset, value) };
     check(status, Function::cuParamSeti)
 }
 
-/// Sets a range of parameter bytes for the oldest way of launching.
+/// Sets a range of parameter bytes for `cuLaunch`, `cuLaunchGrid` and `cuLaunchGridAsync`.
 ///
-/// [`cuParamSetv`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetv`, since CUDA 2.0.
-/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+/// C: [`cuParamSetv`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html), export `cuParamSetv`, since CUDA 2.0.
+/// Deprecated: use [`launch_kernel`](crate::checked::launch_kernel).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// `offset` must not be below 0: the driver crashes on that.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// `offset` must not be negative: the driver crashes on negative values.
 #[doc(alias = "cuParamSetv")]
 #[inline]
 #[track_caller]
 pub unsafe fn param_setv<T>(func: sys::CUfunction, offset: i32, ptr: &[T]) -> Result<()> {
     let numbytes: u32 = count(size_of_val(ptr), Function::cuParamSetv)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuParamSetv(func, offset, ptr.as_ptr().cast::<c_void>().cast_mut(), numbytes) };
     check(status, Function::cuParamSetv)
 }

@@ -4,59 +4,59 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, given, same_length, slice};
+use super::super::convert::{count, output, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives back memory of another API.
+/// Destroys an external memory object.
 ///
-/// [`cuDestroyExternalMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuDestroyExternalMemory`, since CUDA 10.0.
+/// C: [`cuDestroyExternalMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuDestroyExternalMemory`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ext_mem` must be live, and must not be used again.
-/// What was mapped from it must be gone.
+/// `ext_mem` must be a live handle, and must not be used again.
+/// Nothing may still be mapped from it.
 #[doc(alias = "cuDestroyExternalMemory")]
 #[inline]
 #[track_caller]
 pub unsafe fn destroy_external_memory(ext_mem: sys::CUexternalMemory) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDestroyExternalMemory(ext_mem) };
     check(status, Function::cuDestroyExternalMemory)
 }
 
-/// Gives back a semaphore of another API.
+/// Destroys an external semaphore object.
 ///
-/// [`cuDestroyExternalSemaphore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuDestroyExternalSemaphore`, since CUDA 10.0.
+/// C: [`cuDestroyExternalSemaphore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuDestroyExternalSemaphore`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ext_sem` must be live, and must not be used again.
-/// All signals and waits that were queued with it must be done.
+/// `ext_sem` must be a live handle, and must not be used again.
+/// All signals and waits that use it must be complete.
 #[doc(alias = "cuDestroyExternalSemaphore")]
 #[inline]
 #[track_caller]
 pub unsafe fn destroy_external_semaphore(ext_sem: sys::CUexternalSemaphore) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDestroyExternalSemaphore(ext_sem) };
     check(status, Function::cuDestroyExternalSemaphore)
 }
 
-/// Maps a range of another API's memory as device memory; it is freed like any other.
+/// Maps a range of external memory as device memory, which is freed like any other.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuExternalMemoryGetMappedBuffer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuExternalMemoryGetMappedBuffer`, since CUDA 10.0.
+/// C: [`cuExternalMemoryGetMappedBuffer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuExternalMemoryGetMappedBuffer`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ext_mem` must be live, or null where the driver allows it.
+/// `ext_mem` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuExternalMemoryGetMappedBuffer")]
 #[inline]
 #[track_caller]
@@ -65,7 +65,7 @@ pub unsafe fn external_memory_get_mapped_buffer(
     buffer_desc: &sys::CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
 ) -> Result<sys::CUdeviceptr> {
     let mut dev_ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuExternalMemoryGetMappedBuffer(
             dev_ptr.as_mut_ptr(),
@@ -73,21 +73,21 @@ pub unsafe fn external_memory_get_mapped_buffer(
             ptr::from_ref(buffer_desc),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dev_ptr, status, Function::cuExternalMemoryGetMappedBuffer) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dev_ptr, status, Function::cuExternalMemoryGetMappedBuffer) }
 }
 
-/// Maps another API's memory as a mipmapped array.
+/// Maps external memory as a mipmapped array.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuExternalMemoryGetMappedMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuExternalMemoryGetMappedMipmappedArray`, since CUDA 10.0.
+/// C: [`cuExternalMemoryGetMappedMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuExternalMemoryGetMappedMipmappedArray`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ext_mem` must be live, or null where the driver allows it.
+/// `ext_mem` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuExternalMemoryGetMappedMipmappedArray")]
 #[inline]
 #[track_caller]
@@ -96,7 +96,7 @@ pub unsafe fn external_memory_get_mapped_mipmapped_array(
     mipmap_desc: &sys::CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC,
 ) -> Result<sys::CUmipmappedArray> {
     let mut mipmap = MaybeUninit::<sys::CUmipmappedArray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuExternalMemoryGetMappedMipmappedArray(
             mipmap.as_mut_ptr(),
@@ -104,21 +104,21 @@ pub unsafe fn external_memory_get_mapped_mipmapped_array(
             ptr::from_ref(mipmap_desc),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(mipmap, status, Function::cuExternalMemoryGetMappedMipmappedArray) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(mipmap, status, Function::cuExternalMemoryGetMappedMipmappedArray) }
 }
 
-/// Takes memory of another API.
+/// Imports memory of another API.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuImportExternalMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuImportExternalMemory`, since CUDA 10.0.
+/// C: [`cuImportExternalMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuImportExternalMemory`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OPERATING_SYSTEM`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OPERATING_SYSTEM`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name a live handle of the kind that it says. A file descriptor is the driver's afterwards: it must not be used or closed again.
+/// The handle in the description must be live and of the given type. The driver takes ownership of a file descriptor: it must not be used or closed again.
 #[doc(alias = "cuImportExternalMemory")]
 #[inline]
 #[track_caller]
@@ -126,23 +126,23 @@ pub unsafe fn import_external_memory(
     mem_handle_desc: &sys::CUDA_EXTERNAL_MEMORY_HANDLE_DESC,
 ) -> Result<sys::CUexternalMemory> {
     let mut ext_mem = MaybeUninit::<sys::CUexternalMemory>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuImportExternalMemory(ext_mem.as_mut_ptr(), ptr::from_ref(mem_handle_desc)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ext_mem, status, Function::cuImportExternalMemory) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ext_mem, status, Function::cuImportExternalMemory) }
 }
 
-/// Takes a semaphore of another API.
+/// Imports a semaphore of another API.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuImportExternalSemaphore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuImportExternalSemaphore`, since CUDA 10.0.
+/// C: [`cuImportExternalSemaphore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuImportExternalSemaphore`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OPERATING_SYSTEM`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OPERATING_SYSTEM`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name a live handle of the kind that it says. A file descriptor is the driver's afterwards: it must not be used or closed again.
+/// The handle in the description must be live and of the given type. The driver takes ownership of a file descriptor: it must not be used or closed again.
 #[doc(alias = "cuImportExternalSemaphore")]
 #[inline]
 #[track_caller]
@@ -150,22 +150,22 @@ pub unsafe fn import_external_semaphore(
     sem_handle_desc: &sys::CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
 ) -> Result<sys::CUexternalSemaphore> {
     let mut ext_sem = MaybeUninit::<sys::CUexternalSemaphore>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuImportExternalSemaphore(ext_sem.as_mut_ptr(), ptr::from_ref(sem_handle_desc)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ext_sem, status, Function::cuImportExternalSemaphore) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ext_sem, status, Function::cuImportExternalSemaphore) }
 }
 
-/// Queues the signalling of semaphores of another API.
+/// Enqueues the signalling of external semaphores.
 ///
-/// [`cuSignalExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuSignalExternalSemaphoresAsync`, since CUDA 10.0.
+/// C: [`cuSignalExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuSignalExternalSemaphoresAsync`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
-/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
+/// `stream` and all of `ext_sem_array` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `params_array` must be valid until the work is complete, or null where the driver accepts null.
 #[doc(alias = "cuSignalExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]
@@ -176,7 +176,7 @@ pub unsafe fn signal_external_semaphores_async(
 ) -> Result<()> {
     same_length(params_array.len(), ext_sem_array.len(), Function::cuSignalExternalSemaphoresAsync)?;
     let num_ext_sems: u32 = count(ext_sem_array.len(), Function::cuSignalExternalSemaphoresAsync)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuSignalExternalSemaphoresAsync(
             slice(ext_sem_array),
@@ -188,16 +188,16 @@ pub unsafe fn signal_external_semaphores_async(
     check(status, Function::cuSignalExternalSemaphoresAsync)
 }
 
-/// Queues the waiting for semaphores of another API.
+/// Enqueues waits for external semaphores.
 ///
-/// [`cuWaitExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuWaitExternalSemaphoresAsync`, since CUDA 10.0.
+/// C: [`cuWaitExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html), export `cuWaitExternalSemaphoresAsync`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_TIMEOUT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_TIMEOUT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
-/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
+/// `stream` and all of `ext_sem_array` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `params_array` must be valid until the work is complete, or null where the driver accepts null.
 #[doc(alias = "cuWaitExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]
@@ -208,7 +208,7 @@ pub unsafe fn wait_external_semaphores_async(
 ) -> Result<()> {
     same_length(params_array.len(), ext_sem_array.len(), Function::cuWaitExternalSemaphoresAsync)?;
     let num_ext_sems: u32 = count(ext_sem_array.len(), Function::cuWaitExternalSemaphoresAsync)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuWaitExternalSemaphoresAsync(
             slice(ext_sem_array),

@@ -5,20 +5,20 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{filled_to, or_older, given, same_length, slice, zeroed};
+use super::super::convert::{filled_to, or_older, output, same_length, slice, zeroed};
 use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives how much memory a device's graphs use.
+/// Returns an attribute of the memory that a device's graphs use.
 ///
-/// [`cuDeviceGetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceGetGraphMemAttribute`, since CUDA 11.4.
+/// C: [`cuDeviceGetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuDeviceGetGraphMemAttribute`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `value` must be valid for a write of what the attribute is.
+/// `value` must be valid for a write of the attribute's type.
 #[doc(alias = "cuDeviceGetGraphMemAttribute")]
 #[inline]
 #[track_caller]
@@ -27,38 +27,38 @@ pub unsafe fn device_get_graph_mem_attribute(
     attr: sys::CUgraphMem_attribute,
     value: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetGraphMemAttribute(device, attr, value) };
     check(status, Function::cuDeviceGetGraphMemAttribute)
 }
 
-/// Gives unused memory of a device's graphs back to the system.
+/// Releases unused memory of a device's graphs to the system.
 ///
-/// [`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceGraphMemTrim`, since CUDA 11.4.
+/// C: [`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuDeviceGraphMemTrim`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `device` must be what the manual allows; the driver refuses most of what is not.
+/// `device` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGraphMemTrim")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_graph_mem_trim(device: sys::CUdevice) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGraphMemTrim(device) };
     check(status, Function::cuDeviceGraphMemTrim)
 }
 
-/// Resets a measure of the memory that a device's graphs use.
+/// Sets an attribute of the memory that a device's graphs use.
 ///
-/// [`cuDeviceSetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceSetGraphMemAttribute`, since CUDA 11.4.
+/// C: [`cuDeviceSetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuDeviceSetGraphMemAttribute`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `value` must point to what the attribute is.
+/// `value` must point to a value of the attribute's type.
 #[doc(alias = "cuDeviceSetGraphMemAttribute")]
 #[inline]
 #[track_caller]
@@ -67,23 +67,23 @@ pub unsafe fn device_set_graph_mem_attribute(
     attr: sys::CUgraphMem_attribute,
     value: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceSetGraphMemAttribute(device, attr, value) };
     check(status, Function::cuDeviceSetGraphMemAttribute)
 }
 
-/// Adds several waits and writes of words to a graph.
+/// Adds a batch memory operation node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddBatchMemOpNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddBatchMemOpNode`, since CUDA 11.7.
+/// C: [`cuGraphAddBatchMemOpNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddBatchMemOpNode`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddBatchMemOpNode")]
 #[inline]
 #[track_caller]
@@ -94,7 +94,7 @@ pub unsafe fn graph_add_batch_mem_op_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddBatchMemOpNode(
             graph_node.as_mut_ptr(),
@@ -104,21 +104,21 @@ pub unsafe fn graph_add_batch_mem_op_node(
             ptr::from_ref(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddBatchMemOpNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddBatchMemOpNode) }
 }
 
-/// Adds a copy of a graph to a graph as one node.
+/// Adds a child graph node to a graph: a copy of another graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddChildGraphNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddChildGraphNode`, since CUDA 10.0.
+/// C: [`cuGraphAddChildGraphNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddChildGraphNode`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `child_graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// `graph`, `child_graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddChildGraphNode")]
 #[inline]
 #[track_caller]
@@ -129,7 +129,7 @@ pub unsafe fn graph_add_child_graph_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddChildGraphNode(
             graph_node.as_mut_ptr(),
@@ -139,20 +139,20 @@ pub unsafe fn graph_add_child_graph_node(
             child_graph,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddChildGraphNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddChildGraphNode) }
 }
 
 /// Adds edges to a graph.
 ///
-/// [`cuGraphAddDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies`, since CUDA 10.0.
-/// CUDA replaced it by [`graph_add_dependencies_v2`](crate::checked::graph_add_dependencies_v2).
+/// C: [`cuGraphAddDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddDependencies`, since CUDA 10.0.
+/// Replaced by [`graph_add_dependencies_v2`](crate::checked::graph_add_dependencies_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddDependencies")]
 #[inline]
 #[track_caller]
@@ -163,20 +163,20 @@ pub unsafe fn graph_add_dependencies(
 ) -> Result<()> {
     same_length(to.len(), from.len(), Function::cuGraphAddDependencies)?;
     let num_dependencies = from.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphAddDependencies(graph, slice(from), slice(to), num_dependencies) };
     check(status, Function::cuGraphAddDependencies)
 }
 
-/// Adds edges to a graph, with their data.
+/// Adds edges to a graph, with edge data.
 ///
-/// [`cuGraphAddDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies_v2`, since CUDA 12.3.
+/// C: [`cuGraphAddDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddDependencies_v2`, since CUDA 12.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -191,7 +191,7 @@ pub unsafe fn graph_add_dependencies_v2(
         same_length(edge_data.len(), from.len(), Function::cuGraphAddDependencies_v2)?;
     }
     let num_dependencies = from.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddDependencies_v2(
             graph,
@@ -204,17 +204,17 @@ pub unsafe fn graph_add_dependencies_v2(
     check(status, Function::cuGraphAddDependencies_v2)
 }
 
-/// Adds a node that does nothing to a graph.
+/// Adds an empty node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddEmptyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEmptyNode`, since CUDA 10.0.
+/// C: [`cuGraphAddEmptyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddEmptyNode`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddEmptyNode")]
 #[inline]
 #[track_caller]
@@ -224,7 +224,7 @@ pub unsafe fn graph_add_empty_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddEmptyNode(
             graph_node.as_mut_ptr(),
@@ -233,21 +233,21 @@ pub unsafe fn graph_add_empty_node(
             num_dependencies,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddEmptyNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddEmptyNode) }
 }
 
-/// Adds the recording of an event to a graph.
+/// Adds an event record node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddEventRecordNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventRecordNode`, since CUDA 11.1.
+/// C: [`cuGraphAddEventRecordNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddEventRecordNode`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
+/// `graph`, `event` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddEventRecordNode")]
 #[inline]
 #[track_caller]
@@ -258,7 +258,7 @@ pub unsafe fn graph_add_event_record_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddEventRecordNode(
             graph_node.as_mut_ptr(),
@@ -268,21 +268,21 @@ pub unsafe fn graph_add_event_record_node(
             event,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddEventRecordNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddEventRecordNode) }
 }
 
-/// Adds the waiting for an event to a graph.
+/// Adds an event wait node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddEventWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventWaitNode`, since CUDA 11.1.
+/// C: [`cuGraphAddEventWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddEventWaitNode`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
+/// `graph`, `event` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddEventWaitNode")]
 #[inline]
 #[track_caller]
@@ -293,7 +293,7 @@ pub unsafe fn graph_add_event_wait_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddEventWaitNode(
             graph_node.as_mut_ptr(),
@@ -303,22 +303,22 @@ pub unsafe fn graph_add_event_wait_node(
             event,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddEventWaitNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddEventWaitNode) }
 }
 
-/// Adds the signalling of another API's semaphores to a graph.
+/// Adds a node that signals external semaphores to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddExternalSemaphoresSignalNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresSignalNode`, since CUDA 11.2.
+/// C: [`cuGraphAddExternalSemaphoresSignalNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddExternalSemaphoresSignalNode`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddExternalSemaphoresSignalNode")]
 #[inline]
 #[track_caller]
@@ -329,7 +329,7 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddExternalSemaphoresSignalNode(
             graph_node.as_mut_ptr(),
@@ -339,22 +339,22 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
             ptr::from_ref(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddExternalSemaphoresSignalNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddExternalSemaphoresSignalNode) }
 }
 
-/// Adds the waiting for another API's semaphores to a graph.
+/// Adds a node that waits for external semaphores to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddExternalSemaphoresWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresWaitNode`, since CUDA 11.2.
+/// C: [`cuGraphAddExternalSemaphoresWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddExternalSemaphoresWaitNode`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddExternalSemaphoresWaitNode")]
 #[inline]
 #[track_caller]
@@ -365,7 +365,7 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddExternalSemaphoresWaitNode(
             graph_node.as_mut_ptr(),
@@ -375,22 +375,22 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
             ptr::from_ref(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddExternalSemaphoresWaitNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddExternalSemaphoresWaitNode) }
 }
 
-/// Adds a call of a host function to a graph.
+/// Adds a host function node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddHostNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddHostNode`, since CUDA 10.0.
+/// C: [`cuGraphAddHostNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddHostNode`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// The function must not unwind, and its data must be what it expects whenever the graph runs.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// The function must not unwind, and its data must be valid whenever the graph runs.
 #[doc(alias = "cuGraphAddHostNode")]
 #[inline]
 #[track_caller]
@@ -401,7 +401,7 @@ pub unsafe fn graph_add_host_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddHostNode(
             graph_node.as_mut_ptr(),
@@ -411,23 +411,23 @@ pub unsafe fn graph_add_host_node(
             ptr::from_ref(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddHostNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddHostNode) }
 }
 
-/// Adds a kernel to a graph.
+/// Adds a kernel node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGraphAddKernelNode` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`: parameters where one is not null are refused with `CUDA_ERROR_NOT_SUPPORTED`.
+/// C: [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddKernelNode_v2`, since CUDA 12.0.
+/// On older drivers, the export `cuGraphAddKernelNode` (since CUDA 10.0) is called instead. It has neither `kern` nor `ctx`: if one of them is not null, the call returns `CUDA_ERROR_NOT_SUPPORTED`.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise. A context must be current, even if the parameters name one: without it the driver crashes.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// The parameters must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid. A context must be current, even if the parameters name one: without it the driver crashes.
 #[doc(alias = "cuGraphAddKernelNode")]
 #[doc(alias = "cuGraphAddKernelNode_v2")]
 #[inline]
@@ -439,7 +439,7 @@ pub unsafe fn graph_add_kernel_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddKernelNode_v2(
             graph_node.as_mut_ptr(),
@@ -451,27 +451,27 @@ pub unsafe fn graph_add_kernel_node(
     };
     if let Err(error) = check(status, Function::cuGraphAddKernelNode_v2) {
         if error.is_missing_function() {
-            // SAFETY: the caller keeps the contract, which is the older function's too.
+            // SAFETY: upheld by the caller; the older function has the same contract.
             return or_older(error, unsafe { fallback::graph_add_kernel_node(graph, dependencies, node_params) });
         }
         return Err(error);
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { graph_node.assume_init() })
 }
 
-/// Adds an allocation to a graph; its address comes back in the parameters.
+/// Adds a memory allocation node to a graph; the address is returned in the parameters.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddMemAllocNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemAllocNode`, since CUDA 11.4.
+/// C: [`cuGraphAddMemAllocNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddMemAllocNode`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// What `node_params` points to must be there.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Pointers in `node_params` must be valid.
 #[doc(alias = "cuGraphAddMemAllocNode")]
 #[inline]
 #[track_caller]
@@ -482,7 +482,7 @@ pub unsafe fn graph_add_mem_alloc_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddMemAllocNode(
             graph_node.as_mut_ptr(),
@@ -492,22 +492,22 @@ pub unsafe fn graph_add_mem_alloc_node(
             ptr::from_mut(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddMemAllocNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddMemAllocNode) }
 }
 
-/// Adds the freeing of memory to a graph.
+/// Adds a memory free node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddMemFreeNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemFreeNode`, since CUDA 11.4.
+/// C: [`cuGraphAddMemFreeNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddMemFreeNode`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// `dptr` must be the address that an allocating node gave.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `dptr` must be the address of a memory allocation node.
 #[doc(alias = "cuGraphAddMemFreeNode")]
 #[inline]
 #[track_caller]
@@ -518,7 +518,7 @@ pub unsafe fn graph_add_mem_free_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddMemFreeNode(
             graph_node.as_mut_ptr(),
@@ -528,22 +528,22 @@ pub unsafe fn graph_add_mem_free_node(
             dptr,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddMemFreeNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddMemFreeNode) }
 }
 
-/// Adds a copy to a graph.
+/// Adds a memcpy node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddMemcpyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemcpyNode`, since CUDA 10.0.
+/// C: [`cuGraphAddMemcpyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddMemcpyNode`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
-/// The description must name memory that is valid whenever the graph runs.
+/// `graph`, `ctx` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must be valid whenever the graph runs.
 #[doc(alias = "cuGraphAddMemcpyNode")]
 #[inline]
 #[track_caller]
@@ -555,7 +555,7 @@ pub unsafe fn graph_add_memcpy_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddMemcpyNode(
             graph_node.as_mut_ptr(),
@@ -566,22 +566,22 @@ pub unsafe fn graph_add_memcpy_node(
             ctx,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddMemcpyNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddMemcpyNode) }
 }
 
-/// Adds the setting of memory to a graph.
+/// Adds a memset node to a graph.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddMemsetNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemsetNode`, since CUDA 10.0.
+/// C: [`cuGraphAddMemsetNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddMemsetNode`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
-/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph`, `ctx` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddMemsetNode")]
 #[inline]
 #[track_caller]
@@ -593,7 +593,7 @@ pub unsafe fn graph_add_memset_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddMemsetNode(
             graph_node.as_mut_ptr(),
@@ -604,23 +604,23 @@ pub unsafe fn graph_add_memset_node(
             ctx,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddMemsetNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddMemsetNode) }
 }
 
-/// Adds a node of any kind to a graph; what it makes comes back in the parameters.
+/// Adds a node of any type to a graph; values that the node creates are returned in the parameters.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode`, since CUDA 12.2.
-/// CUDA replaced it by [`graph_add_node_v2`](crate::checked::graph_add_node_v2).
+/// C: [`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddNode`, since CUDA 12.2.
+/// Replaced by [`graph_add_node_v2`](crate::checked::graph_add_node_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// What the parameters point to must be what the kind of node asks for.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphAddNode")]
 #[inline]
 #[track_caller]
@@ -631,7 +631,7 @@ pub unsafe fn graph_add_node(
 ) -> Result<sys::CUgraphNode> {
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddNode(
             graph_node.as_mut_ptr(),
@@ -641,22 +641,22 @@ pub unsafe fn graph_add_node(
             ptr::from_mut(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddNode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddNode) }
 }
 
-/// Adds a node of any kind to a graph, with the data of its edges; what it makes comes back in the parameters.
+/// Adds a node of any type to a graph, with edge data; values that the node creates are returned in the parameters.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddNode_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v2`, since CUDA 12.3.
+/// C: [`cuGraphAddNode_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddNode_v2`, since CUDA 12.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// What the parameters point to must be what the kind of node asks for.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphAddNode_v2")]
 #[inline]
 #[track_caller]
@@ -671,7 +671,7 @@ pub unsafe fn graph_add_node_v2(
     }
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddNode_v2(
             graph_node.as_mut_ptr(),
@@ -682,22 +682,22 @@ pub unsafe fn graph_add_node_v2(
             ptr::from_mut(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddNode_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddNode_v2) }
 }
 
-/// Adds a node of any kind to a graph, in the form of CUDA 13.4; what it makes comes back in the parameters.
+/// Adds a node of any type to a graph, in the form of CUDA 13.4; values that the node creates are returned in the parameters.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphAddNode_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v3`, since CUDA 13.4.
+/// C: [`cuGraphAddNode_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddNode_v3`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// What the parameters point to must be what the kind of node asks for.
+/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphAddNode_v3")]
 #[inline]
 #[track_caller]
@@ -712,7 +712,7 @@ pub unsafe fn graph_add_node_v3(
     }
     let num_dependencies = dependencies.len();
     let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphAddNode_v3(
             graph_node.as_mut_ptr(),
@@ -723,19 +723,19 @@ pub unsafe fn graph_add_node_v3(
             ptr::from_mut(node_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_node, status, Function::cuGraphAddNode_v3) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_node, status, Function::cuGraphAddNode_v3) }
 }
 
-/// Gives the parameters of a node of waits and writes; what they point to lives until the node goes or its parameters are set, and must not be changed.
+/// Returns the parameters of a batch memory operation node. The memory that they point to must not be changed; it lives until the node is destroyed or its parameters are set.
 ///
-/// [`cuGraphBatchMemOpNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphBatchMemOpNodeGetParams`, since CUDA 11.7.
+/// C: [`cuGraphBatchMemOpNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphBatchMemOpNodeGetParams`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphBatchMemOpNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -743,22 +743,22 @@ pub unsafe fn graph_batch_mem_op_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_BATCH_MEM_OP_NODE_PARAMS> {
     let mut node_params = MaybeUninit::<sys::CUDA_BATCH_MEM_OP_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphBatchMemOpNodeGetParams(node, node_params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node_params, status, Function::cuGraphBatchMemOpNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node_params, status, Function::cuGraphBatchMemOpNodeGetParams) }
 }
 
-/// Sets the parameters of a node of waits and writes.
+/// Sets the parameters of a batch memory operation node.
 ///
-/// [`cuGraphBatchMemOpNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphBatchMemOpNodeSetParams`, since CUDA 11.7.
+/// C: [`cuGraphBatchMemOpNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphBatchMemOpNodeSetParams`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphBatchMemOpNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -766,68 +766,68 @@ pub unsafe fn graph_batch_mem_op_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_BATCH_MEM_OP_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphBatchMemOpNodeSetParams(node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphBatchMemOpNodeSetParams)
 }
 
-/// Gives the graph inside a node; it belongs to the node.
+/// Returns the graph of a child graph node, which owns it.
 ///
-/// What it gives belongs to `node`, and goes with it.
+/// The returned handle belongs to `node`.
 ///
-/// [`cuGraphChildGraphNodeGetGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphChildGraphNodeGetGraph`, since CUDA 10.0.
+/// C: [`cuGraphChildGraphNodeGetGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphChildGraphNodeGetGraph`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphChildGraphNodeGetGraph")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_child_graph_node_get_graph(node: sys::CUgraphNode) -> Result<sys::CUgraph> {
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphChildGraphNodeGetGraph(node, graph.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph, status, Function::cuGraphChildGraphNodeGetGraph) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph, status, Function::cuGraphChildGraphNodeGetGraph) }
 }
 
 /// Copies a graph.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGraphClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphClone`, since CUDA 10.0.
+/// C: [`cuGraphClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphClone`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `original_graph` must be live, or null where the driver allows it.
+/// `original_graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphClone")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_clone(original_graph: sys::CUgraph) -> Result<sys::CUgraph> {
     let mut graph_clone = MaybeUninit::<sys::CUgraph>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphClone(graph_clone.as_mut_ptr(), original_graph) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_clone, status, Function::cuGraphClone) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_clone, status, Function::cuGraphClone) }
 }
 
-/// Makes the handle by which kernels decide what a conditional node does.
+/// Creates a conditional handle, with which kernels control a conditional node.
 ///
-/// What it gives belongs to `graph`, and goes with it.
+/// The returned handle belongs to `graph`.
 ///
-/// [`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphConditionalHandleCreate`, since CUDA 12.3.
+/// C: [`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphConditionalHandleCreate`, since CUDA 12.3.
 ///
 /// `flags` takes bits of [`CU_GRAPH_COND_ASSIGN_DEFAULT`](crate::sys::CU_GRAPH_COND_ASSIGN_DEFAULT).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `ctx` must be live, or null where the driver allows it.
+/// `graph` and `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphConditionalHandleCreate")]
 #[inline]
 #[track_caller]
@@ -838,7 +838,7 @@ pub unsafe fn graph_conditional_handle_create(
     flags: u32,
 ) -> Result<sys::CUgraphConditionalHandle> {
     let mut handle = MaybeUninit::<sys::CUgraphConditionalHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphConditionalHandleCreate(
             handle.as_mut_ptr(),
@@ -848,122 +848,122 @@ pub unsafe fn graph_conditional_handle_create(
             flags,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuGraphConditionalHandleCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuGraphConditionalHandleCreate) }
 }
 
-/// Makes an empty graph.
+/// Creates an empty graph.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphCreate`, since CUDA 10.0.
+/// C: [`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphCreate`, since CUDA 10.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuGraphCreate")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_create(flags: u32) -> Result<sys::CUgraph> {
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphCreate(graph.as_mut_ptr(), flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph, status, Function::cuGraphCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph, status, Function::cuGraphCreate) }
 }
 
-/// Writes a graph to a file, in the language of Graphviz.
+/// Writes a graph to a file in the DOT language.
 ///
-/// [`cuGraphDebugDotPrint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphDebugDotPrint`, since CUDA 11.3.
+/// C: [`cuGraphDebugDotPrint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphDebugDotPrint`, since CUDA 11.3.
 ///
 /// `flags` takes bits of [`CUgraphDebugDot_flags`](crate::sys::CUgraphDebugDot_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OPERATING_SYSTEM`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OPERATING_SYSTEM`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphDebugDotPrint")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_debug_dot_print(graph: sys::CUgraph, path: &CStr, flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphDebugDotPrint(graph, path.as_ptr(), flags) };
     check(status, Function::cuGraphDebugDotPrint)
 }
 
 /// Destroys a graph and its nodes.
 ///
-/// [`cuGraphDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphDestroy`, since CUDA 10.0.
+/// C: [`cuGraphDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphDestroy`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, and must not be used again.
+/// `graph` must be a live handle, and must not be used again.
 /// Its nodes must not be used again.
 #[doc(alias = "cuGraphDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_destroy(graph: sys::CUgraph) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphDestroy(graph) };
     check(status, Function::cuGraphDestroy)
 }
 
 /// Removes a node from its graph.
 ///
-/// [`cuGraphDestroyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphDestroyNode`, since CUDA 10.0.
+/// C: [`cuGraphDestroyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphDestroyNode`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, and must not be used again.
+/// `node` must be a live handle, and must not be used again.
 #[doc(alias = "cuGraphDestroyNode")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_destroy_node(node: sys::CUgraphNode) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphDestroyNode(node) };
     check(status, Function::cuGraphDestroyNode)
 }
 
-/// Gives the event of a recording node.
+/// Returns the event of an event record node.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuGraphEventRecordNodeGetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventRecordNodeGetEvent`, since CUDA 11.1.
+/// C: [`cuGraphEventRecordNodeGetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphEventRecordNodeGetEvent`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphEventRecordNodeGetEvent")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_event_record_node_get_event(node: sys::CUgraphNode) -> Result<sys::CUevent> {
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphEventRecordNodeGetEvent(node, event.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(event, status, Function::cuGraphEventRecordNodeGetEvent) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(event, status, Function::cuGraphEventRecordNodeGetEvent) }
 }
 
-/// Sets the event of a recording node.
+/// Sets the event of an event record node.
 ///
-/// [`cuGraphEventRecordNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventRecordNodeSetEvent`, since CUDA 11.1.
+/// C: [`cuGraphEventRecordNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphEventRecordNodeSetEvent`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` and `event` must be live, or null where the driver allows it.
+/// `node` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphEventRecordNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -971,42 +971,42 @@ pub unsafe fn graph_event_record_node_set_event(
     node: sys::CUgraphNode,
     event: sys::CUevent,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphEventRecordNodeSetEvent(node, event) };
     check(status, Function::cuGraphEventRecordNodeSetEvent)
 }
 
-/// Gives the event of a waiting node.
+/// Returns the event of an event wait node.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuGraphEventWaitNodeGetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventWaitNodeGetEvent`, since CUDA 11.1.
+/// C: [`cuGraphEventWaitNodeGetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphEventWaitNodeGetEvent`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphEventWaitNodeGetEvent")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_event_wait_node_get_event(node: sys::CUgraphNode) -> Result<sys::CUevent> {
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphEventWaitNodeGetEvent(node, event.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(event, status, Function::cuGraphEventWaitNodeGetEvent) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(event, status, Function::cuGraphEventWaitNodeGetEvent) }
 }
 
-/// Sets the event of a waiting node.
+/// Sets the event of an event wait node.
 ///
-/// [`cuGraphEventWaitNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventWaitNodeSetEvent`, since CUDA 11.1.
+/// C: [`cuGraphEventWaitNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphEventWaitNodeSetEvent`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` and `event` must be live, or null where the driver allows it.
+/// `node` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphEventWaitNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1014,21 +1014,21 @@ pub unsafe fn graph_event_wait_node_set_event(
     node: sys::CUgraphNode,
     event: sys::CUevent,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphEventWaitNodeSetEvent(node, event) };
     check(status, Function::cuGraphEventWaitNodeSetEvent)
 }
 
-/// Sets the parameters of a node of waits and writes in an instantiated graph.
+/// Sets the parameters of a batch memory operation node in an executable graph.
 ///
-/// [`cuGraphExecBatchMemOpNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecBatchMemOpNodeSetParams`, since CUDA 11.7.
+/// C: [`cuGraphExecBatchMemOpNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecBatchMemOpNodeSetParams`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1037,20 +1037,20 @@ pub unsafe fn graph_exec_batch_mem_op_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_BATCH_MEM_OP_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecBatchMemOpNodeSetParams(graph_exec, node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphExecBatchMemOpNodeSetParams)
 }
 
-/// Sets the graph inside a node of an instantiated graph.
+/// Sets the graph of a child graph node in an executable graph.
 ///
-/// [`cuGraphExecChildGraphNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecChildGraphNodeSetParams`, since CUDA 11.1.
+/// C: [`cuGraphExecChildGraphNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecChildGraphNodeSetParams`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `child_graph` must be live, or null where the driver allows it.
+/// `graph_exec`, `node` and `child_graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1059,38 +1059,38 @@ pub unsafe fn graph_exec_child_graph_node_set_params(
     node: sys::CUgraphNode,
     child_graph: sys::CUgraph,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecChildGraphNodeSetParams(graph_exec, node, child_graph) };
     check(status, Function::cuGraphExecChildGraphNodeSetParams)
 }
 
-/// Destroys an instantiated graph.
+/// Destroys an executable graph.
 ///
-/// [`cuGraphExecDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecDestroy`, since CUDA 10.0.
+/// C: [`cuGraphExecDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecDestroy`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` must be live, and must not be used again.
+/// `graph_exec` must be a live handle, and must not be used again.
 #[doc(alias = "cuGraphExecDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_exec_destroy(graph_exec: sys::CUgraphExec) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecDestroy(graph_exec) };
     check(status, Function::cuGraphExecDestroy)
 }
 
-/// Sets the event of a recording node in an instantiated graph.
+/// Sets the event of an event record node in an executable graph.
 ///
-/// [`cuGraphExecEventRecordNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecEventRecordNodeSetEvent`, since CUDA 11.1.
+/// C: [`cuGraphExecEventRecordNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecEventRecordNodeSetEvent`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `event` must be live, or null where the driver allows it.
+/// `graph_exec`, `node` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecEventRecordNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1099,20 +1099,20 @@ pub unsafe fn graph_exec_event_record_node_set_event(
     node: sys::CUgraphNode,
     event: sys::CUevent,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecEventRecordNodeSetEvent(graph_exec, node, event) };
     check(status, Function::cuGraphExecEventRecordNodeSetEvent)
 }
 
-/// Sets the event of a waiting node in an instantiated graph.
+/// Sets the event of an event wait node in an executable graph.
 ///
-/// [`cuGraphExecEventWaitNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecEventWaitNodeSetEvent`, since CUDA 11.1.
+/// C: [`cuGraphExecEventWaitNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecEventWaitNodeSetEvent`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `event` must be live, or null where the driver allows it.
+/// `graph_exec`, `node` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecEventWaitNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1121,21 +1121,21 @@ pub unsafe fn graph_exec_event_wait_node_set_event(
     node: sys::CUgraphNode,
     event: sys::CUevent,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecEventWaitNodeSetEvent(graph_exec, node, event) };
     check(status, Function::cuGraphExecEventWaitNodeSetEvent)
 }
 
-/// Sets a signalling node's parameters in an instantiated graph.
+/// Sets the parameters of a node that signals external semaphores in an executable graph.
 ///
-/// [`cuGraphExecExternalSemaphoresSignalNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecExternalSemaphoresSignalNodeSetParams`, since CUDA 11.2.
+/// C: [`cuGraphExecExternalSemaphoresSignalNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecExternalSemaphoresSignalNodeSetParams`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecExternalSemaphoresSignalNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1144,7 +1144,7 @@ pub unsafe fn graph_exec_external_semaphores_signal_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphExecExternalSemaphoresSignalNodeSetParams(
             graph_exec,
@@ -1155,16 +1155,16 @@ pub unsafe fn graph_exec_external_semaphores_signal_node_set_params(
     check(status, Function::cuGraphExecExternalSemaphoresSignalNodeSetParams)
 }
 
-/// Sets a semaphore-waiting node's parameters in an instantiated graph.
+/// Sets the parameters of a node that waits for external semaphores in an executable graph.
 ///
-/// [`cuGraphExecExternalSemaphoresWaitNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecExternalSemaphoresWaitNodeSetParams`, since CUDA 11.2.
+/// C: [`cuGraphExecExternalSemaphoresWaitNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecExternalSemaphoresWaitNodeSetParams`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecExternalSemaphoresWaitNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1173,7 +1173,7 @@ pub unsafe fn graph_exec_external_semaphores_wait_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_EXT_SEM_WAIT_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphExecExternalSemaphoresWaitNodeSetParams(
             graph_exec,
@@ -1184,58 +1184,58 @@ pub unsafe fn graph_exec_external_semaphores_wait_node_set_params(
     check(status, Function::cuGraphExecExternalSemaphoresWaitNodeSetParams)
 }
 
-/// Gives the flags that a graph was instantiated with.
+/// Returns the flags that a graph was instantiated with.
 ///
-/// [`cuGraphExecGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecGetFlags`, since CUDA 12.0.
+/// C: [`cuGraphExecGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecGetFlags`, since CUDA 12.0.
 ///
-/// What it gives holds bits of [`CUgraphInstantiate_flags`](crate::sys::CUgraphInstantiate_flags).
+/// The returned value holds bits of [`CUgraphInstantiate_flags`](crate::sys::CUgraphInstantiate_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` must be live, or null where the driver allows it.
+/// `graph_exec` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecGetFlags")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_exec_get_flags(graph_exec: sys::CUgraphExec) -> Result<u64> {
     let mut flags = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecGetFlags(graph_exec, flags.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuGraphExecGetFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuGraphExecGetFlags) }
 }
 
-/// Gives an instantiated graph's number.
+/// Returns the identifier of an executable graph.
 ///
-/// [`cuGraphExecGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecGetId`, since CUDA 13.1.
+/// C: [`cuGraphExecGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecGetId`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` must be live, or null where the driver allows it.
+/// `graph_exec` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecGetId")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_exec_get_id(graph_exec: sys::CUgraphExec) -> Result<u32> {
     let mut graph_id = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecGetId(graph_exec, graph_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_id, status, Function::cuGraphExecGetId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_id, status, Function::cuGraphExecGetId) }
 }
 
-/// Sets a host node's parameters in an instantiated graph.
+/// Sets the parameters of a host function node in an executable graph.
 ///
-/// [`cuGraphExecHostNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecHostNodeSetParams`, since CUDA 10.2.
+/// C: [`cuGraphExecHostNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecHostNodeSetParams`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// The function must not unwind, and its data must be what it expects whenever the graph runs.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// The function must not unwind, and its data must be valid whenever the graph runs.
 #[doc(alias = "cuGraphExecHostNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1244,22 +1244,22 @@ pub unsafe fn graph_exec_host_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_HOST_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecHostNodeSetParams(graph_exec, node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphExecHostNodeSetParams)
 }
 
-/// Sets a kernel node's parameters in an instantiated graph.
+/// Sets the parameters of a kernel node in an executable graph.
 ///
-/// [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecKernelNodeSetParams_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGraphExecKernelNodeSetParams` is called, which they have since CUDA 10.1. It knows neither `kern` nor `ctx`: parameters where one is not null are refused with `CUDA_ERROR_NOT_SUPPORTED`.
+/// C: [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecKernelNodeSetParams_v2`, since CUDA 12.0.
+/// On older drivers, the export `cuGraphExecKernelNodeSetParams` (since CUDA 10.1) is called instead. It has neither `kern` nor `ctx`: if one of them is not null, the call returns `CUDA_ERROR_NOT_SUPPORTED`.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// The parameters must describe the kernel's as it was compiled. A node that kernels may update must not be updated by one meanwhile.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// The parameters must match the kernel's parameters as compiled. No kernel may update the node at the same time.
 #[doc(alias = "cuGraphExecKernelNodeSetParams")]
 #[doc(alias = "cuGraphExecKernelNodeSetParams_v2")]
 #[inline]
@@ -1269,11 +1269,11 @@ pub unsafe fn graph_exec_kernel_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_KERNEL_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph_exec, node, ptr::from_ref(node_params)) };
     if let Err(error) = check(status, Function::cuGraphExecKernelNodeSetParams_v2) {
         if error.is_missing_function() {
-            // SAFETY: the caller keeps the contract, which is the older function's too.
+            // SAFETY: upheld by the caller; the older function has the same contract.
             return or_older(error, unsafe { fallback::graph_exec_kernel_node_set_params(graph_exec, node, node_params) });
         }
         return Err(error);
@@ -1281,16 +1281,16 @@ pub unsafe fn graph_exec_kernel_node_set_params(
     Ok(())
 }
 
-/// Sets a copy node's parameters in an instantiated graph.
+/// Sets the parameters of a memcpy node in an executable graph.
 ///
-/// [`cuGraphExecMemcpyNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecMemcpyNodeSetParams`, since CUDA 10.2.
+/// C: [`cuGraphExecMemcpyNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecMemcpyNodeSetParams`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `ctx` must be live, or null where the driver allows it.
-/// The description must name memory that is valid whenever the graph runs.
+/// `graph_exec`, `node` and `ctx` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must be valid whenever the graph runs.
 #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1300,21 +1300,21 @@ pub unsafe fn graph_exec_memcpy_node_set_params(
     copy_params: &sys::CUDA_MEMCPY3D,
     ctx: sys::CUcontext,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecMemcpyNodeSetParams(graph_exec, node, ptr::from_ref(copy_params), ctx) };
     check(status, Function::cuGraphExecMemcpyNodeSetParams)
 }
 
-/// Sets a memory-setting node's parameters in an instantiated graph.
+/// Sets the parameters of a memset node in an executable graph.
 ///
-/// [`cuGraphExecMemsetNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecMemsetNodeSetParams`, since CUDA 10.2.
+/// C: [`cuGraphExecMemsetNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecMemsetNodeSetParams`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `ctx` must be live, or null where the driver allows it.
-/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `graph_exec`, `node` and `ctx` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1324,21 +1324,21 @@ pub unsafe fn graph_exec_memset_node_set_params(
     memset_params: &sys::CUDA_MEMSET_NODE_PARAMS,
     ctx: sys::CUcontext,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecMemsetNodeSetParams(graph_exec, node, ptr::from_ref(memset_params), ctx) };
     check(status, Function::cuGraphExecMemsetNodeSetParams)
 }
 
-/// Sets the parameters of a node of any kind in an instantiated graph.
+/// Sets the parameters of a node of any type in an executable graph.
 ///
-/// [`cuGraphExecNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecNodeSetParams`, since CUDA 12.2.
+/// C: [`cuGraphExecNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecNodeSetParams`, since CUDA 12.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// What the parameters point to must be what the kind of node asks for.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphExecNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1347,22 +1347,22 @@ pub unsafe fn graph_exec_node_set_params(
     node: sys::CUgraphNode,
     node_params: &mut sys::CUgraphNodeParams,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecNodeSetParams(graph_exec, node, ptr::from_mut(node_params)) };
     check(status, Function::cuGraphExecNodeSetParams)
 }
 
-/// Brings an instantiated graph up to date with a graph of the same shape; on failure the result says why.
+/// Updates an executable graph to a graph of the same topology. On failure, the result gives the reason.
 ///
-/// [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecUpdate_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGraphExecUpdate` is called, which they have since CUDA 10.2. It does not tell `errorFromNode`, which is null then, and may give another reason and another node.
+/// C: [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecUpdate_v2`, since CUDA 12.0.
+/// On older drivers, the export `cuGraphExecUpdate` (since CUDA 10.2) is called instead. It does not return `errorFromNode`, which is null, and may return another reason and another node.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `graph` must be live, or null where the driver allows it.
-/// What `result_info` holds before the call does not matter.
+/// `graph_exec` and `graph` must be a valid handle, or null where the driver accepts null.
+/// The contents of `result_info` before the call do not matter.
 #[doc(alias = "cuGraphExecUpdate")]
 #[doc(alias = "cuGraphExecUpdate_v2")]
 #[inline]
@@ -1372,11 +1372,11 @@ pub unsafe fn graph_exec_update(
     graph: sys::CUgraph,
     result_info: &mut sys::CUgraphExecUpdateResultInfo,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExecUpdate_v2(graph_exec, graph, ptr::from_mut(result_info)) };
     if let Err(error) = check(status, Function::cuGraphExecUpdate_v2) {
         if error.is_missing_function() {
-            // SAFETY: the caller keeps the contract, which is the older function's too.
+            // SAFETY: upheld by the caller; the older function has the same contract.
             return or_older(error, unsafe { fallback::graph_exec_update(graph_exec, graph, result_info) });
         }
         return Err(error);
@@ -1384,15 +1384,15 @@ pub unsafe fn graph_exec_update(
     Ok(())
 }
 
-/// Gives a signalling node's parameters; what they point to lives until the node goes or its parameters are set, and must not be changed.
+/// Returns the parameters of a node that signals external semaphores. The memory that they point to must not be changed; it lives until the node is destroyed or its parameters are set.
 ///
-/// [`cuGraphExternalSemaphoresSignalNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresSignalNodeGetParams`, since CUDA 11.2.
+/// C: [`cuGraphExternalSemaphoresSignalNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExternalSemaphoresSignalNodeGetParams`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExternalSemaphoresSignalNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -1400,22 +1400,22 @@ pub unsafe fn graph_external_semaphores_signal_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_EXT_SEM_SIGNAL_NODE_PARAMS> {
     let mut params = MaybeUninit::<sys::CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExternalSemaphoresSignalNodeGetParams(node, params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(params, status, Function::cuGraphExternalSemaphoresSignalNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(params, status, Function::cuGraphExternalSemaphoresSignalNodeGetParams) }
 }
 
-/// Sets a signalling node's parameters.
+/// Sets the parameters of a node that signals external semaphores.
 ///
-/// [`cuGraphExternalSemaphoresSignalNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresSignalNodeSetParams`, since CUDA 11.2.
+/// C: [`cuGraphExternalSemaphoresSignalNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExternalSemaphoresSignalNodeSetParams`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExternalSemaphoresSignalNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1423,20 +1423,20 @@ pub unsafe fn graph_external_semaphores_signal_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExternalSemaphoresSignalNodeSetParams(node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphExternalSemaphoresSignalNodeSetParams)
 }
 
-/// Gives a semaphore-waiting node's parameters; what they point to lives until the node goes or its parameters are set, and must not be changed.
+/// Returns the parameters of a node that waits for external semaphores. The memory that they point to must not be changed; it lives until the node is destroyed or its parameters are set.
 ///
-/// [`cuGraphExternalSemaphoresWaitNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresWaitNodeGetParams`, since CUDA 11.2.
+/// C: [`cuGraphExternalSemaphoresWaitNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExternalSemaphoresWaitNodeGetParams`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphExternalSemaphoresWaitNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -1444,22 +1444,22 @@ pub unsafe fn graph_external_semaphores_wait_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_EXT_SEM_WAIT_NODE_PARAMS> {
     let mut params = MaybeUninit::<sys::CUDA_EXT_SEM_WAIT_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExternalSemaphoresWaitNodeGetParams(node, params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(params, status, Function::cuGraphExternalSemaphoresWaitNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(params, status, Function::cuGraphExternalSemaphoresWaitNodeGetParams) }
 }
 
-/// Sets a semaphore-waiting node's parameters.
+/// Sets the parameters of a node that waits for external semaphores.
 ///
-/// [`cuGraphExternalSemaphoresWaitNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresWaitNodeSetParams`, since CUDA 11.2.
+/// C: [`cuGraphExternalSemaphoresWaitNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExternalSemaphoresWaitNodeSetParams`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExternalSemaphoresWaitNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1467,42 +1467,42 @@ pub unsafe fn graph_external_semaphores_wait_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_EXT_SEM_WAIT_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphExternalSemaphoresWaitNodeSetParams(node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphExternalSemaphoresWaitNodeSetParams)
 }
 
-/// What [`graph_get_edges`](crate::checked::graph_get_edges) gives.
+/// The values that [`graph_get_edges`](crate::checked::graph_get_edges) returns.
 #[derive(Debug, Clone)]
 pub struct GraphGetEdges {
-    /// C's `from`.
+    /// `from` in C.
     pub from: Vec<sys::CUgraphNode>,
-    /// C's `to`.
+    /// `to` in C.
     pub to: Vec<sys::CUgraphNode>,
 }
 
-/// Gives the edges of a graph, as the nodes where they begin and those where they end.
+/// Returns the edges of a graph: the nodes where they start and the nodes where they end.
 ///
-/// [`cuGraphGetEdges`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetEdges`, since CUDA 10.0.
-/// CUDA replaced it by [`graph_get_edges_v2`](crate::checked::graph_get_edges_v2).
+/// C: [`cuGraphGetEdges`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphGetEdges`, since CUDA 10.0.
+/// Replaced by [`graph_get_edges_v2`](crate::checked::graph_get_edges_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphGetEdges")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_get_edges(graph: sys::CUgraph) -> Result<GraphGetEdges> {
     let mut num_edges = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuGraphGetEdges(graph, ptr::null_mut(), ptr::null_mut(), &raw mut num_edges) };
     check(status, Function::cuGraphGetEdges)?;
     let mut from = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges)?;
     let mut to = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges)?;
     if num_edges > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphGetEdges(
                 graph,
@@ -1514,41 +1514,41 @@ pub unsafe fn graph_get_edges(graph: sys::CUgraph) -> Result<GraphGetEdges> {
         check(status, Function::cuGraphGetEdges)?;
     }
     Ok(GraphGetEdges {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         from: unsafe { filled_to(from, num_edges) },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         to: unsafe { filled_to(to, num_edges) },
     })
 }
 
-/// What [`graph_get_edges_v2`](crate::checked::graph_get_edges_v2) gives.
+/// The values that [`graph_get_edges_v2`](crate::checked::graph_get_edges_v2) returns.
 #[derive(Debug, Clone)]
 pub struct GraphGetEdgesV2 {
-    /// C's `from`.
+    /// `from` in C.
     pub from: Vec<sys::CUgraphNode>,
-    /// C's `to`.
+    /// `to` in C.
     pub to: Vec<sys::CUgraphNode>,
-    /// C's `edgeData`.
+    /// `edgeData` in C.
     pub edge_data: Vec<sys::CUgraphEdgeData>,
 }
 
-/// Gives the edges of a graph, as the nodes where they begin and those where they end, with their data.
+/// Returns the edges of a graph: the nodes where they start, the nodes where they end, and their data.
 ///
-/// [`cuGraphGetEdges_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetEdges_v2`, since CUDA 12.3.
+/// C: [`cuGraphGetEdges_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphGetEdges_v2`, since CUDA 12.3.
 ///
-/// C may pass null for `edge_data`; this call always asks.
+/// `edge_data` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphGetEdges_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2> {
     let mut num_edges = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe {
         sys::cuGraphGetEdges_v2(
             graph,
@@ -1563,7 +1563,7 @@ pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2>
     let mut to = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges_v2)?;
     let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_edges, Function::cuGraphGetEdges_v2)?;
     if num_edges > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphGetEdges_v2(
                 graph,
@@ -1576,55 +1576,55 @@ pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2>
         check(status, Function::cuGraphGetEdges_v2)?;
     }
     Ok(GraphGetEdgesV2 {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         from: unsafe { filled_to(from, num_edges) },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         to: unsafe { filled_to(to, num_edges) },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         edge_data: unsafe { filled_to(edge_data, num_edges) },
     })
 }
 
-/// Gives a graph's number.
+/// Returns the identifier of a graph.
 ///
-/// [`cuGraphGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetId`, since CUDA 13.1.
+/// C: [`cuGraphGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphGetId`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphGetId")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_get_id(graph: sys::CUgraph) -> Result<u32> {
     let mut graph_id = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphGetId(graph, graph_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_id, status, Function::cuGraphGetId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_id, status, Function::cuGraphGetId) }
 }
 
-/// Gives the nodes of a graph.
+/// Returns the nodes of a graph.
 ///
-/// [`cuGraphGetNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetNodes`, since CUDA 10.0.
+/// C: [`cuGraphGetNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphGetNodes`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphGetNodes")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_get_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNode>> {
     let mut num_nodes = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &raw mut num_nodes) };
     check(status, Function::cuGraphGetNodes)?;
     let mut nodes = zeroed::<sys::CUgraphNode>(num_nodes, Function::cuGraphGetNodes)?;
     if num_nodes > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphGetNodes(
                 graph,
@@ -1634,30 +1634,30 @@ pub unsafe fn graph_get_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNod
         };
         check(status, Function::cuGraphGetNodes)?;
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(nodes, num_nodes) })
 }
 
-/// Gives the nodes of a graph that depend on none.
+/// Returns the root nodes of a graph.
 ///
-/// [`cuGraphGetRootNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetRootNodes`, since CUDA 10.0.
+/// C: [`cuGraphGetRootNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphGetRootNodes`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphGetRootNodes")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_get_root_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNode>> {
     let mut num_root_nodes = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuGraphGetRootNodes(graph, ptr::null_mut(), &raw mut num_root_nodes) };
     check(status, Function::cuGraphGetRootNodes)?;
     let mut root_nodes = zeroed::<sys::CUgraphNode>(num_root_nodes, Function::cuGraphGetRootNodes)?;
     if num_root_nodes > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphGetRootNodes(
                 graph,
@@ -1667,19 +1667,19 @@ pub unsafe fn graph_get_root_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgra
         };
         check(status, Function::cuGraphGetRootNodes)?;
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(root_nodes, num_root_nodes) })
 }
 
-/// Gives a host node's parameters.
+/// Returns the parameters of a host function node.
 ///
-/// [`cuGraphHostNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphHostNodeGetParams`, since CUDA 10.0.
+/// C: [`cuGraphHostNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphHostNodeGetParams`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphHostNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -1687,22 +1687,22 @@ pub unsafe fn graph_host_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_HOST_NODE_PARAMS> {
     let mut node_params = MaybeUninit::<sys::CUDA_HOST_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphHostNodeGetParams(node, node_params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node_params, status, Function::cuGraphHostNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node_params, status, Function::cuGraphHostNodeGetParams) }
 }
 
-/// Sets a host node's parameters.
+/// Sets the parameters of a host function node.
 ///
-/// [`cuGraphHostNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphHostNodeSetParams`, since CUDA 10.0.
+/// C: [`cuGraphHostNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphHostNodeSetParams`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// The function must not unwind, and its data must be what it expects whenever the graph runs.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// The function must not unwind, and its data must be valid whenever the graph runs.
 #[doc(alias = "cuGraphHostNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1710,24 +1710,24 @@ pub unsafe fn graph_host_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_HOST_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphHostNodeSetParams(node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphHostNodeSetParams)
 }
 
-/// Makes a graph ready to run.
+/// Instantiates a graph.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGraphInstantiateWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiateWithFlags`, since CUDA 11.4.
+/// C: [`cuGraphInstantiateWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphInstantiateWithFlags`, since CUDA 11.4.
 ///
 /// `flags` takes bits of [`CUgraphInstantiate_flags`](crate::sys::CUgraphInstantiate_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphInstantiateWithFlags")]
 #[doc(alias = "cuGraphInstantiate")]
 #[inline]
@@ -1737,23 +1737,23 @@ pub unsafe fn graph_instantiate_with_flags(
     flags: u64,
 ) -> Result<sys::CUgraphExec> {
     let mut graph_exec = MaybeUninit::<sys::CUgraphExec>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphInstantiateWithFlags(graph_exec.as_mut_ptr(), graph, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_exec, status, Function::cuGraphInstantiateWithFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_exec, status, Function::cuGraphInstantiateWithFlags) }
 }
 
-/// Makes a graph ready to run; on failure the parameters say why.
+/// Instantiates a graph. On failure, the parameters give the reason.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGraphInstantiateWithParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiateWithParams`, since CUDA 12.0.
+/// C: [`cuGraphInstantiateWithParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphInstantiateWithParams`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 /// The stream in `instantiate_params` must be live, or null.
 #[doc(alias = "cuGraphInstantiateWithParams")]
 #[inline]
@@ -1763,7 +1763,7 @@ pub unsafe fn graph_instantiate_with_params(
     instantiate_params: &mut sys::CUDA_GRAPH_INSTANTIATE_PARAMS,
 ) -> Result<sys::CUgraphExec> {
     let mut graph_exec = MaybeUninit::<sys::CUgraphExec>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphInstantiateWithParams(
             graph_exec.as_mut_ptr(),
@@ -1771,22 +1771,22 @@ pub unsafe fn graph_instantiate_with_params(
             ptr::from_mut(instantiate_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_exec, status, Function::cuGraphInstantiateWithParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_exec, status, Function::cuGraphInstantiateWithParams) }
 }
 
-/// Makes a graph ready to run, in the form of CUDA 11.0; on failure the node and the log say why.
+/// Instantiates a graph, in the form of CUDA 11.0. On failure, the node and the log give the reason.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGraphInstantiate_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiate_v2`, since CUDA 11.0.
-/// CUDA replaced it by [`graph_instantiate_with_flags`](crate::checked::graph_instantiate_with_flags).
+/// C: [`cuGraphInstantiate_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphInstantiate_v2`, since CUDA 11.0.
+/// Replaced by [`graph_instantiate_with_flags`](crate::checked::graph_instantiate_with_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphInstantiate_v2")]
 #[inline]
 #[track_caller]
@@ -1797,7 +1797,7 @@ pub unsafe fn graph_instantiate_v2(
 ) -> Result<sys::CUgraphExec> {
     let buffer_size = size_of_val(log_buffer);
     let mut graph_exec = MaybeUninit::<sys::CUgraphExec>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphInstantiate_v2(
             graph_exec.as_mut_ptr(),
@@ -1807,19 +1807,19 @@ pub unsafe fn graph_instantiate_v2(
             buffer_size,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph_exec, status, Function::cuGraphInstantiate_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph_exec, status, Function::cuGraphInstantiate_v2) }
 }
 
 /// Copies all attributes of a kernel node to another.
 ///
-/// [`cuGraphKernelNodeCopyAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeCopyAttributes`, since CUDA 11.0.
+/// C: [`cuGraphKernelNodeCopyAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeCopyAttributes`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst` and `src` must be live, or null where the driver allows it.
+/// `dst` and `src` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphKernelNodeCopyAttributes")]
 #[inline]
 #[track_caller]
@@ -1827,20 +1827,20 @@ pub unsafe fn graph_kernel_node_copy_attributes(
     dst: sys::CUgraphNode,
     src: sys::CUgraphNode,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphKernelNodeCopyAttributes(dst, src) };
     check(status, Function::cuGraphKernelNodeCopyAttributes)
 }
 
-/// Gives an attribute of a kernel node.
+/// Returns an attribute of a kernel node.
 ///
-/// [`cuGraphKernelNodeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetAttribute`, since CUDA 11.0.
+/// C: [`cuGraphKernelNodeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeGetAttribute`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphKernelNodeGetAttribute")]
 #[inline]
 #[track_caller]
@@ -1849,22 +1849,22 @@ pub unsafe fn graph_kernel_node_get_attribute(
     attr: sys::CUkernelNodeAttrID,
 ) -> Result<sys::CUkernelNodeAttrValue> {
     let mut value = MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphKernelNodeGetAttribute(node, attr, value.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(value, status, Function::cuGraphKernelNodeGetAttribute) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(value, status, Function::cuGraphKernelNodeGetAttribute) }
 }
 
-/// Gives a kernel node's parameters; what they point to lives until the node goes or its parameters are set, and must not be changed.
+/// Returns the parameters of a kernel node. The memory that they point to must not be changed; it lives until the node is destroyed or its parameters are set.
 ///
-/// [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetParams_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGraphKernelNodeGetParams` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`, which are null then.
+/// C: [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeGetParams_v2`, since CUDA 12.0.
+/// On older drivers, the export `cuGraphKernelNodeGetParams` (since CUDA 10.0) is called instead. It has neither `kern` nor `ctx`; both are null.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphKernelNodeGetParams")]
 #[doc(alias = "cuGraphKernelNodeGetParams_v2")]
 #[inline]
@@ -1873,29 +1873,29 @@ pub unsafe fn graph_kernel_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_KERNEL_NODE_PARAMS> {
     let mut node_params = MaybeUninit::<sys::CUDA_KERNEL_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphKernelNodeGetParams_v2(node, node_params.as_mut_ptr()) };
     if let Err(error) = check(status, Function::cuGraphKernelNodeGetParams_v2) {
         if error.is_missing_function() {
-            // SAFETY: the caller keeps the contract, which is the older function's too.
+            // SAFETY: upheld by the caller; the older function has the same contract.
             return or_older(error, unsafe { fallback::graph_kernel_node_get_params(node) });
         }
         return Err(error);
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { node_params.assume_init() })
 }
 
 /// Sets an attribute of a kernel node.
 ///
-/// [`cuGraphKernelNodeSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeSetAttribute`, since CUDA 11.0.
+/// C: [`cuGraphKernelNodeSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeSetAttribute`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `value` must be valid whenever the graph runs, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `value` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphKernelNodeSetAttribute")]
 #[inline]
 #[track_caller]
@@ -1904,22 +1904,22 @@ pub unsafe fn graph_kernel_node_set_attribute(
     attr: sys::CUkernelNodeAttrID,
     value: &sys::CUkernelNodeAttrValue,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphKernelNodeSetAttribute(node, attr, ptr::from_ref(value)) };
     check(status, Function::cuGraphKernelNodeSetAttribute)
 }
 
-/// Sets a kernel node's parameters.
+/// Sets the parameters of a kernel node.
 ///
-/// [`cuGraphKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeSetParams_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGraphKernelNodeSetParams` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`: parameters where one is not null are refused with `CUDA_ERROR_NOT_SUPPORTED`.
+/// C: [`cuGraphKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeSetParams_v2`, since CUDA 12.0.
+/// On older drivers, the export `cuGraphKernelNodeSetParams` (since CUDA 10.0) is called instead. It has neither `kern` nor `ctx`: if one of them is not null, the call returns `CUDA_ERROR_NOT_SUPPORTED`.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// The parameters must describe the kernel's as it was compiled.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// The parameters must match the kernel's parameters as compiled.
 #[doc(alias = "cuGraphKernelNodeSetParams")]
 #[doc(alias = "cuGraphKernelNodeSetParams_v2")]
 #[inline]
@@ -1928,11 +1928,11 @@ pub unsafe fn graph_kernel_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_KERNEL_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphKernelNodeSetParams_v2(node, ptr::from_ref(node_params)) };
     if let Err(error) = check(status, Function::cuGraphKernelNodeSetParams_v2) {
         if error.is_missing_function() {
-            // SAFETY: the caller keeps the contract, which is the older function's too.
+            // SAFETY: upheld by the caller; the older function has the same contract.
             return or_older(error, unsafe { fallback::graph_kernel_node_set_params(node, node_params) });
         }
         return Err(error);
@@ -1940,35 +1940,35 @@ pub unsafe fn graph_kernel_node_set_params(
     Ok(())
 }
 
-/// Queues the run of an instantiated graph.
+/// Launches an executable graph in a stream.
 ///
-/// [`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphLaunch`, since CUDA 10.0.
+/// C: [`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphLaunch`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `stream` must be live, or null where the driver allows it.
-/// All that its nodes use must be there until the run is done, and be fit to be used as often as the graph runs.
+/// `graph` and `stream` must be a valid handle, or null where the driver accepts null.
+/// Everything that its nodes use must stay valid until the launch is complete, and must allow repeated use if the graph is launched again.
 #[doc(alias = "cuGraphLaunch")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_launch(graph: sys::CUgraphExec, stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphLaunch(graph, stream) };
     check(status, Function::cuGraphLaunch)
 }
 
-/// Gives an allocating node's parameters.
+/// Returns the parameters of a memory allocation node.
 ///
-/// [`cuGraphMemAllocNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemAllocNodeGetParams`, since CUDA 11.4.
+/// C: [`cuGraphMemAllocNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphMemAllocNodeGetParams`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// What the parameters point to must not be changed.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// The memory that the parameters point to must not be changed.
 #[doc(alias = "cuGraphMemAllocNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -1976,64 +1976,64 @@ pub unsafe fn graph_mem_alloc_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_MEM_ALLOC_NODE_PARAMS> {
     let mut params = MaybeUninit::<sys::CUDA_MEM_ALLOC_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphMemAllocNodeGetParams(node, params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(params, status, Function::cuGraphMemAllocNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(params, status, Function::cuGraphMemAllocNodeGetParams) }
 }
 
-/// Gives the address that a freeing node frees.
+/// Returns the address that a memory free node frees.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned address.
 ///
-/// [`cuGraphMemFreeNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemFreeNodeGetParams`, since CUDA 11.4.
+/// C: [`cuGraphMemFreeNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphMemFreeNodeGetParams`, since CUDA 11.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphMemFreeNodeGetParams")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_mem_free_node_get_params(node: sys::CUgraphNode) -> Result<sys::CUdeviceptr> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphMemFreeNodeGetParams(node, dptr.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dptr, status, Function::cuGraphMemFreeNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dptr, status, Function::cuGraphMemFreeNodeGetParams) }
 }
 
-/// Gives a copy node's parameters.
+/// Returns the parameters of a memcpy node.
 ///
-/// [`cuGraphMemcpyNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemcpyNodeGetParams`, since CUDA 10.0.
+/// C: [`cuGraphMemcpyNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphMemcpyNodeGetParams`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphMemcpyNodeGetParams")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_memcpy_node_get_params(node: sys::CUgraphNode) -> Result<sys::CUDA_MEMCPY3D> {
     let mut node_params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphMemcpyNodeGetParams(node, node_params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node_params, status, Function::cuGraphMemcpyNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node_params, status, Function::cuGraphMemcpyNodeGetParams) }
 }
 
-/// Sets a copy node's parameters.
+/// Sets the parameters of a memcpy node.
 ///
-/// [`cuGraphMemcpyNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemcpyNodeSetParams`, since CUDA 10.0.
+/// C: [`cuGraphMemcpyNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphMemcpyNodeSetParams`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// The description must name memory that is valid whenever the graph runs.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must be valid whenever the graph runs.
 #[doc(alias = "cuGraphMemcpyNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -2041,20 +2041,20 @@ pub unsafe fn graph_memcpy_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_MEMCPY3D,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphMemcpyNodeSetParams(node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphMemcpyNodeSetParams)
 }
 
-/// Gives a memory-setting node's parameters.
+/// Returns the parameters of a memset node.
 ///
-/// [`cuGraphMemsetNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemsetNodeGetParams`, since CUDA 10.0.
+/// C: [`cuGraphMemsetNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphMemsetNodeGetParams`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphMemsetNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -2062,22 +2062,22 @@ pub unsafe fn graph_memset_node_get_params(
     node: sys::CUgraphNode,
 ) -> Result<sys::CUDA_MEMSET_NODE_PARAMS> {
     let mut node_params = MaybeUninit::<sys::CUDA_MEMSET_NODE_PARAMS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphMemsetNodeGetParams(node, node_params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node_params, status, Function::cuGraphMemsetNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node_params, status, Function::cuGraphMemsetNodeGetParams) }
 }
 
-/// Sets a memory-setting node's parameters.
+/// Sets the parameters of a memset node.
 ///
-/// [`cuGraphMemsetNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemsetNodeSetParams`, since CUDA 10.0.
+/// C: [`cuGraphMemsetNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphMemsetNodeSetParams`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphMemsetNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -2085,22 +2085,22 @@ pub unsafe fn graph_memset_node_set_params(
     node: sys::CUgraphNode,
     node_params: &sys::CUDA_MEMSET_NODE_PARAMS,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphMemsetNodeSetParams(node, ptr::from_ref(node_params)) };
     check(status, Function::cuGraphMemsetNodeSetParams)
 }
 
-/// Finds a node's copy in a copied graph.
+/// Returns the copy of a node in a copied graph.
 ///
-/// What it gives belongs to `cloned_graph`, and goes with it.
+/// The returned handle belongs to `cloned_graph`.
 ///
-/// [`cuGraphNodeFindInClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeFindInClone`, since CUDA 10.0.
+/// C: [`cuGraphNodeFindInClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeFindInClone`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `original_node` and `cloned_graph` must be live, or null where the driver allows it.
+/// `original_node` and `cloned_graph` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeFindInClone")]
 #[inline]
 #[track_caller]
@@ -2109,55 +2109,55 @@ pub unsafe fn graph_node_find_in_clone(
     cloned_graph: sys::CUgraph,
 ) -> Result<sys::CUgraphNode> {
     let mut node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeFindInClone(node.as_mut_ptr(), original_node, cloned_graph) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node, status, Function::cuGraphNodeFindInClone) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node, status, Function::cuGraphNodeFindInClone) }
 }
 
-/// Gives the graph that a node is in.
+/// Returns the graph that contains a node.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuGraphNodeGetContainingGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetContainingGraph`, since CUDA 13.1.
+/// C: [`cuGraphNodeGetContainingGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetContainingGraph`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetContainingGraph")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_get_containing_graph(node: sys::CUgraphNode) -> Result<sys::CUgraph> {
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeGetContainingGraph(node, graph.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph, status, Function::cuGraphNodeGetContainingGraph) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph, status, Function::cuGraphNodeGetContainingGraph) }
 }
 
-/// Gives the nodes that a node depends on.
+/// Returns the nodes that a node depends on.
 ///
-/// [`cuGraphNodeGetDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependencies`, since CUDA 10.0.
-/// CUDA replaced it by [`graph_node_get_dependencies_v2`](crate::checked::graph_node_get_dependencies_v2).
+/// C: [`cuGraphNodeGetDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetDependencies`, since CUDA 10.0.
+/// Replaced by [`graph_node_get_dependencies_v2`](crate::checked::graph_node_get_dependencies_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetDependencies")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_get_dependencies(node: sys::CUgraphNode) -> Result<Vec<sys::CUgraphNode>> {
     let mut num_dependencies = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuGraphNodeGetDependencies(node, ptr::null_mut(), &raw mut num_dependencies) };
     check(status, Function::cuGraphNodeGetDependencies)?;
     let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies, Function::cuGraphNodeGetDependencies)?;
     if num_dependencies > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphNodeGetDependencies(
                 node,
@@ -2167,30 +2167,30 @@ pub unsafe fn graph_node_get_dependencies(node: sys::CUgraphNode) -> Result<Vec<
         };
         check(status, Function::cuGraphNodeGetDependencies)?;
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(dependencies, num_dependencies) })
 }
 
-/// What [`graph_node_get_dependencies_v2`](crate::checked::graph_node_get_dependencies_v2) gives.
+/// The values that [`graph_node_get_dependencies_v2`](crate::checked::graph_node_get_dependencies_v2) returns.
 #[derive(Debug, Clone)]
 pub struct GraphNodeGetDependenciesV2 {
-    /// C's `dependencies`.
+    /// `dependencies` in C.
     pub dependencies: Vec<sys::CUgraphNode>,
-    /// C's `edgeData`.
+    /// `edgeData` in C.
     pub edge_data: Vec<sys::CUgraphEdgeData>,
 }
 
-/// Gives the nodes that a node depends on, with the edges' data.
+/// Returns the nodes that a node depends on, with edge data.
 ///
-/// [`cuGraphNodeGetDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependencies_v2`, since CUDA 12.3.
+/// C: [`cuGraphNodeGetDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetDependencies_v2`, since CUDA 12.3.
 ///
-/// C may pass null for `edge_data`; this call always asks.
+/// `edge_data` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -2198,7 +2198,7 @@ pub unsafe fn graph_node_get_dependencies_v2(
     node: sys::CUgraphNode,
 ) -> Result<GraphNodeGetDependenciesV2> {
     let mut num_dependencies = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe {
         sys::cuGraphNodeGetDependencies_v2(
             node,
@@ -2211,7 +2211,7 @@ pub unsafe fn graph_node_get_dependencies_v2(
     let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies, Function::cuGraphNodeGetDependencies_v2)?;
     let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependencies, Function::cuGraphNodeGetDependencies_v2)?;
     if num_dependencies > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphNodeGetDependencies_v2(
                 node,
@@ -2223,23 +2223,23 @@ pub unsafe fn graph_node_get_dependencies_v2(
         check(status, Function::cuGraphNodeGetDependencies_v2)?;
     }
     Ok(GraphNodeGetDependenciesV2 {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dependencies: unsafe { filled_to(dependencies, num_dependencies) },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         edge_data: unsafe { filled_to(edge_data, num_dependencies) },
     })
 }
 
-/// Gives the nodes that depend on a node.
+/// Returns the nodes that depend on a node.
 ///
-/// [`cuGraphNodeGetDependentNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependentNodes`, since CUDA 10.0.
-/// CUDA replaced it by [`graph_node_get_dependent_nodes_v2`](crate::checked::graph_node_get_dependent_nodes_v2).
+/// C: [`cuGraphNodeGetDependentNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetDependentNodes`, since CUDA 10.0.
+/// Replaced by [`graph_node_get_dependent_nodes_v2`](crate::checked::graph_node_get_dependent_nodes_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetDependentNodes")]
 #[inline]
 #[track_caller]
@@ -2247,12 +2247,12 @@ pub unsafe fn graph_node_get_dependent_nodes(
     node: sys::CUgraphNode,
 ) -> Result<Vec<sys::CUgraphNode>> {
     let mut num_dependent_nodes = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe { sys::cuGraphNodeGetDependentNodes(node, ptr::null_mut(), &raw mut num_dependent_nodes) };
     check(status, Function::cuGraphNodeGetDependentNodes)?;
     let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes)?;
     if num_dependent_nodes > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphNodeGetDependentNodes(
                 node,
@@ -2262,30 +2262,30 @@ pub unsafe fn graph_node_get_dependent_nodes(
         };
         check(status, Function::cuGraphNodeGetDependentNodes)?;
     }
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(dependent_nodes, num_dependent_nodes) })
 }
 
-/// What [`graph_node_get_dependent_nodes_v2`](crate::checked::graph_node_get_dependent_nodes_v2) gives.
+/// The values that [`graph_node_get_dependent_nodes_v2`](crate::checked::graph_node_get_dependent_nodes_v2) returns.
 #[derive(Debug, Clone)]
 pub struct GraphNodeGetDependentNodesV2 {
-    /// C's `dependentNodes`.
+    /// `dependentNodes` in C.
     pub dependent_nodes: Vec<sys::CUgraphNode>,
-    /// C's `edgeData`.
+    /// `edgeData` in C.
     pub edge_data: Vec<sys::CUgraphEdgeData>,
 }
 
-/// Gives the nodes that depend on a node, with the edges' data.
+/// Returns the nodes that depend on a node, with edge data.
 ///
-/// [`cuGraphNodeGetDependentNodes_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependentNodes_v2`, since CUDA 12.3.
+/// C: [`cuGraphNodeGetDependentNodes_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetDependentNodes_v2`, since CUDA 12.3.
 ///
-/// C may pass null for `edge_data`; this call always asks.
+/// `edge_data` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetDependentNodes_v2")]
 #[inline]
 #[track_caller]
@@ -2293,7 +2293,7 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
     node: sys::CUgraphNode,
 ) -> Result<GraphNodeGetDependentNodesV2> {
     let mut num_dependent_nodes = 0;
-    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    // SAFETY: as for the call below; with null arrays it only returns the count.
     let status = unsafe {
         sys::cuGraphNodeGetDependentNodes_v2(
             node,
@@ -2306,7 +2306,7 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
     let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes_v2)?;
     let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes_v2)?;
     if num_dependent_nodes > 0 {
-        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        // SAFETY: upheld by the caller; the arrays have the length that the count says.
         let status = unsafe {
             sys::cuGraphNodeGetDependentNodes_v2(
                 node,
@@ -2318,22 +2318,22 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
         check(status, Function::cuGraphNodeGetDependentNodes_v2)?;
     }
     Ok(GraphNodeGetDependentNodesV2 {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dependent_nodes: unsafe { filled_to(dependent_nodes, num_dependent_nodes) },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         edge_data: unsafe { filled_to(edge_data, num_dependent_nodes) },
     })
 }
 
-/// Says whether a node of an instantiated graph does its work.
+/// Returns true if a node of an executable graph is enabled.
 ///
-/// [`cuGraphNodeGetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetEnabled`, since CUDA 11.6.
+/// C: [`cuGraphNodeGetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetEnabled`, since CUDA 11.6.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetEnabled")]
 #[inline]
 #[track_caller]
@@ -2342,103 +2342,103 @@ pub unsafe fn graph_node_get_enabled(
     node: sys::CUgraphNode,
 ) -> Result<bool> {
     let mut is_enabled = 0;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeGetEnabled(graph_exec, node, &raw mut is_enabled) };
     check(status, Function::cuGraphNodeGetEnabled)?;
     Ok(is_enabled != 0)
 }
 
-/// Gives a node's number in its graph.
+/// Returns the identifier of a node within its graph.
 ///
-/// [`cuGraphNodeGetLocalId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetLocalId`, since CUDA 13.1.
+/// C: [`cuGraphNodeGetLocalId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetLocalId`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetLocalId")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_get_local_id(node: sys::CUgraphNode) -> Result<u32> {
     let mut node_id = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeGetLocalId(node, node_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node_id, status, Function::cuGraphNodeGetLocalId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node_id, status, Function::cuGraphNodeGetLocalId) }
 }
 
-/// Gives the parameters of a node of any kind; what they point to lives until the node goes or its parameters are set, and must not be changed.
+/// Returns the parameters of a node of any type. The memory that they point to must not be changed; it lives until the node is destroyed or its parameters are set.
 ///
-/// [`cuGraphNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetParams`, since CUDA 13.2.
+/// C: [`cuGraphNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetParams`, since CUDA 13.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// What the parameters point to must not be changed.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// The memory that the parameters point to must not be changed.
 #[doc(alias = "cuGraphNodeGetParams")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_get_params(node: sys::CUgraphNode) -> Result<sys::CUgraphNodeParams> {
     let mut node_params = MaybeUninit::<sys::CUgraphNodeParams>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeGetParams(node, node_params.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(node_params, status, Function::cuGraphNodeGetParams) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(node_params, status, Function::cuGraphNodeGetParams) }
 }
 
-/// Gives the number by which tools know a node.
+/// Returns the identifier of a node for tools.
 ///
-/// [`cuGraphNodeGetToolsId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetToolsId`, since CUDA 13.1.
+/// C: [`cuGraphNodeGetToolsId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetToolsId`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetToolsId")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_get_tools_id(node: sys::CUgraphNode) -> Result<u64> {
     let mut tools_node_id = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeGetToolsId(node, tools_node_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tools_node_id, status, Function::cuGraphNodeGetToolsId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tools_node_id, status, Function::cuGraphNodeGetToolsId) }
 }
 
-/// Says what a node does.
+/// Returns the type of a node.
 ///
-/// [`cuGraphNodeGetType`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetType`, since CUDA 10.0.
+/// C: [`cuGraphNodeGetType`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeGetType`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
+/// `node` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetType")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_get_type(node: sys::CUgraphNode) -> Result<sys::CUgraphNodeType> {
     let mut type_ = MaybeUninit::<sys::CUgraphNodeType>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeGetType(node, type_.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(type_, status, Function::cuGraphNodeGetType) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(type_, status, Function::cuGraphNodeGetType) }
 }
 
-/// Sets whether a node of an instantiated graph does its work.
+/// Enables or disables a node of an executable graph.
 ///
-/// [`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeSetEnabled`, since CUDA 11.6.
+/// C: [`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeSetEnabled`, since CUDA 11.6.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// A node that kernels may update must not be updated by one meanwhile.
+/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// No kernel may update the node at the same time.
 #[doc(alias = "cuGraphNodeSetEnabled")]
 #[inline]
 #[track_caller]
@@ -2447,21 +2447,21 @@ pub unsafe fn graph_node_set_enabled(
     node: sys::CUgraphNode,
     is_enabled: bool,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeSetEnabled(graph_exec, node, u32::from(is_enabled)) };
     check(status, Function::cuGraphNodeSetEnabled)
 }
 
-/// Sets the parameters of a node of any kind.
+/// Sets the parameters of a node of any type.
 ///
-/// [`cuGraphNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeSetParams`, since CUDA 12.2.
+/// C: [`cuGraphNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeSetParams`, since CUDA 12.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// What the parameters point to must be what the kind of node asks for.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -2469,21 +2469,21 @@ pub unsafe fn graph_node_set_params(
     node: sys::CUgraphNode,
     node_params: &mut sys::CUgraphNodeParams,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeSetParams(node, ptr::from_mut(node_params)) };
     check(status, Function::cuGraphNodeSetParams)
 }
 
-/// Sets the parameters of a node of any kind, in the form of CUDA 13.4.
+/// Sets the parameters of a node of any type, in the form of CUDA 13.4.
 ///
-/// [`cuGraphNodeSetParams_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeSetParams_v2`, since CUDA 13.4.
+/// C: [`cuGraphNodeSetParams_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphNodeSetParams_v2`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` must be live, or null where the driver allows it.
-/// What the parameters point to must be what the kind of node asks for.
+/// `node` must be a valid handle, or null where the driver accepts null.
+/// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphNodeSetParams_v2")]
 #[inline]
 #[track_caller]
@@ -2491,21 +2491,21 @@ pub unsafe fn graph_node_set_params_v2(
     node: sys::CUgraphNode,
     node_params: &mut sys::CUgraphNodeParams,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphNodeSetParams_v2(node, ptr::from_mut(node_params)) };
     check(status, Function::cuGraphNodeSetParams_v2)
 }
 
-/// Gives back a graph's uses of an object.
+/// Makes a graph release references to a user object.
 ///
-/// [`cuGraphReleaseUserObject`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphReleaseUserObject`, since CUDA 11.3.
+/// C: [`cuGraphReleaseUserObject`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphReleaseUserObject`, since CUDA 11.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `object` must be live, or null where the driver allows it.
-/// The graph must hold so many references to `object`.
+/// `graph` and `object` must be a valid handle, or null where the driver accepts null.
+/// The graph must own `count` references to `object`.
 #[doc(alias = "cuGraphReleaseUserObject")]
 #[inline]
 #[track_caller]
@@ -2514,21 +2514,21 @@ pub unsafe fn graph_release_user_object(
     object: sys::CUuserObject,
     count: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphReleaseUserObject(graph, object, count) };
     check(status, Function::cuGraphReleaseUserObject)
 }
 
 /// Removes edges from a graph.
 ///
-/// [`cuGraphRemoveDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies`, since CUDA 10.0.
-/// CUDA replaced it by [`graph_remove_dependencies_v2`](crate::checked::graph_remove_dependencies_v2).
+/// C: [`cuGraphRemoveDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphRemoveDependencies`, since CUDA 10.0.
+/// Replaced by [`graph_remove_dependencies_v2`](crate::checked::graph_remove_dependencies_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphRemoveDependencies")]
 #[inline]
 #[track_caller]
@@ -2539,20 +2539,20 @@ pub unsafe fn graph_remove_dependencies(
 ) -> Result<()> {
     same_length(to.len(), from.len(), Function::cuGraphRemoveDependencies)?;
     let num_dependencies = from.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphRemoveDependencies(graph, slice(from), slice(to), num_dependencies) };
     check(status, Function::cuGraphRemoveDependencies)
 }
 
-/// Removes edges from a graph, those with the same data.
+/// Removes edges with the given data from a graph.
 ///
-/// [`cuGraphRemoveDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies_v2`, since CUDA 12.3.
+/// C: [`cuGraphRemoveDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphRemoveDependencies_v2`, since CUDA 12.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphRemoveDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -2567,7 +2567,7 @@ pub unsafe fn graph_remove_dependencies_v2(
         same_length(edge_data.len(), from.len(), Function::cuGraphRemoveDependencies_v2)?;
     }
     let num_dependencies = from.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphRemoveDependencies_v2(
             graph,
@@ -2580,18 +2580,18 @@ pub unsafe fn graph_remove_dependencies_v2(
     check(status, Function::cuGraphRemoveDependencies_v2)
 }
 
-/// Makes a graph a user of an object.
+/// Makes a graph retain references to a user object.
 ///
-/// [`cuGraphRetainUserObject`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRetainUserObject`, since CUDA 11.3.
+/// C: [`cuGraphRetainUserObject`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphRetainUserObject`, since CUDA 11.3.
 ///
 /// `flags` takes bits of [`CUuserObjectRetain_flags`](crate::sys::CUuserObjectRetain_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `object` must be live, or null where the driver allows it.
-/// References that are moved must be the caller's own.
+/// `graph` and `object` must be a valid handle, or null where the driver accepts null.
+/// The caller must own the references that are moved to the graph.
 #[doc(alias = "cuGraphRetainUserObject")]
 #[inline]
 #[track_caller]
@@ -2601,42 +2601,42 @@ pub unsafe fn graph_retain_user_object(
     count: u32,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphRetainUserObject(graph, object, count, flags) };
     check(status, Function::cuGraphRetainUserObject)
 }
 
-/// Queues the upload of an instantiated graph, without running it.
+/// Enqueues the upload of an executable graph, without launching it.
 ///
-/// [`cuGraphUpload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphUpload`, since CUDA 11.1.
+/// C: [`cuGraphUpload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphUpload`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `stream` must be live, or null where the driver allows it.
+/// `graph` and `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphUpload")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_upload(graph: sys::CUgraphExec, stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphUpload(graph, stream) };
     check(status, Function::cuGraphUpload)
 }
 
-/// Makes an object that graphs keep alive, and that is destroyed by a function.
+/// Creates a user object, which graphs keep alive and which a callback destroys.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuUserObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuUserObjectCreate`, since CUDA 11.3.
+/// C: [`cuUserObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuUserObjectCreate`, since CUDA 11.3.
 ///
 /// `flags` takes bits of [`CUuserObject_flags`](crate::sys::CUuserObject_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `destroy` must not unwind, must not call the driver, and `ptr` must be what it expects whenever the last reference goes.
+/// `destroy` must not unwind and must not call the driver, and `ptr` must be valid for it until the last reference is released.
 #[doc(alias = "cuUserObjectCreate")]
 #[inline]
 #[track_caller]
@@ -2647,45 +2647,45 @@ pub unsafe fn user_object_create(
     flags: u32,
 ) -> Result<sys::CUuserObject> {
     let mut object = MaybeUninit::<sys::CUuserObject>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuUserObjectCreate(object.as_mut_ptr(), ptr, destroy, initial_refcount, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(object, status, Function::cuUserObjectCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(object, status, Function::cuUserObjectCreate) }
 }
 
-/// Gives back uses of an object that graphs keep alive.
+/// Releases references to a user object.
 ///
-/// [`cuUserObjectRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuUserObjectRelease`, since CUDA 11.3.
+/// C: [`cuUserObjectRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuUserObjectRelease`, since CUDA 11.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `object` must be live, or null where the driver allows it.
-/// So many references must be the caller's own; after the last one, `object` must not be used again.
+/// `object` must be a valid handle, or null where the driver accepts null.
+/// The caller must own `count` references; after the last one is released, `object` must not be used again.
 #[doc(alias = "cuUserObjectRelease")]
 #[inline]
 #[track_caller]
 pub unsafe fn user_object_release(object: sys::CUuserObject, count: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuUserObjectRelease(object, count) };
     check(status, Function::cuUserObjectRelease)
 }
 
-/// Counts more users of an object that graphs keep alive.
+/// Retains references to a user object.
 ///
-/// [`cuUserObjectRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuUserObjectRetain`, since CUDA 11.3.
+/// C: [`cuUserObjectRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuUserObjectRetain`, since CUDA 11.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `object` must be live, or null where the driver allows it.
+/// `object` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuUserObjectRetain")]
 #[inline]
 #[track_caller]
 pub unsafe fn user_object_retain(object: sys::CUuserObject, count: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuUserObjectRetain(object, count) };
     check(status, Function::cuUserObjectRetain)
 }
@@ -2695,23 +2695,23 @@ pub(super) mod legacy {
     use core::mem::MaybeUninit;
     use core::ptr;
 
-    use super::super::super::give::{given, slice};
+    use super::super::super::convert::{output, slice};
     use crate::sys;
     use crate::{Result, check};
 
-    /// Adds a kernel to a graph, in the form of CUDA 10.0.
+    /// Adds a kernel node to a graph, in the form of CUDA 10.0.
     ///
-    /// What it gives belongs to `graph`, and goes with it.
+    /// The returned handle belongs to `graph`.
     ///
-    /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode`, since CUDA 10.0.
-    /// CUDA replaced it by [`graph_add_kernel_node`](crate::checked::graph_add_kernel_node).
+    /// C: [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphAddKernelNode`, since CUDA 10.0.
+    /// Replaced by [`graph_add_kernel_node`](crate::checked::graph_add_kernel_node).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-    /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise. A context must be current: without one the driver crashes.
+    /// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+    /// The parameters must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid. A context must be current: without one the driver crashes.
     #[doc(alias = "cuGraphAddKernelNode")]
     #[inline]
     #[track_caller]
@@ -2722,7 +2722,7 @@ pub(super) mod legacy {
     ) -> Result<sys::CUgraphNode> {
         let num_dependencies = dependencies.len();
         let mut graph_node = MaybeUninit::<sys::CUgraphNode>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe {
             sys::legacy::cuGraphAddKernelNode(
                 graph_node.as_mut_ptr(),
@@ -2732,21 +2732,21 @@ pub(super) mod legacy {
                 ptr::from_ref(node_params),
             )
         };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(graph_node, status, sys::legacy::function::cuGraphAddKernelNode) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(graph_node, status, sys::legacy::function::cuGraphAddKernelNode) }
     }
 
-    /// Sets a kernel node's parameters in an instantiated graph, in the form of CUDA 10.1.
+    /// Sets the parameters of a kernel node in an executable graph, in the form of CUDA 10.1.
     ///
-    /// [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecKernelNodeSetParams`, since CUDA 10.1.
-    /// CUDA replaced it by [`graph_exec_kernel_node_set_params`](crate::checked::graph_exec_kernel_node_set_params).
+    /// C: [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecKernelNodeSetParams`, since CUDA 10.1.
+    /// Replaced by [`graph_exec_kernel_node_set_params`](crate::checked::graph_exec_kernel_node_set_params).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph_exec` and `node` must be live, or null where the driver allows it.
-    /// The parameters must describe the kernel's as it was compiled. A node that kernels may update must not be updated by one meanwhile.
+    /// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+    /// The parameters must match the kernel's parameters as compiled. No kernel may update the node at the same time.
     #[doc(alias = "cuGraphExecKernelNodeSetParams")]
     #[inline]
     #[track_caller]
@@ -2755,21 +2755,21 @@ pub(super) mod legacy {
         node: sys::CUgraphNode,
         node_params: &sys::CUDA_KERNEL_NODE_PARAMS_v1,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuGraphExecKernelNodeSetParams(graph_exec, node, ptr::from_ref(node_params)) };
         check(status, sys::legacy::function::cuGraphExecKernelNodeSetParams)
     }
 
-    /// Brings an instantiated graph up to date with a graph of the same shape, in the form of CUDA 10.2; on failure the node and the result say why.
+    /// Updates an executable graph to a graph of the same topology, in the form of CUDA 10.2. On failure, the node and the result give the reason.
     ///
-    /// [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecUpdate`, since CUDA 10.2.
-    /// CUDA replaced it by [`graph_exec_update`](crate::checked::graph_exec_update).
+    /// C: [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphExecUpdate`, since CUDA 10.2.
+    /// Replaced by [`graph_exec_update`](crate::checked::graph_exec_update).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph_exec` and `graph` must be live, or null where the driver allows it.
+    /// `graph_exec` and `graph` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuGraphExecUpdate")]
     #[inline]
     #[track_caller]
@@ -2779,7 +2779,7 @@ pub(super) mod legacy {
         error_node: &mut sys::CUgraphNode,
         update_result: &mut sys::CUgraphExecUpdateResult,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe {
             sys::legacy::cuGraphExecUpdate(
                 graph_exec,
@@ -2791,18 +2791,18 @@ pub(super) mod legacy {
         check(status, sys::legacy::function::cuGraphExecUpdate)
     }
 
-    /// Makes a graph ready to run, in the form of CUDA 10.0; on failure the node and the log say why.
+    /// Instantiates a graph, in the form of CUDA 10.0. On failure, the node and the log give the reason.
     ///
-    /// What it gives is the caller's to destroy.
+    /// The caller owns the returned handle.
     ///
-    /// [`cuGraphInstantiate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiate`, since CUDA 10.0.
-    /// CUDA replaced it by [`graph_instantiate_with_flags`](crate::checked::graph_instantiate_with_flags).
+    /// C: [`cuGraphInstantiate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphInstantiate`, since CUDA 10.0.
+    /// Replaced by [`graph_instantiate_with_flags`](crate::checked::graph_instantiate_with_flags).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph` must be live, or null where the driver allows it.
+    /// `graph` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuGraphInstantiate")]
     #[inline]
     #[track_caller]
@@ -2813,7 +2813,7 @@ pub(super) mod legacy {
     ) -> Result<sys::CUgraphExec> {
         let buffer_size = size_of_val(log_buffer);
         let mut graph_exec = MaybeUninit::<sys::CUgraphExec>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe {
             sys::legacy::cuGraphInstantiate(
                 graph_exec.as_mut_ptr(),
@@ -2823,20 +2823,20 @@ pub(super) mod legacy {
                 buffer_size,
             )
         };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(graph_exec, status, sys::legacy::function::cuGraphInstantiate) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(graph_exec, status, sys::legacy::function::cuGraphInstantiate) }
     }
 
-    /// Gives a kernel node's parameters, in the form of CUDA 10.0; what they point to lives until the node goes or its parameters are set, and must not be changed.
+    /// Returns the parameters of a kernel node, in the form of CUDA 10.0. The memory that they point to must not be changed; it lives until the node is destroyed or its parameters are set.
     ///
-    /// [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetParams`, since CUDA 10.0.
-    /// CUDA replaced it by [`graph_kernel_node_get_params`](crate::checked::graph_kernel_node_get_params).
+    /// C: [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeGetParams`, since CUDA 10.0.
+    /// Replaced by [`graph_kernel_node_get_params`](crate::checked::graph_kernel_node_get_params).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `node` must be live, or null where the driver allows it.
+    /// `node` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuGraphKernelNodeGetParams")]
     #[inline]
     #[track_caller]
@@ -2844,23 +2844,23 @@ pub(super) mod legacy {
         node: sys::CUgraphNode,
     ) -> Result<sys::CUDA_KERNEL_NODE_PARAMS_v1> {
         let mut node_params = MaybeUninit::<sys::CUDA_KERNEL_NODE_PARAMS_v1>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuGraphKernelNodeGetParams(node, node_params.as_mut_ptr()) };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(node_params, status, sys::legacy::function::cuGraphKernelNodeGetParams) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(node_params, status, sys::legacy::function::cuGraphKernelNodeGetParams) }
     }
 
-    /// Sets a kernel node's parameters, in the form of CUDA 10.0.
+    /// Sets the parameters of a kernel node, in the form of CUDA 10.0.
     ///
-    /// [`cuGraphKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeSetParams`, since CUDA 10.0.
-    /// CUDA replaced it by [`graph_kernel_node_set_params`](crate::checked::graph_kernel_node_set_params).
+    /// C: [`cuGraphKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html), export `cuGraphKernelNodeSetParams`, since CUDA 10.0.
+    /// Replaced by [`graph_kernel_node_set_params`](crate::checked::graph_kernel_node_set_params).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `node` must be live, or null where the driver allows it.
-    /// The parameters must describe the kernel's as it was compiled.
+    /// `node` must be a valid handle, or null where the driver accepts null.
+    /// The parameters must match the kernel's parameters as compiled.
     #[doc(alias = "cuGraphKernelNodeSetParams")]
     #[inline]
     #[track_caller]
@@ -2868,7 +2868,7 @@ pub(super) mod legacy {
         node: sys::CUgraphNode,
         node_params: &sys::CUDA_KERNEL_NODE_PARAMS_v1,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuGraphKernelNodeSetParams(node, ptr::from_ref(node_params)) };
         check(status, sys::legacy::function::cuGraphKernelNodeSetParams)
     }

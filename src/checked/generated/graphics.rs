@@ -3,20 +3,20 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{count, given, slice};
+use super::super::convert::{count, output, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Maps resources of a graphics API.
+/// Maps graphics resources.
 ///
-/// [`cuGraphicsMapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsMapResources`, since CUDA 3.0.
+/// C: [`cuGraphicsMapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsMapResources`, since CUDA 3.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `resources` must be live, or null where the driver allows it.
-/// Graphics must not use the resources while they are mapped.
+/// `stream` and all of `resources` must be a valid handle, or null where the driver accepts null.
+/// The graphics API must not use the resources while they are mapped.
 #[doc(alias = "cuGraphicsMapResources")]
 #[inline]
 #[track_caller]
@@ -25,22 +25,22 @@ pub unsafe fn graphics_map_resources(
     stream: sys::CUstream,
 ) -> Result<()> {
     let count: u32 = count(resources.len(), Function::cuGraphicsMapResources)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphicsMapResources(count, slice(resources).cast_mut(), stream) };
     check(status, Function::cuGraphicsMapResources)
 }
 
-/// Gives the mipmapped array of a mapped resource of a graphics API.
+/// Returns the mipmapped array of a mapped graphics resource.
 ///
-/// What it gives belongs to `resource`, and goes with it.
+/// The returned handle belongs to `resource`.
 ///
-/// [`cuGraphicsResourceGetMappedMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceGetMappedMipmappedArray`, since CUDA 5.0.
+/// C: [`cuGraphicsResourceGetMappedMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsResourceGetMappedMipmappedArray`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `resource` must be live, or null where the driver allows it.
+/// `resource` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphicsResourceGetMappedMipmappedArray")]
 #[inline]
 #[track_caller]
@@ -48,32 +48,32 @@ pub unsafe fn graphics_resource_get_mapped_mipmapped_array(
     resource: sys::CUgraphicsResource,
 ) -> Result<sys::CUmipmappedArray> {
     let mut mipmapped_array = MaybeUninit::<sys::CUmipmappedArray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphicsResourceGetMappedMipmappedArray(mipmapped_array.as_mut_ptr(), resource) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(mipmapped_array, status, Function::cuGraphicsResourceGetMappedMipmappedArray) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(mipmapped_array, status, Function::cuGraphicsResourceGetMappedMipmappedArray) }
 }
 
-/// What [`graphics_resource_get_mapped_pointer`](crate::checked::graphics_resource_get_mapped_pointer) gives.
+/// The values that [`graphics_resource_get_mapped_pointer`](crate::checked::graphics_resource_get_mapped_pointer) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct GraphicsResourceGetMappedPointer {
-    /// C's `pDevPtr`.
+    /// `pDevPtr` in C.
     pub dev_ptr: sys::CUdeviceptr,
-    /// C's `pSize`.
+    /// `pSize` in C.
     pub size: usize,
 }
 
-/// Gives the address and the size, in bytes, of a mapped resource of a graphics API.
+/// Returns the address and the size, in bytes, of a mapped graphics resource.
 ///
-/// `dev_ptr` belongs to `resource`, and goes with it.
+/// `dev_ptr` belongs to `resource`.
 ///
-/// [`cuGraphicsResourceGetMappedPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceGetMappedPointer_v2`, since CUDA 3.2.
+/// C: [`cuGraphicsResourceGetMappedPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsResourceGetMappedPointer_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_POINTER`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_POINTER`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `resource` must be live, or null where the driver allows it.
+/// `resource` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphicsResourceGetMappedPointer")]
 #[doc(alias = "cuGraphicsResourceGetMappedPointer_v2")]
 #[inline]
@@ -83,7 +83,7 @@ pub unsafe fn graphics_resource_get_mapped_pointer(
 ) -> Result<GraphicsResourceGetMappedPointer> {
     let mut dev_ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut size = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphicsResourceGetMappedPointer_v2(
             dev_ptr.as_mut_ptr(),
@@ -93,24 +93,24 @@ pub unsafe fn graphics_resource_get_mapped_pointer(
     };
     check(status, Function::cuGraphicsResourceGetMappedPointer_v2)?;
     Ok(GraphicsResourceGetMappedPointer {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dev_ptr: unsafe { dev_ptr.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         size: unsafe { size.assume_init() },
     })
 }
 
-/// Sets how a resource of a graphics API will be used.
+/// Sets the flags for mapping a graphics resource.
 ///
-/// [`cuGraphicsResourceSetMapFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceSetMapFlags_v2`, since CUDA 6.5.
+/// C: [`cuGraphicsResourceSetMapFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsResourceSetMapFlags_v2`, since CUDA 6.5.
 ///
 /// `flags` takes bits of [`CUgraphicsMapResourceFlags`](crate::sys::CUgraphicsMapResourceFlags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_ALREADY_MAPPED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_ALREADY_MAPPED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `resource` must be live, or null where the driver allows it.
+/// `resource` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphicsResourceSetMapFlags")]
 #[doc(alias = "cuGraphicsResourceSetMapFlags_v2")]
 #[inline]
@@ -119,22 +119,22 @@ pub unsafe fn graphics_resource_set_map_flags(
     resource: sys::CUgraphicsResource,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphicsResourceSetMapFlags_v2(resource, flags) };
     check(status, Function::cuGraphicsResourceSetMapFlags_v2)
 }
 
-/// Gives the array of one part of a mapped resource of a graphics API.
+/// Returns the array of a subresource of a mapped graphics resource.
 ///
-/// What it gives belongs to `resource`, and goes with it.
+/// The returned handle belongs to `resource`.
 ///
-/// [`cuGraphicsSubResourceGetMappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsSubResourceGetMappedArray`, since CUDA 3.0.
+/// C: [`cuGraphicsSubResourceGetMappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsSubResourceGetMappedArray`, since CUDA 3.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `resource` must be live, or null where the driver allows it.
+/// `resource` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGraphicsSubResourceGetMappedArray")]
 #[inline]
 #[track_caller]
@@ -144,7 +144,7 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
     mip_level: u32,
 ) -> Result<sys::CUarray> {
     let mut array = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuGraphicsSubResourceGetMappedArray(
             array.as_mut_ptr(),
@@ -153,20 +153,20 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
             mip_level,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(array, status, Function::cuGraphicsSubResourceGetMappedArray) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(array, status, Function::cuGraphicsSubResourceGetMappedArray) }
 }
 
-/// Ends the mapping of resources of a graphics API.
+/// Unmaps graphics resources.
 ///
-/// [`cuGraphicsUnmapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsUnmapResources`, since CUDA 3.0.
+/// C: [`cuGraphicsUnmapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsUnmapResources`, since CUDA 3.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `resources` must be live, or null where the driver allows it.
-/// Addresses and arrays that they were mapped to must not be used again.
+/// `stream` and all of `resources` must be a valid handle, or null where the driver accepts null.
+/// The mapped addresses and arrays must not be used again.
 #[doc(alias = "cuGraphicsUnmapResources")]
 #[inline]
 #[track_caller]
@@ -175,25 +175,25 @@ pub unsafe fn graphics_unmap_resources(
     stream: sys::CUstream,
 ) -> Result<()> {
     let count: u32 = count(resources.len(), Function::cuGraphicsUnmapResources)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphicsUnmapResources(count, slice(resources).cast_mut(), stream) };
     check(status, Function::cuGraphicsUnmapResources)
 }
 
-/// Gives back a resource of a graphics API.
+/// Unregisters a graphics resource.
 ///
-/// [`cuGraphicsUnregisterResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsUnregisterResource`, since CUDA 3.0.
+/// C: [`cuGraphicsUnregisterResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsUnregisterResource`, since CUDA 3.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `resource` must be live, and must not be used again.
+/// `resource` must be a live handle, and must not be used again.
 #[doc(alias = "cuGraphicsUnregisterResource")]
 #[inline]
 #[track_caller]
 pub unsafe fn graphics_unregister_resource(resource: sys::CUgraphicsResource) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGraphicsUnregisterResource(resource) };
     check(status, Function::cuGraphicsUnregisterResource)
 }
@@ -202,18 +202,18 @@ pub(super) mod legacy {
     use crate::sys;
     use crate::{Result, check};
 
-    /// Sets how a resource of a graphics API will be used, in the form of CUDA 3.0.
+    /// Sets the flags for mapping a graphics resource, in the form of CUDA 3.0.
     ///
-    /// [`cuGraphicsResourceSetMapFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceSetMapFlags`, since CUDA 3.0.
-    /// CUDA replaced it by [`graphics_resource_set_map_flags`](crate::checked::graphics_resource_set_map_flags).
+    /// C: [`cuGraphicsResourceSetMapFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html), export `cuGraphicsResourceSetMapFlags`, since CUDA 3.0.
+    /// Replaced by [`graphics_resource_set_map_flags`](crate::checked::graphics_resource_set_map_flags).
     ///
     /// `flags` takes bits of [`CUgraphicsMapResourceFlags`](crate::sys::CUgraphicsMapResourceFlags).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_ALREADY_MAPPED`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_ALREADY_MAPPED`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `resource` must be live, or null where the driver allows it.
+    /// `resource` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuGraphicsResourceSetMapFlags")]
     #[inline]
     #[track_caller]
@@ -221,7 +221,7 @@ pub(super) mod legacy {
         resource: sys::CUgraphicsResource,
         flags: u32,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuGraphicsResourceSetMapFlags(resource, flags) };
         check(status, sys::legacy::function::cuGraphicsResourceSetMapFlags)
     }

@@ -4,42 +4,42 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, given, same_length, slice_mut};
+use super::super::convert::{count, output, same_length, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives the context that belongs to a green context.
+/// Returns the context that belongs to a green context.
 ///
-/// What it gives belongs to `ctx`, and goes with it.
+/// The returned handle belongs to `ctx`.
 ///
-/// [`cuCtxFromGreenCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuCtxFromGreenCtx`, since CUDA 12.4.
+/// C: [`cuCtxFromGreenCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuCtxFromGreenCtx`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
-/// What it gives must not be destroyed: it goes with the green context.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
+/// The context must not be destroyed: the green context owns it.
 #[doc(alias = "cuCtxFromGreenCtx")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_from_green_ctx(ctx: sys::CUgreenCtx) -> Result<sys::CUcontext> {
     let mut context = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxFromGreenCtx(context.as_mut_ptr(), ctx) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(context, status, Function::cuCtxFromGreenCtx) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(context, status, Function::cuCtxFromGreenCtx) }
 }
 
-/// Gives a context's resources of a kind.
+/// Returns a context's resources of a type.
 ///
-/// [`cuCtxGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuCtxGetDevResource`, since CUDA 12.4.
+/// C: [`cuCtxGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuCtxGetDevResource`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxGetDevResource")]
 #[inline]
 #[track_caller]
@@ -48,23 +48,23 @@ pub unsafe fn ctx_get_dev_resource(
     type_: sys::CUdevResourceType,
 ) -> Result<sys::CUdevResource> {
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxGetDevResource(ctx, resource.as_mut_ptr(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(resource, status, Function::cuCtxGetDevResource) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(resource, status, Function::cuCtxGetDevResource) }
 }
 
-/// Puts resources together for the making of a green context.
+/// Creates a resource descriptor for a green context.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuDevResourceGenerateDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevResourceGenerateDesc`, since CUDA 12.4.
+/// C: [`cuDevResourceGenerateDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuDevResourceGenerateDesc`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuDevResourceGenerateDesc")]
 #[inline]
 #[track_caller]
@@ -73,25 +73,25 @@ pub unsafe fn dev_resource_generate_desc(
 ) -> Result<sys::CUdevResourceDesc> {
     let nb_resources: u32 = count(resources.len(), Function::cuDevResourceGenerateDesc)?;
     let mut desc = MaybeUninit::<sys::CUdevResourceDesc>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDevResourceGenerateDesc(desc.as_mut_ptr(), slice_mut(resources), nb_resources) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(desc, status, Function::cuDevResourceGenerateDesc) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(desc, status, Function::cuDevResourceGenerateDesc) }
 }
 
-/// Splits multiprocessors into groups as asked, and gives what remains; without results it only fills in what is possible.
+/// Splits multiprocessors into the requested groups, and returns the remainder. Without results, only fills in the possible sizes.
 ///
-/// [`cuDevSmResourceSplit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplit`, since CUDA 13.1.
+/// C: [`cuDevSmResourceSplit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuDevSmResourceSplit`, since CUDA 13.1.
 ///
 /// `flags` must be 0.
 ///
-/// C may pass null for `remainder`; this call always asks.
+/// `remainder` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `input` must lie in memory that can be written, and that nobody else reads meanwhile: a driver may write to its padding.
+/// `input` must lie in writable memory that no other thread reads at the same time: a driver may write to its padding.
 #[doc(alias = "cuDevSmResourceSplit")]
 #[inline]
 #[track_caller]
@@ -106,7 +106,7 @@ pub unsafe fn dev_sm_resource_split(
     }
     let nb_groups: u32 = count(group_params.len(), Function::cuDevSmResourceSplit)?;
     let mut remainder = MaybeUninit::<sys::CUdevResource>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDevSmResourceSplit(
             result.map_or(ptr::null_mut(), slice_mut),
@@ -117,33 +117,33 @@ pub unsafe fn dev_sm_resource_split(
             slice_mut(group_params),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(remainder, status, Function::cuDevSmResourceSplit) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(remainder, status, Function::cuDevSmResourceSplit) }
 }
 
-/// What [`dev_sm_resource_split_by_count`](crate::checked::dev_sm_resource_split_by_count) gives.
+/// The values that [`dev_sm_resource_split_by_count`](crate::checked::dev_sm_resource_split_by_count) returns.
 #[allow(missing_debug_implementations)]
 #[derive(Clone, Copy)]
 pub struct DevSmResourceSplitByCount {
-    /// C's `nbGroups`.
+    /// `nbGroups` in C.
     pub nb_groups: u32,
-    /// C's `remainder`.
+    /// `remainder` in C.
     pub remainder: sys::CUdevResource,
 }
 
-/// Splits multiprocessors into groups of a least size, and gives how many groups and what remains; an empty slice asks for the number only.
+/// Splits multiprocessors into groups of a minimum size, and returns the number of groups and the remainder. With an empty slice, only returns the number.
 ///
-/// [`cuDevSmResourceSplitByCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplitByCount`, since CUDA 12.4.
+/// C: [`cuDevSmResourceSplitByCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuDevSmResourceSplitByCount`, since CUDA 12.4.
 ///
 /// `flags` takes bits of [`CUdevSmResourceSplitByCount_flags`](crate::sys::CUdevSmResourceSplitByCount_flags).
 ///
-/// C may pass null for `remainder`; this call always asks.
+/// `remainder` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `input` must lie in memory that can be written, and that nobody else reads meanwhile: driver 580 writes to its padding.
+/// `input` must lie in writable memory that no other thread reads at the same time: driver 580 writes to its padding.
 #[doc(alias = "cuDevSmResourceSplitByCount")]
 #[inline]
 #[track_caller]
@@ -155,7 +155,7 @@ pub unsafe fn dev_sm_resource_split_by_count(
 ) -> Result<DevSmResourceSplitByCount> {
     let mut nb_groups: u32 = count(result.len(), Function::cuDevSmResourceSplitByCount)?;
     let mut remainder = MaybeUninit::<sys::CUdevResource>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDevSmResourceSplitByCount(
             slice_mut(result),
@@ -169,20 +169,20 @@ pub unsafe fn dev_sm_resource_split_by_count(
     check(status, Function::cuDevSmResourceSplitByCount)?;
     Ok(DevSmResourceSplitByCount {
         nb_groups,
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         remainder: unsafe { remainder.assume_init() },
     })
 }
 
-/// Gives a device's resources of a kind.
+/// Returns a device's resources of a type.
 ///
-/// [`cuDeviceGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDeviceGetDevResource`, since CUDA 12.4.
+/// C: [`cuDeviceGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuDeviceGetDevResource`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `device` and `type_` must be what the manual allows; the driver refuses most of what is not.
+/// `device` and `type_` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetDevResource")]
 #[inline]
 #[track_caller]
@@ -191,25 +191,25 @@ pub unsafe fn device_get_dev_resource(
     type_: sys::CUdevResourceType,
 ) -> Result<sys::CUdevResource> {
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetDevResource(device, resource.as_mut_ptr(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(resource, status, Function::cuDeviceGetDevResource) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(resource, status, Function::cuDeviceGetDevResource) }
 }
 
-/// Makes a green context: a context with a part of a device's resources.
+/// Creates a green context, which has a part of a device's resources.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGreenCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxCreate`, since CUDA 12.4.
+/// C: [`cuGreenCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxCreate`, since CUDA 12.4.
 ///
 /// `flags` takes bits of [`CUgreenCtxCreate_flags`](crate::sys::CUgreenCtxCreate_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `desc` must be live, or null where the driver allows it.
+/// `desc` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxCreate")]
 #[inline]
 #[track_caller]
@@ -219,40 +219,40 @@ pub unsafe fn green_ctx_create(
     flags: u32,
 ) -> Result<sys::CUgreenCtx> {
     let mut ctx = MaybeUninit::<sys::CUgreenCtx>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxCreate(ctx.as_mut_ptr(), desc, dev, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ctx, status, Function::cuGreenCtxCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ctx, status, Function::cuGreenCtxCreate) }
 }
 
 /// Destroys a green context.
 ///
-/// [`cuGreenCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxDestroy`, since CUDA 12.4.
+/// C: [`cuGreenCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxDestroy`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, and must not be used again.
-/// Nothing that was made in it may be used again.
+/// `ctx` must be a live handle, and must not be used again.
+/// No object of the green context may be used again.
 #[doc(alias = "cuGreenCtxDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn green_ctx_destroy(ctx: sys::CUgreenCtx) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxDestroy(ctx) };
     check(status, Function::cuGreenCtxDestroy)
 }
 
-/// Gives a green context's resources of a kind.
+/// Returns a green context's resources of a type.
 ///
-/// [`cuGreenCtxGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxGetDevResource`, since CUDA 12.4.
+/// C: [`cuGreenCtxGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxGetDevResource`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` must be live, or null where the driver allows it.
+/// `ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxGetDevResource")]
 #[inline]
 #[track_caller]
@@ -261,63 +261,63 @@ pub unsafe fn green_ctx_get_dev_resource(
     type_: sys::CUdevResourceType,
 ) -> Result<sys::CUdevResource> {
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxGetDevResource(ctx, resource.as_mut_ptr(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(resource, status, Function::cuGreenCtxGetDevResource) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(resource, status, Function::cuGreenCtxGetDevResource) }
 }
 
-/// Gives a green context's number, unique in the process's life.
+/// Returns a green context's identifier, which is unique for the lifetime of the process.
 ///
-/// [`cuGreenCtxGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxGetId`, since CUDA 12.9.
+/// C: [`cuGreenCtxGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxGetId`, since CUDA 12.9.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_CONTEXT_IS_DESTROYED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `green_ctx` must be live, or null where the driver allows it.
+/// `green_ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxGetId")]
 #[inline]
 #[track_caller]
 pub unsafe fn green_ctx_get_id(green_ctx: sys::CUgreenCtx) -> Result<u64> {
     let mut green_ctx_id = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxGetId(green_ctx, green_ctx_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(green_ctx_id, status, Function::cuGreenCtxGetId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(green_ctx_id, status, Function::cuGreenCtxGetId) }
 }
 
-/// Records into an event all work that a green context has at this moment.
+/// Captures all work of a green context at the time of the call in an event.
 ///
-/// [`cuGreenCtxRecordEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxRecordEvent`, since CUDA 12.4.
+/// C: [`cuGreenCtxRecordEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxRecordEvent`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be live, or null where the driver allows it.
+/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxRecordEvent")]
 #[inline]
 #[track_caller]
 pub unsafe fn green_ctx_record_event(ctx: sys::CUgreenCtx, event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxRecordEvent(ctx, event) };
     check(status, Function::cuGreenCtxRecordEvent)
 }
 
-/// Makes a stream in a green context.
+/// Creates a stream in a green context.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuGreenCtxStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxStreamCreate`, since CUDA 12.5.
+/// C: [`cuGreenCtxStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxStreamCreate`, since CUDA 12.5.
 ///
 /// `flags` takes bits of [`CUstream_flags`](crate::sys::CUstream_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `green_ctx` must be live, or null where the driver allows it.
+/// `green_ctx` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxStreamCreate")]
 #[inline]
 #[track_caller]
@@ -327,39 +327,39 @@ pub unsafe fn green_ctx_stream_create(
     priority: i32,
 ) -> Result<sys::CUstream> {
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxStreamCreate(stream.as_mut_ptr(), green_ctx, flags, priority) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(stream, status, Function::cuGreenCtxStreamCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(stream, status, Function::cuGreenCtxStreamCreate) }
 }
 
-/// Makes all future work of a green context wait for an event.
+/// Makes all future work in a green context wait for an event.
 ///
-/// [`cuGreenCtxWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxWaitEvent`, since CUDA 12.4.
+/// C: [`cuGreenCtxWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuGreenCtxWaitEvent`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be live, or null where the driver allows it.
+/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxWaitEvent")]
 #[inline]
 #[track_caller]
 pub unsafe fn green_ctx_wait_event(ctx: sys::CUgreenCtx, event: sys::CUevent) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGreenCtxWaitEvent(ctx, event) };
     check(status, Function::cuGreenCtxWaitEvent)
 }
 
-/// Gives a stream's resources of a kind.
+/// Returns a stream's resources of a type.
 ///
-/// [`cuStreamGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuStreamGetDevResource`, since CUDA 13.1.
+/// C: [`cuStreamGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuStreamGetDevResource`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetDevResource")]
 #[inline]
 #[track_caller]
@@ -368,30 +368,30 @@ pub unsafe fn stream_get_dev_resource(
     type_: sys::CUdevResourceType,
 ) -> Result<sys::CUdevResource> {
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetDevResource(stream, resource.as_mut_ptr(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(resource, status, Function::cuStreamGetDevResource) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(resource, status, Function::cuStreamGetDevResource) }
 }
 
-/// Gives the green context of a stream, or null.
+/// Returns the green context of a stream, or null.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuStreamGetGreenCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuStreamGetGreenCtx`, since CUDA 12.4.
+/// C: [`cuStreamGetGreenCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html), export `cuStreamGetGreenCtx`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetGreenCtx")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_green_ctx(stream: sys::CUstream) -> Result<sys::CUgreenCtx> {
     let mut ctx = MaybeUninit::<sys::CUgreenCtx>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetGreenCtx(stream, ctx.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ctx, status, Function::cuStreamGetGreenCtx) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ctx, status, Function::cuStreamGetGreenCtx) }
 }

@@ -4,22 +4,22 @@
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Initialises the driver in this process; the others need it first, but for those that ask for the version, for a code's name or for a function's address.
+/// Initialises the driver in this process. Every other call needs it first, except those that return the version, the text of a result code or the address of a function.
 ///
-/// [`cuInit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html) in C; the export `cuInit`, since CUDA 2.0.
+/// C: [`cuInit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html), export `cuInit`, since CUDA 2.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH` and `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH` and `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuInit")]
 #[inline]
 #[track_caller]
 pub unsafe fn init(flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuInit(flags) };
     check(status, Function::cuInit)
 }

@@ -5,19 +5,19 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, filled, given, same_length, slice, slice_mut, text, zeroed};
+use super::super::convert::{count, filled, output, same_length, slice, slice_mut, text, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives one property of a kernel on a device.
+/// Returns an attribute of a kernel on a device.
 ///
-/// [`cuKernelGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetAttribute`, since CUDA 12.0.
+/// C: [`cuKernelGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelGetAttribute`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelGetAttribute")]
 #[inline]
 #[track_caller]
@@ -27,117 +27,117 @@ pub unsafe fn kernel_get_attribute(
     dev: sys::CUdevice,
 ) -> Result<i32> {
     let mut pi = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelGetAttribute(pi.as_mut_ptr(), attrib, kernel, dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pi, status, Function::cuKernelGetAttribute) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pi, status, Function::cuKernelGetAttribute) }
 }
 
-/// Gives the function that a kernel has in the current context.
+/// Returns the function of a kernel in the current context.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuKernelGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetFunction`, since CUDA 12.0.
+/// C: [`cuKernelGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelGetFunction`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelGetFunction")]
 #[inline]
 #[track_caller]
 pub unsafe fn kernel_get_function(kernel: sys::CUkernel) -> Result<sys::CUfunction> {
     let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelGetFunction(func.as_mut_ptr(), kernel) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(func, status, Function::cuKernelGetFunction) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(func, status, Function::cuKernelGetFunction) }
 }
 
-/// Gives the library that a kernel came from.
+/// Returns the library of a kernel.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuKernelGetLibrary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetLibrary`, since CUDA 12.5.
+/// C: [`cuKernelGetLibrary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelGetLibrary`, since CUDA 12.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelGetLibrary")]
 #[inline]
 #[track_caller]
 pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary> {
     let mut library = MaybeUninit::<sys::CUlibrary>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelGetLibrary(library.as_mut_ptr(), kernel) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(library, status, Function::cuKernelGetLibrary) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(library, status, Function::cuKernelGetLibrary) }
 }
 
-/// Gives a kernel's name.
+/// Returns a kernel's name.
 ///
-/// [`cuKernelGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetName`, since CUDA 12.3.
+/// C: [`cuKernelGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelGetName`, since CUDA 12.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelGetName")]
 #[inline]
 #[track_caller]
 pub unsafe fn kernel_get_name(func: sys::CUkernel) -> Result<String> {
     let mut name = ptr::null();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelGetName(&raw mut name, func) };
     check(status, Function::cuKernelGetName)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { text(name) })
 }
 
-/// Counts the parameters of a kernel.
+/// Returns the number of parameters of a kernel.
 ///
-/// [`cuKernelGetParamCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetParamCount`, since CUDA 13.2.
+/// C: [`cuKernelGetParamCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelGetParamCount`, since CUDA 13.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelGetParamCount")]
 #[inline]
 #[track_caller]
 pub unsafe fn kernel_get_param_count(kernel: sys::CUkernel) -> Result<usize> {
     let mut param_count = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelGetParamCount(kernel, param_count.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(param_count, status, Function::cuKernelGetParamCount) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(param_count, status, Function::cuKernelGetParamCount) }
 }
 
-/// What [`kernel_get_param_info`](crate::checked::kernel_get_param_info) gives.
+/// The values that [`kernel_get_param_info`](crate::checked::kernel_get_param_info) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelGetParamInfo {
-    /// C's `paramOffset`.
+    /// `paramOffset` in C.
     pub param_offset: usize,
-    /// C's `paramSize`.
+    /// `paramSize` in C.
     pub param_size: usize,
 }
 
-/// Gives the offset and the size, in bytes, of a kernel's parameter.
+/// Returns the offset and the size, in bytes, of a kernel parameter.
 ///
-/// [`cuKernelGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetParamInfo`, since CUDA 12.4.
+/// C: [`cuKernelGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelGetParamInfo`, since CUDA 12.4.
 ///
-/// C may pass null for `param_size`; this call always asks.
+/// `param_size` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelGetParamInfo")]
 #[inline]
 #[track_caller]
@@ -147,7 +147,7 @@ pub unsafe fn kernel_get_param_info(
 ) -> Result<KernelGetParamInfo> {
     let mut param_offset = MaybeUninit::<usize>::zeroed();
     let mut param_size = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuKernelGetParamInfo(
             kernel,
@@ -158,23 +158,23 @@ pub unsafe fn kernel_get_param_info(
     };
     check(status, Function::cuKernelGetParamInfo)?;
     Ok(KernelGetParamInfo {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         param_offset: unsafe { param_offset.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         param_size: unsafe { param_size.assume_init() },
     })
 }
 
-/// Sets one property of a kernel on a device.
+/// Sets an attribute of a kernel on a device.
 ///
-/// [`cuKernelSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelSetAttribute`, since CUDA 12.0.
+/// C: [`cuKernelSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelSetAttribute`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
-/// `attrib` must not be below 0: the driver crashes on that.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
+/// `attrib` must not be negative: the driver crashes on negative values.
 #[doc(alias = "cuKernelSetAttribute")]
 #[inline]
 #[track_caller]
@@ -184,20 +184,20 @@ pub unsafe fn kernel_set_attribute(
     kernel: sys::CUkernel,
     dev: sys::CUdevice,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelSetAttribute(attrib, val, kernel, dev) };
     check(status, Function::cuKernelSetAttribute)
 }
 
-/// Sets how a kernel on a device likes to share memory between L1 cache and shared memory.
+/// Sets a kernel's preference between L1 cache and shared memory on a device.
 ///
-/// [`cuKernelSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelSetCacheConfig`, since CUDA 12.0.
+/// C: [`cuKernelSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuKernelSetCacheConfig`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `kernel` must be live, or null where the driver allows it.
+/// `kernel` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuKernelSetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -206,20 +206,20 @@ pub unsafe fn kernel_set_cache_config(
     config: sys::CUfunc_cache,
     dev: sys::CUdevice,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelSetCacheConfig(kernel, config, dev) };
     check(status, Function::cuKernelSetCacheConfig)
 }
 
-/// Gives up to so many kernels of a library; where it has fewer, the rest is null.
+/// Returns kernels of a library, up to a maximum number; if there are fewer, the remaining handles are null.
 ///
-/// [`cuLibraryEnumerateKernels`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryEnumerateKernels`, since CUDA 12.4.
+/// C: [`cuLibraryEnumerateKernels`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryEnumerateKernels`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryEnumerateKernels")]
 #[inline]
 #[track_caller]
@@ -228,7 +228,7 @@ pub unsafe fn library_enumerate_kernels(
     library: sys::CUlibrary,
 ) -> Result<Vec<sys::CUkernel>> {
     let mut kernels = zeroed::<sys::CUkernel>(num_kernels as usize, Function::cuLibraryEnumerateKernels)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLibraryEnumerateKernels(
             kernels.as_mut_ptr().cast::<sys::CUkernel>(),
@@ -237,113 +237,113 @@ pub unsafe fn library_enumerate_kernels(
         )
     };
     check(status, Function::cuLibraryEnumerateKernels)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled(kernels) })
 }
 
-/// What [`library_get_global`](crate::checked::library_get_global) gives.
+/// The values that [`library_get_global`](crate::checked::library_get_global) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryGetGlobal {
-    /// C's `dptr`.
+    /// `dptr` in C.
     pub dptr: sys::CUdeviceptr,
-    /// C's `bytes`.
+    /// `bytes` in C.
     pub bytes: usize,
 }
 
-/// Finds a variable of a library by its name: its address in the current context, and its size in bytes.
+/// Finds a global variable in a library by its name: its address in the current context, and its size in bytes.
 ///
-/// `dptr` belongs to `library`, and goes with it.
+/// `dptr` belongs to `library`.
 ///
-/// [`cuLibraryGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetGlobal`, since CUDA 12.0.
+/// C: [`cuLibraryGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryGetGlobal`, since CUDA 12.0.
 ///
-/// C may pass null for `dptr` and `bytes`; this call always asks.
+/// `dptr` and `bytes` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryGetGlobal")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_get_global(library: sys::CUlibrary, name: &CStr) -> Result<LibraryGetGlobal> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut bytes = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryGetGlobal(dptr.as_mut_ptr(), bytes.as_mut_ptr(), library, name.as_ptr()) };
     check(status, Function::cuLibraryGetGlobal)?;
     Ok(LibraryGetGlobal {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dptr: unsafe { dptr.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         bytes: unsafe { bytes.assume_init() },
     })
 }
 
 /// Finds a kernel in a library by its name.
 ///
-/// What it gives belongs to `library`, and goes with it.
+/// The returned handle belongs to `library`.
 ///
-/// [`cuLibraryGetKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetKernel`, since CUDA 12.0.
+/// C: [`cuLibraryGetKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryGetKernel`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryGetKernel")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_get_kernel(library: sys::CUlibrary, name: &CStr) -> Result<sys::CUkernel> {
     let mut kernel = MaybeUninit::<sys::CUkernel>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryGetKernel(kernel.as_mut_ptr(), library, name.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(kernel, status, Function::cuLibraryGetKernel) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(kernel, status, Function::cuLibraryGetKernel) }
 }
 
-/// Counts the kernels of a library.
+/// Returns the number of kernels in a library.
 ///
-/// [`cuLibraryGetKernelCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetKernelCount`, since CUDA 12.4.
+/// C: [`cuLibraryGetKernelCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryGetKernelCount`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryGetKernelCount")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_get_kernel_count(library: sys::CUlibrary) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryGetKernelCount(count.as_mut_ptr(), library) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(count, status, Function::cuLibraryGetKernelCount) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(count, status, Function::cuLibraryGetKernelCount) }
 }
 
-/// What [`library_get_managed`](crate::checked::library_get_managed) gives.
+/// The values that [`library_get_managed`](crate::checked::library_get_managed) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryGetManaged {
-    /// C's `dptr`.
+    /// `dptr` in C.
     pub dptr: sys::CUdeviceptr,
-    /// C's `bytes`.
+    /// `bytes` in C.
     pub bytes: usize,
 }
 
-/// Finds a managed variable of a library by its name: its address, and its size in bytes.
+/// Finds a managed variable in a library by its name: its address, and its size in bytes.
 ///
-/// `dptr` belongs to `library`, and goes with it.
+/// `dptr` belongs to `library`.
 ///
-/// [`cuLibraryGetManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetManaged`, since CUDA 12.0.
+/// C: [`cuLibraryGetManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryGetManaged`, since CUDA 12.0.
 ///
-/// C may pass null for `dptr` and `bytes`; this call always asks.
+/// `dptr` and `bytes` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryGetManaged")]
 #[inline]
 #[track_caller]
@@ -353,50 +353,50 @@ pub unsafe fn library_get_managed(
 ) -> Result<LibraryGetManaged> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut bytes = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryGetManaged(dptr.as_mut_ptr(), bytes.as_mut_ptr(), library, name.as_ptr()) };
     check(status, Function::cuLibraryGetManaged)?;
     Ok(LibraryGetManaged {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dptr: unsafe { dptr.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         bytes: unsafe { bytes.assume_init() },
     })
 }
 
-/// Gives the module that a library has in the current context.
+/// Returns the module of a library in the current context.
 ///
-/// What it gives belongs to `library`, and goes with it.
+/// The returned handle belongs to `library`.
 ///
-/// [`cuLibraryGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetModule`, since CUDA 12.0.
+/// C: [`cuLibraryGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryGetModule`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryGetModule")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_get_module(library: sys::CUlibrary) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryGetModule(module.as_mut_ptr(), library) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(module, status, Function::cuLibraryGetModule) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(module, status, Function::cuLibraryGetModule) }
 }
 
-/// Finds a function of a library that host and devices call by one address.
+/// Finds a unified function in a library by its symbol.
 ///
-/// What it gives belongs to `library`, and goes with it.
+/// The returned address belongs to `library`.
 ///
-/// [`cuLibraryGetUnifiedFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetUnifiedFunction`, since CUDA 12.0.
+/// C: [`cuLibraryGetUnifiedFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryGetUnifiedFunction`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, or null where the driver allows it.
+/// `library` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLibraryGetUnifiedFunction")]
 #[inline]
 #[track_caller]
@@ -405,23 +405,23 @@ pub unsafe fn library_get_unified_function(
     symbol: &CStr,
 ) -> Result<*mut c_void> {
     let mut fptr = MaybeUninit::<*mut c_void>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryGetUnifiedFunction(fptr.as_mut_ptr(), library, symbol.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(fptr, status, Function::cuLibraryGetUnifiedFunction) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(fptr, status, Function::cuLibraryGetUnifiedFunction) }
 }
 
-/// Loads code that every context can use, from memory: zero-terminated PTX, a cubin or a fatbin. Bad code may first be found when a kernel is asked for.
+/// Loads a library, which every context can use, from memory: NUL-terminated PTX, a cubin or a fatbin. Invalid code may first be reported when a kernel is looked up.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuLibraryLoadData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryLoadData`, since CUDA 12.0.
+/// C: [`cuLibraryLoadData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryLoadData`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `code` must point to a whole image, undamaged; its end is found from its own content. Where an option says that it is preserved, it must live until the library is unloaded. Each option's value must be of that option's kind; a block of 0 threads crashes the driver. A table of functions must not be null.
+/// `code` must point to a complete, undamaged image: the driver finds its end from the content. If an option says that the image is preserved, it must live until the library is unloaded. Each value must have the type of its option; the driver crashes on a block of 0 threads. A table of functions must not be null.
 #[doc(alias = "cuLibraryLoadData")]
 #[inline]
 #[track_caller]
@@ -437,7 +437,7 @@ pub unsafe fn library_load_data(
     same_length(library_option_values.len(), library_options.len(), Function::cuLibraryLoadData)?;
     let num_library_options: u32 = count(library_options.len(), Function::cuLibraryLoadData)?;
     let mut library = MaybeUninit::<sys::CUlibrary>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLibraryLoadData(
             library.as_mut_ptr(),
@@ -450,21 +450,21 @@ pub unsafe fn library_load_data(
             num_library_options,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(library, status, Function::cuLibraryLoadData) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(library, status, Function::cuLibraryLoadData) }
 }
 
-/// Loads code that every context can use, from a file.
+/// Loads a library, which every context can use, from a file.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuLibraryLoadFromFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryLoadFromFile`, since CUDA 12.0.
+/// C: [`cuLibraryLoadFromFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryLoadFromFile`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The file must be whole and undamaged: the driver crashes on a binary that was cut off. Each option's value must be of that option's kind; a block of 0 threads crashes the driver. A table of functions must not be null.
+/// The file must be complete and undamaged: the driver crashes on a truncated binary. Each value must have the type of its option; the driver crashes on a block of 0 threads. A table of functions must not be null.
 #[doc(alias = "cuLibraryLoadFromFile")]
 #[inline]
 #[track_caller]
@@ -480,7 +480,7 @@ pub unsafe fn library_load_from_file(
     same_length(library_option_values.len(), library_options.len(), Function::cuLibraryLoadFromFile)?;
     let num_library_options: u32 = count(library_options.len(), Function::cuLibraryLoadFromFile)?;
     let mut library = MaybeUninit::<sys::CUlibrary>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLibraryLoadFromFile(
             library.as_mut_ptr(),
@@ -493,25 +493,25 @@ pub unsafe fn library_load_from_file(
             num_library_options,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(library, status, Function::cuLibraryLoadFromFile) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(library, status, Function::cuLibraryLoadFromFile) }
 }
 
-/// Unloads a library; its kernels and variables go with it.
+/// Unloads a library with its kernels and variables.
 ///
-/// [`cuLibraryUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryUnload`, since CUDA 12.0.
+/// C: [`cuLibraryUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html), export `cuLibraryUnload`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `library` must be live, and must not be used again.
-/// What was found in it must not be used again.
+/// `library` must be a live handle, and must not be used again.
+/// Its functions, kernels and variables must not be used again.
 #[doc(alias = "cuLibraryUnload")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_unload(library: sys::CUlibrary) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLibraryUnload(library) };
     check(status, Function::cuLibraryUnload)
 }

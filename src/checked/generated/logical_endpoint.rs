@@ -5,19 +5,19 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
 /// Adds a device to a logical endpoint.
 ///
-/// [`cuLogicalEndpointAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointAddDevice`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointAddDevice`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `le_id` and `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `le_id` and `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointAddDevice")]
 #[inline]
 #[track_caller]
@@ -25,19 +25,19 @@ pub unsafe fn logical_endpoint_add_device(
     le_id: sys::CUlogicalEndpointId,
     dev: sys::CUdevice,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointAddDevice(le_id, dev) };
     check(status, Function::cuLogicalEndpointAddDevice)
 }
 
 /// Binds mapped memory to a range of a logical endpoint.
 ///
-/// [`cuLogicalEndpointBindAddr`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointBindAddr`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointBindAddr`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointBindAddr`, since CUDA 13.3.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `ptr` must be valid for `size` bytes until it is unbound.
@@ -52,22 +52,22 @@ pub unsafe fn logical_endpoint_bind_addr(
     size: u64,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointBindAddr(le_id, dev, offset, ptr, size, flags) };
     check(status, Function::cuLogicalEndpointBindAddr)
 }
 
 /// Binds memory to a range of a logical endpoint.
 ///
-/// [`cuLogicalEndpointBindMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointBindMem`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointBindMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointBindMem`, since CUDA 13.3.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mem_handle` must be live, or null where the driver allows it.
+/// `mem_handle` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLogicalEndpointBindMem")]
 #[inline]
 #[track_caller]
@@ -80,20 +80,20 @@ pub unsafe fn logical_endpoint_bind_mem(
     size: u64,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointBindMem(le_id, dev, offset, mem_handle, mem_offset, size, flags) };
     check(status, Function::cuLogicalEndpointBindMem)
 }
 
-/// Makes a logical endpoint under a reserved number.
+/// Creates a logical endpoint with a reserved identifier.
 ///
-/// [`cuLogicalEndpointCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointCreate`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointCreate`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `le_id` and `prop` must be what the manual allows; the driver refuses most of what is not.
+/// `le_id` and `prop` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointCreate")]
 #[inline]
 #[track_caller]
@@ -101,38 +101,38 @@ pub unsafe fn logical_endpoint_create(
     le_id: sys::CUlogicalEndpointId,
     prop: &sys::CUlogicalEndpointProp,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointCreate(le_id, ptr::from_ref(prop)) };
     check(status, Function::cuLogicalEndpointCreate)
 }
 
 /// Destroys a logical endpoint.
 ///
-/// [`cuLogicalEndpointDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointDestroy`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointDestroy`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `le_id` must be what the manual allows; the driver refuses most of what is not.
+/// `le_id` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn logical_endpoint_destroy(le_id: sys::CUlogicalEndpointId) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointDestroy(le_id) };
     check(status, Function::cuLogicalEndpointDestroy)
 }
 
-/// Makes a handle by which another process can use a logical endpoint.
+/// Exports a logical endpoint to a handle for another process.
 ///
-/// [`cuLogicalEndpointExport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointExport`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointExport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointExport`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be valid for a write of what the kind of handle is.
+/// `handle` must be valid for a write of the handle type.
 #[doc(alias = "cuLogicalEndpointExport")]
 #[inline]
 #[track_caller]
@@ -141,29 +141,29 @@ pub unsafe fn logical_endpoint_export(
     le_id: sys::CUlogicalEndpointId,
     handle_type: sys::CUlogicalEndpointIpcHandleType,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointExport(handle, le_id, handle_type) };
     check(status, Function::cuLogicalEndpointExport)
 }
 
-/// What [`logical_endpoint_get_limits`](crate::checked::logical_endpoint_get_limits) gives.
+/// The values that [`logical_endpoint_get_limits`](crate::checked::logical_endpoint_get_limits) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct LogicalEndpointGetLimits {
-    /// C's `bindAlignment`.
+    /// `bindAlignment` in C.
     pub bind_alignment: u64,
-    /// C's `maxSize`.
+    /// `maxSize` in C.
     pub max_size: u64,
 }
 
-/// Gives the unit of bindings and the greatest size, in bytes, of a logical endpoint.
+/// Returns the granularity of bindings and the maximum size, in bytes, of a logical endpoint.
 ///
-/// [`cuLogicalEndpointGetLimits`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointGetLimits`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointGetLimits`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointGetLimits`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `prop` must be what the manual allows; the driver refuses most of what is not.
+/// `prop` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointGetLimits")]
 #[inline]
 #[track_caller]
@@ -172,7 +172,7 @@ pub unsafe fn logical_endpoint_get_limits(
 ) -> Result<LogicalEndpointGetLimits> {
     let mut bind_alignment = MaybeUninit::<u64>::zeroed();
     let mut max_size = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLogicalEndpointGetLimits(
             bind_alignment.as_mut_ptr(),
@@ -182,22 +182,22 @@ pub unsafe fn logical_endpoint_get_limits(
     };
     check(status, Function::cuLogicalEndpointGetLimits)?;
     Ok(LogicalEndpointGetLimits {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         bind_alignment: unsafe { bind_alignment.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         max_size: unsafe { max_size.assume_init() },
     })
 }
 
-/// Gives back a range of numbers for logical endpoints.
+/// Releases a range of identifiers for logical endpoints.
 ///
-/// [`cuLogicalEndpointIdRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointIdRelease`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointIdRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointIdRelease`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `base_le_id` and `count` must be what the manual allows; the driver refuses most of what is not.
+/// `base_le_id` and `count` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointIdRelease")]
 #[inline]
 #[track_caller]
@@ -205,40 +205,40 @@ pub unsafe fn logical_endpoint_id_release(
     base_le_id: sys::CUlogicalEndpointId,
     count: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointIdRelease(base_le_id, count) };
     check(status, Function::cuLogicalEndpointIdRelease)
 }
 
-/// Reserves a range of numbers for logical endpoints.
+/// Reserves a range of identifiers for logical endpoints.
 ///
-/// [`cuLogicalEndpointIdReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointIdReserve`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointIdReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointIdReserve`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `count` must be what the manual allows; the driver refuses most of what is not.
+/// `count` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointIdReserve")]
 #[inline]
 #[track_caller]
 pub unsafe fn logical_endpoint_id_reserve(count: u32) -> Result<sys::CUlogicalEndpointId> {
     let mut base_le_id = MaybeUninit::<sys::CUlogicalEndpointId>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointIdReserve(base_le_id.as_mut_ptr(), count) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(base_le_id, status, Function::cuLogicalEndpointIdReserve) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(base_le_id, status, Function::cuLogicalEndpointIdReserve) }
 }
 
-/// Takes a logical endpoint of another process by a handle.
+/// Imports a logical endpoint of another process from a handle.
 ///
-/// [`cuLogicalEndpointImport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointImport`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointImport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointImport`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must point to what the kind of handle is.
+/// `handle` must point to a valid handle of the handle type.
 #[doc(alias = "cuLogicalEndpointImport")]
 #[inline]
 #[track_caller]
@@ -247,40 +247,40 @@ pub unsafe fn logical_endpoint_import(
     handle: *const c_void,
     handle_type: sys::CUlogicalEndpointIpcHandleType,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointImport(le_id, handle, handle_type) };
     check(status, Function::cuLogicalEndpointImport)
 }
 
-/// Says whether all logical endpoints of a range are ready.
+/// Returns true if all logical endpoints of a range are ready.
 ///
-/// [`cuLogicalEndpointQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointQuery`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointQuery`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `le_id` and `count` must be what the manual allows; the driver refuses most of what is not.
+/// `le_id` and `count` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointQuery")]
 #[inline]
 #[track_caller]
 pub unsafe fn logical_endpoint_query(le_id: sys::CUlogicalEndpointId, count: u32) -> Result<bool> {
     let mut query_status = 0;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointQuery(le_id, count, &raw mut query_status) };
     check(status, Function::cuLogicalEndpointQuery)?;
     Ok(query_status != 0)
 }
 
-/// Ends the binding of memory to a range of a logical endpoint.
+/// Unbinds memory from a range of a logical endpoint.
 ///
-/// [`cuLogicalEndpointUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointUnbind`, since CUDA 13.3.
+/// C: [`cuLogicalEndpointUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html), export `cuLogicalEndpointUnbind`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `le_id`, `dev`, `offset` and `size` must be what the manual allows; the driver refuses most of what is not.
+/// `le_id`, `dev`, `offset` and `size` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogicalEndpointUnbind")]
 #[inline]
 #[track_caller]
@@ -290,7 +290,7 @@ pub unsafe fn logical_endpoint_unbind(
     offset: u64,
     size: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogicalEndpointUnbind(le_id, dev, offset, size) };
     check(status, Function::cuLogicalEndpointUnbind)
 }

@@ -5,43 +5,43 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given, slice_mut};
+use super::super::convert::{output, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives a mark at the end of the driver's log.
+/// Returns an iterator at the end of the driver's log.
 ///
-/// [`cuLogsCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsCurrent`, since CUDA 12.9.
+/// C: [`cuLogsCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html), export `cuLogsCurrent`, since CUDA 12.9.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogsCurrent")]
 #[inline]
 #[track_caller]
 pub unsafe fn logs_current(flags: u32) -> Result<sys::CUlogIterator> {
     let mut iterator = MaybeUninit::<sys::CUlogIterator>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogsCurrent(iterator.as_mut_ptr(), flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(iterator, status, Function::cuLogsCurrent) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(iterator, status, Function::cuLogsCurrent) }
 }
 
-/// Writes the driver's log since a mark to a file, and moves the mark to its end.
+/// Writes the driver's log from an iterator on to a file, and advances the iterator to the end.
 ///
-/// [`cuLogsDumpToFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToFile`, since CUDA 12.9.
+/// C: [`cuLogsDumpToFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html), export `cuLogsDumpToFile`, since CUDA 12.9.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `path_to_file` and `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `path_to_file` and `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogsDumpToFile")]
 #[inline]
 #[track_caller]
@@ -50,7 +50,7 @@ pub unsafe fn logs_dump_to_file(
     path_to_file: &CStr,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLogsDumpToFile(
             iterator.map_or(ptr::null_mut(), ptr::from_mut),
@@ -61,17 +61,17 @@ pub unsafe fn logs_dump_to_file(
     check(status, Function::cuLogsDumpToFile)
 }
 
-/// Writes the driver's log since a mark to a buffer, gives its length without the zero byte, and moves the mark.
+/// Writes the driver's log from an iterator on to a buffer, returns its length without the NUL byte, and advances the iterator.
 ///
-/// [`cuLogsDumpToMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToMemory`, since CUDA 12.9.
+/// C: [`cuLogsDumpToMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html), export `cuLogsDumpToMemory`, since CUDA 12.9.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuLogsDumpToMemory")]
 #[inline]
 #[track_caller]
@@ -81,7 +81,7 @@ pub unsafe fn logs_dump_to_memory(
     flags: u32,
 ) -> Result<usize> {
     let mut size = size_of_val(buffer);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLogsDumpToMemory(
             iterator.map_or(ptr::null_mut(), ptr::from_mut),
@@ -94,19 +94,19 @@ pub unsafe fn logs_dump_to_memory(
     Ok(size)
 }
 
-/// Registers a function that is given the driver's log.
+/// Registers a callback for the driver's log messages.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuLogsRegisterCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsRegisterCallback`, since CUDA 12.9.
+/// C: [`cuLogsRegisterCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html), export `cuLogsRegisterCallback`, since CUDA 12.9.
 ///
-/// C may pass null for `callback`; this call always asks.
+/// `callback` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback_func` must not unwind, and `user_data` must be what it expects until it is unregistered.
+/// `callback_func` must not unwind, and `user_data` must be valid for it until it is unregistered.
 #[doc(alias = "cuLogsRegisterCallback")]
 #[inline]
 #[track_caller]
@@ -115,26 +115,26 @@ pub unsafe fn logs_register_callback(
     user_data: *mut c_void,
 ) -> Result<sys::CUlogsCallbackHandle> {
     let mut callback = MaybeUninit::<sys::CUlogsCallbackHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogsRegisterCallback(callback_func, user_data, callback.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(callback, status, Function::cuLogsRegisterCallback) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(callback, status, Function::cuLogsRegisterCallback) }
 }
 
-/// Unregisters a function that is given the driver's log.
+/// Unregisters a callback for the driver's log messages.
 ///
-/// [`cuLogsUnregisterCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsUnregisterCallback`, since CUDA 12.9.
+/// C: [`cuLogsUnregisterCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html), export `cuLogsUnregisterCallback`, since CUDA 12.9.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback` must be live, and must not be used again.
+/// `callback` must be a live handle, and must not be used again.
 #[doc(alias = "cuLogsUnregisterCallback")]
 #[inline]
 #[track_caller]
 pub unsafe fn logs_unregister_callback(callback: sys::CUlogsCallbackHandle) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLogsUnregisterCallback(callback) };
     check(status, Function::cuLogsUnregisterCallback)
 }

@@ -5,43 +5,43 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given, slice};
+use super::super::convert::{output, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Queues an allocation of device memory, in bytes, from the device's current pool.
+/// Enqueues an allocation from the device's current memory pool. The size is in bytes.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemAllocAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemAllocAsync`, since CUDA 11.2.
+/// C: [`cuMemAllocAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemAllocAsync`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemAllocAsync")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_alloc_async(bytesize: usize, stream: sys::CUstream) -> Result<sys::CUdeviceptr> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAllocAsync(dptr.as_mut_ptr(), bytesize, stream) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dptr, status, Function::cuMemAllocAsync) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dptr, status, Function::cuMemAllocAsync) }
 }
 
-/// Queues an allocation of device memory, in bytes, from a pool.
+/// Enqueues an allocation from a memory pool. The size is in bytes.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemAllocFromPoolAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemAllocFromPoolAsync`, since CUDA 11.2.
+/// C: [`cuMemAllocFromPoolAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemAllocFromPoolAsync`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` and `stream` must be live, or null where the driver allows it.
+/// `pool` and `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemAllocFromPoolAsync")]
 #[inline]
 #[track_caller]
@@ -51,42 +51,42 @@ pub unsafe fn mem_alloc_from_pool_async(
     stream: sys::CUstream,
 ) -> Result<sys::CUdeviceptr> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAllocFromPoolAsync(dptr.as_mut_ptr(), bytesize, pool, stream) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dptr, status, Function::cuMemAllocFromPoolAsync) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dptr, status, Function::cuMemAllocFromPoolAsync) }
 }
 
-/// Queues the freeing of device memory.
+/// Enqueues the freeing of device memory.
 ///
-/// [`cuMemFreeAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemFreeAsync`, since CUDA 11.2.
+/// C: [`cuMemFreeAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemFreeAsync`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dptr` must be live, and must not be used again.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dptr` must be a live handle, and must not be used again.
 #[doc(alias = "cuMemFreeAsync")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_free_async(dptr: sys::CUdeviceptr, stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemFreeAsync(dptr, stream) };
     check(status, Function::cuMemFreeAsync)
 }
 
-/// Gives the pool that a place was born with.
+/// Returns the default memory pool of a location.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuMemGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetDefaultMemPool`, since CUDA 13.0.
+/// C: [`cuMemGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemGetDefaultMemPool`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
+/// `location` and `type_` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemGetDefaultMemPool")]
 #[inline]
 #[track_caller]
@@ -95,23 +95,23 @@ pub unsafe fn mem_get_default_mem_pool(
     type_: sys::CUmemAllocationType,
 ) -> Result<sys::CUmemoryPool> {
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetDefaultMemPool(pool.as_mut_ptr(), ptr::from_ref(location).cast_mut(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pool, status, Function::cuMemGetDefaultMemPool) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pool, status, Function::cuMemGetDefaultMemPool) }
 }
 
-/// Gives the pool that allocations at a place come from.
+/// Returns the current memory pool of a location.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuMemGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetMemPool`, since CUDA 13.0.
+/// C: [`cuMemGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemGetMemPool`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
+/// `location` and `type_` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemGetMemPool")]
 #[inline]
 #[track_caller]
@@ -120,61 +120,61 @@ pub unsafe fn mem_get_mem_pool(
     type_: sys::CUmemAllocationType,
 ) -> Result<sys::CUmemoryPool> {
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetMemPool(pool.as_mut_ptr(), ptr::from_ref(location).cast_mut(), type_) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pool, status, Function::cuMemGetMemPool) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pool, status, Function::cuMemGetMemPool) }
 }
 
-/// Makes a pool for stream-ordered allocations.
+/// Creates a memory pool for stream-ordered allocations.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolCreate`, since CUDA 11.2.
+/// C: [`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolCreate`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `pool_props` must be valid, or null where the driver allows it.
+/// Handles and addresses in `pool_props` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuMemPoolCreate")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_pool_create(pool_props: &sys::CUmemPoolProps) -> Result<sys::CUmemoryPool> {
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolCreate(pool.as_mut_ptr(), ptr::from_ref(pool_props)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pool, status, Function::cuMemPoolCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pool, status, Function::cuMemPoolCreate) }
 }
 
-/// Destroys a pool; its memory goes when it is all freed.
+/// Destroys a memory pool; its memory is released when all allocations are freed.
 ///
-/// [`cuMemPoolDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolDestroy`, since CUDA 11.2.
+/// C: [`cuMemPoolDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolDestroy`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, and must not be used again.
+/// `pool` must be a live handle, and must not be used again.
 #[doc(alias = "cuMemPoolDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_pool_destroy(pool: sys::CUmemoryPool) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolDestroy(pool) };
     check(status, Function::cuMemPoolDestroy)
 }
 
-/// Gives what another process needs to use an allocation of a shared pool.
+/// Exports an allocation of a shared memory pool to another process.
 ///
-/// [`cuMemPoolExportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportPointer`, since CUDA 11.2.
+/// C: [`cuMemPoolExportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolExportPointer`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ptr` must be an allocation of a pool that can be shared.
+/// `ptr` must be an allocation of a memory pool that can be shared.
 #[doc(alias = "cuMemPoolExportPointer")]
 #[inline]
 #[track_caller]
@@ -182,24 +182,24 @@ pub unsafe fn mem_pool_export_pointer(
     ptr: sys::CUdeviceptr,
 ) -> Result<sys::CUmemPoolPtrExportData> {
     let mut share_data = MaybeUninit::<sys::CUmemPoolPtrExportData>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolExportPointer(share_data.as_mut_ptr(), ptr) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(share_data, status, Function::cuMemPoolExportPointer) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(share_data, status, Function::cuMemPoolExportPointer) }
 }
 
-/// Makes a handle by which another process can use a pool.
+/// Exports a memory pool to a handle for another process.
 ///
-/// [`cuMemPoolExportToShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportToShareableHandle`, since CUDA 11.2.
+/// C: [`cuMemPoolExportToShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolExportToShareableHandle`, since CUDA 11.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
-/// `handle` must be valid for a write of what the kind of handle is.
+/// `pool` must be a valid handle, or null where the driver accepts null.
+/// `handle` must be valid for a write of the handle type.
 #[doc(alias = "cuMemPoolExportToShareableHandle")]
 #[inline]
 #[track_caller]
@@ -209,20 +209,20 @@ pub unsafe fn mem_pool_export_to_shareable_handle(
     handle_type: sys::CUmemAllocationHandleType,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolExportToShareableHandle(handle, pool, handle_type, flags) };
     check(status, Function::cuMemPoolExportToShareableHandle)
 }
 
-/// Says what a device may do with a pool's memory.
+/// Returns a device's access rights to a pool's memory.
 ///
-/// [`cuMemPoolGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolGetAccess`, since CUDA 11.2.
+/// C: [`cuMemPoolGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolGetAccess`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names no codes.
+/// The manual lists no result codes.
 ///
 /// # Safety
-/// `mem_pool` must be live, or null where the driver allows it.
+/// `mem_pool` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemPoolGetAccess")]
 #[inline]
 #[track_caller]
@@ -231,22 +231,22 @@ pub unsafe fn mem_pool_get_access(
     location: &sys::CUmemLocation,
 ) -> Result<sys::CUmemAccess_flags> {
     let mut flags = MaybeUninit::<sys::CUmemAccess_flags>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolGetAccess(flags.as_mut_ptr(), mem_pool, ptr::from_ref(location).cast_mut()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuMemPoolGetAccess) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuMemPoolGetAccess) }
 }
 
-/// Gives an attribute of a pool.
+/// Returns an attribute of a pool.
 ///
-/// [`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolGetAttribute`, since CUDA 11.2.
+/// C: [`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolGetAttribute`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
-/// `value` must be valid for a write of what the attribute is.
+/// `pool` must be a valid handle, or null where the driver accepts null.
+/// `value` must be valid for a write of the attribute's type.
 #[doc(alias = "cuMemPoolGetAttribute")]
 #[inline]
 #[track_caller]
@@ -255,24 +255,24 @@ pub unsafe fn mem_pool_get_attribute(
     attr: sys::CUmemPool_attribute,
     value: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolGetAttribute(pool, attr, value) };
     check(status, Function::cuMemPoolGetAttribute)
 }
 
-/// Takes a pool of another process by a handle.
+/// Imports a memory pool of another process from a handle.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMemPoolImportFromShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolImportFromShareableHandle`, since CUDA 11.2.
+/// C: [`cuMemPoolImportFromShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolImportFromShareableHandle`, since CUDA 11.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be what the kind of handle is.
+/// `handle` must be a valid handle of the handle type.
 #[doc(alias = "cuMemPoolImportFromShareableHandle")]
 #[inline]
 #[track_caller]
@@ -282,24 +282,24 @@ pub unsafe fn mem_pool_import_from_shareable_handle(
     flags: u64,
 ) -> Result<sys::CUmemoryPool> {
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolImportFromShareableHandle(pool.as_mut_ptr(), handle, handle_type, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pool, status, Function::cuMemPoolImportFromShareableHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pool, status, Function::cuMemPoolImportFromShareableHandle) }
 }
 
-/// Takes an allocation of another process's shared pool.
+/// Imports an allocation of another process's shared memory pool.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemPoolImportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolImportPointer`, since CUDA 11.2.
+/// C: [`cuMemPoolImportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolImportPointer`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
-/// The memory must be freed here before the process that shares it frees it, and must not be used before it is allocated there.
+/// `pool` must be a valid handle, or null where the driver accepts null.
+/// This process must free the memory before the exporting process does, and must not use it before the allocation there is complete.
 #[doc(alias = "cuMemPoolImportPointer")]
 #[inline]
 #[track_caller]
@@ -308,21 +308,21 @@ pub unsafe fn mem_pool_import_pointer(
     share_data: &sys::CUmemPoolPtrExportData,
 ) -> Result<sys::CUdeviceptr> {
     let mut ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolImportPointer(ptr.as_mut_ptr(), pool, ptr::from_ref(share_data).cast_mut()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ptr, status, Function::cuMemPoolImportPointer) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ptr, status, Function::cuMemPoolImportPointer) }
 }
 
-/// Sets which devices may read and write a pool's memory.
+/// Sets the devices that can read and write a pool's memory.
 ///
-/// [`cuMemPoolSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolSetAccess`, since CUDA 11.2.
+/// C: [`cuMemPoolSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolSetAccess`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
+/// `pool` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemPoolSetAccess")]
 #[inline]
 #[track_caller]
@@ -331,21 +331,21 @@ pub unsafe fn mem_pool_set_access(
     map: &[sys::CUmemAccessDesc],
 ) -> Result<()> {
     let count = map.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolSetAccess(pool, slice(map), count) };
     check(status, Function::cuMemPoolSetAccess)
 }
 
 /// Sets an attribute of a pool.
 ///
-/// [`cuMemPoolSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolSetAttribute`, since CUDA 11.2.
+/// C: [`cuMemPoolSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolSetAttribute`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
-/// `value` must point to what the attribute is.
+/// `pool` must be a valid handle, or null where the driver accepts null.
+/// `value` must point to a value of the attribute's type.
 #[doc(alias = "cuMemPoolSetAttribute")]
 #[inline]
 #[track_caller]
@@ -354,38 +354,38 @@ pub unsafe fn mem_pool_set_attribute(
     attr: sys::CUmemPool_attribute,
     value: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolSetAttribute(pool, attr, value) };
     check(status, Function::cuMemPoolSetAttribute)
 }
 
-/// Gives a pool's unused memory back to the system until only so many bytes are kept.
+/// Releases unused memory of a pool to the system, until only a minimum number of bytes is reserved.
 ///
-/// [`cuMemPoolTrimTo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolTrimTo`, since CUDA 11.2.
+/// C: [`cuMemPoolTrimTo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolTrimTo`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
+/// `pool` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemPoolTrimTo")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_pool_trim_to(pool: sys::CUmemoryPool, min_bytes_to_keep: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPoolTrimTo(pool, min_bytes_to_keep) };
     check(status, Function::cuMemPoolTrimTo)
 }
 
-/// Makes a pool the one that allocations at a place come from.
+/// Sets the current memory pool of a location.
 ///
-/// [`cuMemSetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemSetMemPool`, since CUDA 13.0.
+/// C: [`cuMemSetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemSetMemPool`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` must be live, or null where the driver allows it.
+/// `pool` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemSetMemPool")]
 #[inline]
 #[track_caller]
@@ -394,7 +394,7 @@ pub unsafe fn mem_set_mem_pool(
     type_: sys::CUmemAllocationType,
     pool: sys::CUmemoryPool,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemSetMemPool(ptr::from_ref(location).cast_mut(), type_, pool) };
     check(status, Function::cuMemSetMemPool)
 }

@@ -5,21 +5,21 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{TEXT, count, given, same_length, slice, string};
+use super::super::convert::{TEXT, count, output, same_length, slice, string};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Makes an array of up to three dimensions, layers or faces.
+/// Creates an array of up to three dimensions, layered or not, or a cubemap.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuArray3DCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArray3DCreate_v2`, since CUDA 3.2.
+/// C: [`cuArray3DCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArray3DCreate_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
+/// `allocate_array` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuArray3DCreate")]
 #[doc(alias = "cuArray3DCreate_v2")]
 #[inline]
@@ -28,104 +28,104 @@ pub unsafe fn array_3d_create(
     allocate_array: &sys::CUDA_ARRAY3D_DESCRIPTOR,
 ) -> Result<sys::CUarray> {
     let mut handle = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArray3DCreate_v2(handle.as_mut_ptr(), ptr::from_ref(allocate_array)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuArray3DCreate_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuArray3DCreate_v2) }
 }
 
-/// Gives the description of an array of up to three dimensions.
+/// Returns the descriptor of an array of up to three dimensions.
 ///
-/// [`cuArray3DGetDescriptor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArray3DGetDescriptor_v2`, since CUDA 3.2.
+/// C: [`cuArray3DGetDescriptor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArray3DGetDescriptor_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `array` must be live, or null where the driver allows it.
+/// `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuArray3DGetDescriptor")]
 #[doc(alias = "cuArray3DGetDescriptor_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn array_3d_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_ARRAY3D_DESCRIPTOR> {
     let mut array_descriptor = MaybeUninit::<sys::CUDA_ARRAY3D_DESCRIPTOR>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArray3DGetDescriptor_v2(array_descriptor.as_mut_ptr(), array) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(array_descriptor, status, Function::cuArray3DGetDescriptor_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(array_descriptor, status, Function::cuArray3DGetDescriptor_v2) }
 }
 
-/// Makes a one- or two-dimensional array.
+/// Creates a one- or two-dimensional array.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayCreate_v2`, since CUDA 3.2.
+/// C: [`cuArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArrayCreate_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
+/// `allocate_array` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuArrayCreate")]
 #[doc(alias = "cuArrayCreate_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn array_create(allocate_array: &sys::CUDA_ARRAY_DESCRIPTOR) -> Result<sys::CUarray> {
     let mut handle = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArrayCreate_v2(handle.as_mut_ptr(), ptr::from_ref(allocate_array)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuArrayCreate_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuArrayCreate_v2) }
 }
 
 /// Destroys an array.
 ///
-/// [`cuArrayDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayDestroy`, since CUDA 2.0.
+/// C: [`cuArrayDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArrayDestroy`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ARRAY_IS_MAPPED` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ARRAY_IS_MAPPED` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `array` must be live, and must not be used again.
+/// `array` must be a live handle, and must not be used again.
 #[doc(alias = "cuArrayDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn array_destroy(array: sys::CUarray) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArrayDestroy(array) };
     check(status, Function::cuArrayDestroy)
 }
 
-/// Gives the description of a one- or two-dimensional array.
+/// Returns the descriptor of a one- or two-dimensional array.
 ///
-/// [`cuArrayGetDescriptor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetDescriptor_v2`, since CUDA 3.2.
+/// C: [`cuArrayGetDescriptor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArrayGetDescriptor_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `array` must be live, or null where the driver allows it.
+/// `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuArrayGetDescriptor")]
 #[doc(alias = "cuArrayGetDescriptor_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn array_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_ARRAY_DESCRIPTOR> {
     let mut array_descriptor = MaybeUninit::<sys::CUDA_ARRAY_DESCRIPTOR>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArrayGetDescriptor_v2(array_descriptor.as_mut_ptr(), array) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(array_descriptor, status, Function::cuArrayGetDescriptor_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(array_descriptor, status, Function::cuArrayGetDescriptor_v2) }
 }
 
-/// Gives the memory that an array needs on a device.
+/// Returns the memory requirements of an array on a device.
 ///
-/// [`cuArrayGetMemoryRequirements`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetMemoryRequirements`, since CUDA 11.6.
+/// C: [`cuArrayGetMemoryRequirements`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArrayGetMemoryRequirements`, since CUDA 11.6.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `array` must be live, or null where the driver allows it.
+/// `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuArrayGetMemoryRequirements")]
 #[inline]
 #[track_caller]
@@ -134,43 +134,43 @@ pub unsafe fn array_get_memory_requirements(
     device: sys::CUdevice,
 ) -> Result<sys::CUDA_ARRAY_MEMORY_REQUIREMENTS> {
     let mut memory_requirements = MaybeUninit::<sys::CUDA_ARRAY_MEMORY_REQUIREMENTS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArrayGetMemoryRequirements(memory_requirements.as_mut_ptr(), array, device) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(memory_requirements, status, Function::cuArrayGetMemoryRequirements) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(memory_requirements, status, Function::cuArrayGetMemoryRequirements) }
 }
 
-/// Gives one plane of an array of several.
+/// Returns a plane of a multi-planar array.
 ///
-/// What it gives belongs to `array`, and goes with it.
+/// The returned handle belongs to `array`.
 ///
-/// [`cuArrayGetPlane`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetPlane`, since CUDA 11.2.
+/// C: [`cuArrayGetPlane`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArrayGetPlane`, since CUDA 11.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `array` must be live, or null where the driver allows it.
+/// `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuArrayGetPlane")]
 #[inline]
 #[track_caller]
 pub unsafe fn array_get_plane(array: sys::CUarray, plane_idx: u32) -> Result<sys::CUarray> {
     let mut plane_array = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArrayGetPlane(plane_array.as_mut_ptr(), array, plane_idx) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(plane_array, status, Function::cuArrayGetPlane) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(plane_array, status, Function::cuArrayGetPlane) }
 }
 
-/// Gives how a sparse array is laid out.
+/// Returns the layout properties of a sparse array.
 ///
-/// [`cuArrayGetSparseProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetSparseProperties`, since CUDA 11.1.
+/// C: [`cuArrayGetSparseProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuArrayGetSparseProperties`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `array` must be live, or null where the driver allows it.
+/// `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuArrayGetSparseProperties")]
 #[inline]
 #[track_caller]
@@ -178,64 +178,64 @@ pub unsafe fn array_get_sparse_properties(
     array: sys::CUarray,
 ) -> Result<sys::CUDA_ARRAY_SPARSE_PROPERTIES> {
     let mut sparse_properties = MaybeUninit::<sys::CUDA_ARRAY_SPARSE_PROPERTIES>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuArrayGetSparseProperties(sparse_properties.as_mut_ptr(), array) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(sparse_properties, status, Function::cuArrayGetSparseProperties) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(sparse_properties, status, Function::cuArrayGetSparseProperties) }
 }
 
-/// Finds a device by its place on the PCI bus.
+/// Returns the device with a PCI bus identifier.
 ///
-/// [`cuDeviceGetByPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetByPCIBusId`, since CUDA 4.1.
+/// C: [`cuDeviceGetByPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuDeviceGetByPCIBusId`, since CUDA 4.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pci_bus_id` must be what the manual allows; the driver refuses most of what is not.
+/// `pci_bus_id` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetByPCIBusId")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_by_pci_bus_id(pci_bus_id: &CStr) -> Result<sys::CUdevice> {
     let mut dev = MaybeUninit::<sys::CUdevice>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetByPCIBusId(dev.as_mut_ptr(), pci_bus_id.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dev, status, Function::cuDeviceGetByPCIBusId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dev, status, Function::cuDeviceGetByPCIBusId) }
 }
 
-/// Gives a device's place on the PCI bus, as domain:bus:device.function.
+/// Returns a device's PCI bus identifier, as domain:bus:device.function.
 ///
-/// [`cuDeviceGetPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetPCIBusId`, since CUDA 4.1.
+/// C: [`cuDeviceGetPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuDeviceGetPCIBusId`, since CUDA 4.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetPCIBusId")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_pci_bus_id(dev: sys::CUdevice) -> Result<String> {
     let mut pci_bus_id = [0u8; TEXT];
     let len: i32 = count(pci_bus_id.len(), Function::cuDeviceGetPCIBusId)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetPCIBusId(pci_bus_id.as_mut_ptr().cast::<c_char>(), len, dev) };
     check(status, Function::cuDeviceGetPCIBusId)?;
     Ok(string(&pci_bus_id))
 }
 
-/// Registers a function that is told of a device's events.
+/// Registers a callback for notifications of a device.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuDeviceRegisterAsyncNotification`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceRegisterAsyncNotification`, since CUDA 12.4.
+/// C: [`cuDeviceRegisterAsyncNotification`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuDeviceRegisterAsyncNotification`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback_func` must not unwind, and `user_data` must be what it expects until it is unregistered.
+/// `callback_func` must not unwind, and `user_data` must be valid for it until it is unregistered.
 #[doc(alias = "cuDeviceRegisterAsyncNotification")]
 #[inline]
 #[track_caller]
@@ -245,7 +245,7 @@ pub unsafe fn device_register_async_notification(
     user_data: *mut c_void,
 ) -> Result<sys::CUasyncCallbackHandle> {
     let mut callback = MaybeUninit::<sys::CUasyncCallbackHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDeviceRegisterAsyncNotification(
             device,
@@ -254,19 +254,19 @@ pub unsafe fn device_register_async_notification(
             callback.as_mut_ptr(),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(callback, status, Function::cuDeviceRegisterAsyncNotification) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(callback, status, Function::cuDeviceRegisterAsyncNotification) }
 }
 
-/// Unregisters a function that was told of a device's events.
+/// Unregisters a callback for notifications of a device.
 ///
-/// [`cuDeviceUnregisterAsyncNotification`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceUnregisterAsyncNotification`, since CUDA 12.4.
+/// C: [`cuDeviceUnregisterAsyncNotification`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuDeviceUnregisterAsyncNotification`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `callback` must be live, and must not be used again.
+/// `callback` must be a live handle, and must not be used again.
 #[doc(alias = "cuDeviceUnregisterAsyncNotification")]
 #[inline]
 #[track_caller]
@@ -274,105 +274,105 @@ pub unsafe fn device_unregister_async_notification(
     device: sys::CUdevice,
     callback: sys::CUasyncCallbackHandle,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceUnregisterAsyncNotification(device, callback) };
     check(status, Function::cuDeviceUnregisterAsyncNotification)
 }
 
 /// Closes device memory of another process.
 ///
-/// [`cuIpcCloseMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcCloseMemHandle`, since CUDA 4.1.
+/// C: [`cuIpcCloseMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuIpcCloseMemHandle`, since CUDA 4.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dptr` must be live, and must not be used again.
+/// `dptr` must be a live handle, and must not be used again.
 #[doc(alias = "cuIpcCloseMemHandle")]
 #[inline]
 #[track_caller]
 pub unsafe fn ipc_close_mem_handle(dptr: sys::CUdeviceptr) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuIpcCloseMemHandle(dptr) };
     check(status, Function::cuIpcCloseMemHandle)
 }
 
-/// Gives a handle by which another process can open an event.
+/// Returns a handle that lets another process open an event.
 ///
-/// [`cuIpcGetEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetEventHandle`, since CUDA 4.1.
+/// C: [`cuIpcGetEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuIpcGetEventHandle`, since CUDA 4.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_MAP_FAILED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_MAP_FAILED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` must be live, or null where the driver allows it.
-/// No process may use what it opens with the handle after the event is destroyed here.
+/// `event` must be a valid handle, or null where the driver accepts null.
+/// No process may use the opened event after it is destroyed in this process.
 #[doc(alias = "cuIpcGetEventHandle")]
 #[inline]
 #[track_caller]
 pub unsafe fn ipc_get_event_handle(event: sys::CUevent) -> Result<sys::CUipcEventHandle> {
     let mut handle = MaybeUninit::<sys::CUipcEventHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuIpcGetEventHandle(handle.as_mut_ptr(), event) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuIpcGetEventHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuIpcGetEventHandle) }
 }
 
-/// Gives a handle by which another process can open device memory.
+/// Returns a handle that lets another process open device memory.
 ///
-/// [`cuIpcGetMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetMemHandle`, since CUDA 4.1.
+/// C: [`cuIpcGetMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuIpcGetMemHandle`, since CUDA 4.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_MAP_FAILED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_MAP_FAILED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dptr` must lie in an allocation of device memory, which must not be freed before every process that opens it has closed it.
+/// `dptr` must lie in an allocation of device memory. The memory must not be freed before every process that opened it has closed it.
 #[doc(alias = "cuIpcGetMemHandle")]
 #[inline]
 #[track_caller]
 pub unsafe fn ipc_get_mem_handle(dptr: sys::CUdeviceptr) -> Result<sys::CUipcMemHandle> {
     let mut handle = MaybeUninit::<sys::CUipcMemHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuIpcGetMemHandle(handle.as_mut_ptr(), dptr) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuIpcGetMemHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuIpcGetMemHandle) }
 }
 
 /// Opens an event of another process.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuIpcOpenEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenEventHandle`, since CUDA 4.1.
+/// C: [`cuIpcOpenEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuIpcOpenEventHandle`, since CUDA 4.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be one that a driver made. The event must not be used after the process that shares it has destroyed it.
+/// A driver must have created `handle`. The event must not be used after the exporting process has destroyed it.
 #[doc(alias = "cuIpcOpenEventHandle")]
 #[inline]
 #[track_caller]
 pub unsafe fn ipc_open_event_handle(handle: sys::CUipcEventHandle) -> Result<sys::CUevent> {
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuIpcOpenEventHandle(event.as_mut_ptr(), handle) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(event, status, Function::cuIpcOpenEventHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(event, status, Function::cuIpcOpenEventHandle) }
 }
 
 /// Opens device memory of another process.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle_v2`, since CUDA 11.0.
+/// C: [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuIpcOpenMemHandle_v2`, since CUDA 11.0.
 ///
 /// `flags` takes bits of [`CUipcMem_flags`](crate::sys::CUipcMem_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be one that a driver made. The process that shares the memory must not free it before it is closed here.
+/// A driver must have created `handle`. The exporting process must not free the memory before this process closes it.
 #[doc(alias = "cuIpcOpenMemHandle")]
 #[doc(alias = "cuIpcOpenMemHandle_v2")]
 #[inline]
@@ -382,79 +382,79 @@ pub unsafe fn ipc_open_mem_handle(
     flags: u32,
 ) -> Result<sys::CUdeviceptr> {
     let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuIpcOpenMemHandle_v2(pdptr.as_mut_ptr(), handle, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pdptr, status, Function::cuIpcOpenMemHandle_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pdptr, status, Function::cuIpcOpenMemHandle_v2) }
 }
 
-/// Allocates page-locked host memory, in bytes.
+/// Allocates page-locked host memory. The size is in bytes.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemAllocHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocHost_v2`, since CUDA 3.2.
+/// C: [`cuMemAllocHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemAllocHost_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `bytesize` must be what the manual allows; the driver refuses most of what is not.
+/// `bytesize` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemAllocHost")]
 #[doc(alias = "cuMemAllocHost_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_alloc_host(bytesize: usize) -> Result<*mut c_void> {
     let mut pp = MaybeUninit::<*mut c_void>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAllocHost_v2(pp.as_mut_ptr(), bytesize) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pp, status, Function::cuMemAllocHost_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pp, status, Function::cuMemAllocHost_v2) }
 }
 
-/// Allocates managed memory, in bytes, that the host and the devices share.
+/// Allocates managed memory, which the host and the devices share. The size is in bytes.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemAllocManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocManaged`, since CUDA 6.0.
+/// C: [`cuMemAllocManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemAllocManaged`, since CUDA 6.0.
 ///
 /// `flags` takes bits of [`CUmemAttach_flags`](crate::sys::CUmemAttach_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `bytesize` and `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemAllocManaged")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_alloc_managed(bytesize: usize, flags: u32) -> Result<sys::CUdeviceptr> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAllocManaged(dptr.as_mut_ptr(), bytesize, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dptr, status, Function::cuMemAllocManaged) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dptr, status, Function::cuMemAllocManaged) }
 }
 
-/// What [`mem_alloc_pitch`](crate::checked::mem_alloc_pitch) gives.
+/// The values that [`mem_alloc_pitch`](crate::checked::mem_alloc_pitch) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct MemAllocPitch {
-    /// C's `dptr`.
+    /// `dptr` in C.
     pub dptr: sys::CUdeviceptr,
-    /// C's `pPitch`.
+    /// `pPitch` in C.
     pub pitch: usize,
 }
 
-/// Allocates rows of device memory, padded so that each row starts well aligned; the pitch is in bytes.
+/// Allocates pitched device memory: rows with padding for alignment. The pitch is in bytes.
 ///
-/// `dptr` is the caller's to destroy.
+/// The caller owns `dptr`.
 ///
-/// [`cuMemAllocPitch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocPitch_v2`, since CUDA 3.2.
+/// C: [`cuMemAllocPitch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemAllocPitch_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `width_in_bytes`, `height` and `element_size_bytes` must be what the manual allows; the driver refuses most of what is not.
+/// `width_in_bytes`, `height` and `element_size_bytes` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemAllocPitch")]
 #[doc(alias = "cuMemAllocPitch_v2")]
 #[inline]
@@ -466,7 +466,7 @@ pub unsafe fn mem_alloc_pitch(
 ) -> Result<MemAllocPitch> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut pitch = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemAllocPitch_v2(
             dptr.as_mut_ptr(),
@@ -478,48 +478,48 @@ pub unsafe fn mem_alloc_pitch(
     };
     check(status, Function::cuMemAllocPitch_v2)?;
     Ok(MemAllocPitch {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dptr: unsafe { dptr.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         pitch: unsafe { pitch.assume_init() },
     })
 }
 
-/// Allocates device memory, in bytes; its content is not defined.
+/// Allocates device memory. The size is in bytes; the contents are undefined.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAlloc_v2`, since CUDA 3.2.
+/// C: [`cuMemAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemAlloc_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `bytesize` must be what the manual allows; the driver refuses most of what is not.
+/// `bytesize` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemAlloc")]
 #[doc(alias = "cuMemAlloc_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_alloc(bytesize: usize) -> Result<sys::CUdeviceptr> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAlloc_v2(dptr.as_mut_ptr(), bytesize) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dptr, status, Function::cuMemAlloc_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dptr, status, Function::cuMemAlloc_v2) }
 }
 
-/// Queues many decompressions; on failure the index says which one was wrong.
+/// Enqueues a batch of decompressions. On failure, the index identifies the invalid operation.
 ///
-/// [`cuMemBatchDecompressAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemBatchDecompressAsync`, since CUDA 12.6.
+/// C: [`cuMemBatchDecompressAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemBatchDecompressAsync`, since CUDA 12.6.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// All ranges named must stay valid until the work is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// All ranges must stay valid until the work is complete.
 #[doc(alias = "cuMemBatchDecompressAsync")]
 #[inline]
 #[track_caller]
@@ -530,7 +530,7 @@ pub unsafe fn mem_batch_decompress_async(
     stream: sys::CUstream,
 ) -> Result<()> {
     let count = params_array.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemBatchDecompressAsync(
             slice(params_array).cast_mut(),
@@ -545,60 +545,60 @@ pub unsafe fn mem_batch_decompress_async(
 
 /// Frees page-locked host memory.
 ///
-/// [`cuMemFreeHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemFreeHost`, since CUDA 2.0.
+/// C: [`cuMemFreeHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemFreeHost`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `p` must come from an allocation of page-locked memory, and not be used again.
+/// `p` must be an allocation of page-locked memory, and must not be used again.
 #[doc(alias = "cuMemFreeHost")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_free_host(p: *mut c_void) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemFreeHost(p) };
     check(status, Function::cuMemFreeHost)
 }
 
 /// Frees device memory; null is allowed.
 ///
-/// [`cuMemFree`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemFree_v2`, since CUDA 3.2.
+/// C: [`cuMemFree`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemFree_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dptr` must be live, and must not be used again.
+/// `dptr` must be a live handle, and must not be used again.
 #[doc(alias = "cuMemFree")]
 #[doc(alias = "cuMemFree_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_free(dptr: sys::CUdeviceptr) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemFree_v2(dptr) };
     check(status, Function::cuMemFree_v2)
 }
 
-/// What [`mem_get_address_range`](crate::checked::mem_get_address_range) gives.
+/// The values that [`mem_get_address_range`](crate::checked::mem_get_address_range) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct MemGetAddressRange {
-    /// C's `pbase`.
+    /// `pbase` in C.
     pub base: sys::CUdeviceptr,
-    /// C's `psize`.
+    /// `psize` in C.
     pub size: usize,
 }
 
-/// Gives the start and the size, in bytes, of the allocation that an address lies in.
+/// Returns the base address and the size, in bytes, of the allocation that contains an address.
 ///
-/// `base` is not the caller's to destroy.
+/// The caller does not own `base`.
 ///
-/// [`cuMemGetAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetAddressRange_v2`, since CUDA 3.2.
+/// C: [`cuMemGetAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemGetAddressRange_v2`, since CUDA 3.2.
 ///
-/// C may pass null for `base` and `size`; this call always asks.
+/// `base` and `size` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_FOUND` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_FOUND` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `dptr` may be any address: the driver checks it.
@@ -609,28 +609,28 @@ pub struct MemGetAddressRange {
 pub unsafe fn mem_get_address_range(dptr: sys::CUdeviceptr) -> Result<MemGetAddressRange> {
     let mut pbase = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut psize = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetAddressRange_v2(pbase.as_mut_ptr(), psize.as_mut_ptr(), dptr) };
     check(status, Function::cuMemGetAddressRange_v2)?;
     Ok(MemGetAddressRange {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         base: unsafe { pbase.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         size: unsafe { psize.assume_init() },
     })
 }
 
-/// Makes a handle that other APIs can use for a range of device memory.
+/// Returns a handle to a range of device memory for other APIs.
 ///
-/// [`cuMemGetHandleForAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetHandleForAddressRange`, since CUDA 11.7.
+/// C: [`cuMemGetHandleForAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemGetHandleForAddressRange`, since CUDA 11.7.
 ///
 /// `flags` takes bits of [`CUmemRangeFlags`](crate::sys::CUmemRangeFlags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be valid for a write of what the kind of handle is.
+/// `handle` must be valid for a write of the handle type.
 #[doc(alias = "cuMemGetHandleForAddressRange")]
 #[inline]
 #[track_caller]
@@ -641,29 +641,29 @@ pub unsafe fn mem_get_handle_for_address_range(
     handle_type: sys::CUmemRangeHandleType,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetHandleForAddressRange(handle, dptr, size, handle_type, flags) };
     check(status, Function::cuMemGetHandleForAddressRange)
 }
 
-/// What [`mem_get_info`](crate::checked::mem_get_info) gives.
+/// The values that [`mem_get_info`](crate::checked::mem_get_info) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct MemGetInfo {
-    /// C's `free`.
+    /// `free` in C.
     pub free: usize,
-    /// C's `total`.
+    /// `total` in C.
     pub total: usize,
 }
 
-/// Gives the free and the whole memory of the current context's device, in bytes.
+/// Returns the free and the total memory of the current context's device in bytes.
 ///
-/// [`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetInfo_v2`, since CUDA 3.2.
+/// C: [`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemGetInfo_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The context that is current must be live: the driver crashes on one that is gone.
+/// The current context must be live: the driver crashes on a destroyed one.
 #[doc(alias = "cuMemGetInfo")]
 #[doc(alias = "cuMemGetInfo_v2")]
 #[inline]
@@ -671,51 +671,51 @@ pub struct MemGetInfo {
 pub unsafe fn mem_get_info() -> Result<MemGetInfo> {
     let mut free = MaybeUninit::<usize>::zeroed();
     let mut total = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetInfo_v2(free.as_mut_ptr(), total.as_mut_ptr()) };
     check(status, Function::cuMemGetInfo_v2)?;
     Ok(MemGetInfo {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         free: unsafe { free.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         total: unsafe { total.assume_init() },
     })
 }
 
-/// Allocates page-locked host memory, in bytes, with flags.
+/// Allocates page-locked host memory, with flags. The size is in bytes.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostAlloc`, since CUDA 2.2.
+/// C: [`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemHostAlloc`, since CUDA 2.2.
 ///
 /// `flags` takes bits of [`CU_MEMHOSTALLOC_PORTABLE`](crate::sys::CU_MEMHOSTALLOC_PORTABLE), [`CU_MEMHOSTALLOC_DEVICEMAP`](crate::sys::CU_MEMHOSTALLOC_DEVICEMAP) and [`CU_MEMHOSTALLOC_WRITECOMBINED`](crate::sys::CU_MEMHOSTALLOC_WRITECOMBINED).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `bytesize` and `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMemHostAlloc")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_host_alloc(bytesize: usize, flags: u32) -> Result<*mut c_void> {
     let mut pp = MaybeUninit::<*mut c_void>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemHostAlloc(pp.as_mut_ptr(), bytesize, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pp, status, Function::cuMemHostAlloc) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pp, status, Function::cuMemHostAlloc) }
 }
 
-/// Gives the address by which the device knows mapped host memory.
+/// Returns the device address of mapped host memory.
 ///
-/// What it gives belongs to `p`, and goes with it.
+/// The returned address belongs to `p`.
 ///
-/// [`cuMemHostGetDevicePointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostGetDevicePointer_v2`, since CUDA 3.2.
+/// C: [`cuMemHostGetDevicePointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemHostGetDevicePointer_v2`, since CUDA 3.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `p` must lie in page-locked or registered host memory.
@@ -725,20 +725,20 @@ pub unsafe fn mem_host_alloc(bytesize: usize, flags: u32) -> Result<*mut c_void>
 #[track_caller]
 pub unsafe fn mem_host_get_device_pointer(p: *mut c_void, flags: u32) -> Result<sys::CUdeviceptr> {
     let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemHostGetDevicePointer_v2(pdptr.as_mut_ptr(), p, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pdptr, status, Function::cuMemHostGetDevicePointer_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pdptr, status, Function::cuMemHostGetDevicePointer_v2) }
 }
 
-/// Gives the flags that page-locked host memory was made with.
+/// Returns the flags that page-locked host memory was allocated with.
 ///
-/// [`cuMemHostGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostGetFlags`, since CUDA 2.3.
+/// C: [`cuMemHostGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemHostGetFlags`, since CUDA 2.3.
 ///
-/// What it gives holds bits of [`CU_MEMHOSTALLOC_PORTABLE`](crate::sys::CU_MEMHOSTALLOC_PORTABLE), [`CU_MEMHOSTALLOC_DEVICEMAP`](crate::sys::CU_MEMHOSTALLOC_DEVICEMAP) and [`CU_MEMHOSTALLOC_WRITECOMBINED`](crate::sys::CU_MEMHOSTALLOC_WRITECOMBINED).
+/// The returned value holds bits of [`CU_MEMHOSTALLOC_PORTABLE`](crate::sys::CU_MEMHOSTALLOC_PORTABLE), [`CU_MEMHOSTALLOC_DEVICEMAP`](crate::sys::CU_MEMHOSTALLOC_DEVICEMAP) and [`CU_MEMHOSTALLOC_WRITECOMBINED`](crate::sys::CU_MEMHOSTALLOC_WRITECOMBINED).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `p` must lie in page-locked host memory.
@@ -747,20 +747,20 @@ pub unsafe fn mem_host_get_device_pointer(p: *mut c_void, flags: u32) -> Result<
 #[track_caller]
 pub unsafe fn mem_host_get_flags(p: *mut c_void) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemHostGetFlags(flags.as_mut_ptr(), p) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuMemHostGetFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuMemHostGetFlags) }
 }
 
-/// Page-locks host memory, in bytes.
+/// Page-locks host memory. The size is in bytes.
 ///
-/// [`cuMemHostRegister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostRegister_v2`, since CUDA 6.5.
+/// C: [`cuMemHostRegister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemHostRegister_v2`, since CUDA 6.5.
 ///
 /// `flags` takes bits of [`CU_MEMHOSTREGISTER_PORTABLE`](crate::sys::CU_MEMHOSTREGISTER_PORTABLE), [`CU_MEMHOSTREGISTER_DEVICEMAP`](crate::sys::CU_MEMHOSTREGISTER_DEVICEMAP), [`CU_MEMHOSTREGISTER_IOMEMORY`](crate::sys::CU_MEMHOSTREGISTER_IOMEMORY) and [`CU_MEMHOSTREGISTER_READ_ONLY`](crate::sys::CU_MEMHOSTREGISTER_READ_ONLY).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `p` must be valid for `bytesize` bytes until it is unregistered.
@@ -769,35 +769,35 @@ pub unsafe fn mem_host_get_flags(p: *mut c_void) -> Result<u32> {
 #[inline]
 #[track_caller]
 pub unsafe fn mem_host_register(p: *mut c_void, bytesize: usize, flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemHostRegister_v2(p, bytesize, flags) };
     check(status, Function::cuMemHostRegister_v2)
 }
 
-/// Ends the page-locking of host memory.
+/// Unregisters page-locked host memory.
 ///
-/// [`cuMemHostUnregister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostUnregister`, since CUDA 4.0.
+/// C: [`cuMemHostUnregister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemHostUnregister`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `p` must be the start of registered memory that no work uses any more.
+/// `p` must be the start of registered memory, which no work may still use.
 #[doc(alias = "cuMemHostUnregister")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_host_unregister(p: *mut c_void) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemHostUnregister(p) };
     check(status, Function::cuMemHostUnregister)
 }
 
-/// Copies bytes between addresses of any kind, which the driver tells apart itself.
+/// Copies memory. The driver infers the kind of both addresses.
 ///
-/// [`cuMemcpy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy`, since CUDA 4.0.
+/// C: [`cuMemcpy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// Both ranges must be valid for the copy.
@@ -809,102 +809,102 @@ pub unsafe fn memcpy(
     src: sys::CUdeviceptr,
     byte_count: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy(dst, src, byte_count) };
     check(status, Function::cuMemcpy)
 }
 
-/// Queues a copy of a rectangle.
+/// Enqueues a copy of a two-dimensional region.
 ///
-/// [`cuMemcpy2DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy2DAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpy2DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy2DAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The description must name memory that stays valid until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must stay valid until the copy is complete.
 #[doc(alias = "cuMemcpy2DAsync")]
 #[doc(alias = "cuMemcpy2DAsync_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_2d_async(copy: &sys::CUDA_MEMCPY2D, stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy2DAsync_v2(ptr::from_ref(copy), stream) };
     check(status, Function::cuMemcpy2DAsync_v2)
 }
 
-/// Copies a rectangle whose rows need not be aligned.
+/// Copies a two-dimensional region whose rows need not be aligned.
 ///
-/// [`cuMemcpy2DUnaligned`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy2DUnaligned_v2`, since CUDA 3.2.
+/// C: [`cuMemcpy2DUnaligned`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy2DUnaligned_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name memory that is valid for the copy.
+/// The memory in the description must be valid for the copy.
 #[doc(alias = "cuMemcpy2DUnaligned")]
 #[doc(alias = "cuMemcpy2DUnaligned_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_2d_unaligned(copy: &sys::CUDA_MEMCPY2D) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy2DUnaligned_v2(ptr::from_ref(copy)) };
     check(status, Function::cuMemcpy2DUnaligned_v2)
 }
 
-/// Copies a rectangle.
+/// Copies a two-dimensional region.
 ///
-/// [`cuMemcpy2D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy2D_v2`, since CUDA 3.2.
+/// C: [`cuMemcpy2D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy2D_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name memory that is valid for the copy.
+/// The memory in the description must be valid for the copy.
 #[doc(alias = "cuMemcpy2D")]
 #[doc(alias = "cuMemcpy2D_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_2d(copy: &sys::CUDA_MEMCPY2D) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy2D_v2(ptr::from_ref(copy)) };
     check(status, Function::cuMemcpy2D_v2)
 }
 
-/// Queues a copy of a box.
+/// Enqueues a copy of a three-dimensional region.
 ///
-/// [`cuMemcpy3DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpy3DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3DAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The description must name memory that stays valid until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must stay valid until the copy is complete.
 #[doc(alias = "cuMemcpy3DAsync")]
 #[doc(alias = "cuMemcpy3DAsync_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_3d_async(copy: &sys::CUDA_MEMCPY3D, stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy3DAsync_v2(ptr::from_ref(copy), stream) };
     check(status, Function::cuMemcpy3DAsync_v2)
 }
 
-/// Queues many copies of boxes at once; on failure the index says which one was wrong.
+/// Enqueues a batch of three-dimensional copies. On failure, the index identifies the invalid copy.
 ///
-/// [`cuMemcpy3DBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DBatchAsync`, since CUDA 12.8.
-/// CUDA replaced it by [`memcpy_3d_batch_async_v2`](crate::checked::memcpy_3d_batch_async_v2).
+/// C: [`cuMemcpy3DBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3DBatchAsync`, since CUDA 12.8.
+/// Replaced by [`memcpy_3d_batch_async_v2`](crate::checked::memcpy_3d_batch_async_v2).
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The descriptions must name memory that stays valid until the copies are done. No copy may depend on another one of the batch.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The memory in the descriptions must stay valid until the copies are complete. No copy may depend on another copy of the batch.
 #[doc(alias = "cuMemcpy3DBatchAsync")]
 #[inline]
 #[track_caller]
@@ -915,7 +915,7 @@ pub unsafe fn memcpy_3d_batch_async(
     stream: sys::CUstream,
 ) -> Result<()> {
     let num_ops = op_list.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpy3DBatchAsync(
             num_ops,
@@ -928,18 +928,18 @@ pub unsafe fn memcpy_3d_batch_async(
     check(status, Function::cuMemcpy3DBatchAsync)
 }
 
-/// Queues many copies of boxes at once.
+/// Enqueues a batch of three-dimensional copies.
 ///
-/// [`cuMemcpy3DBatchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DBatchAsync_v2`, since CUDA 13.0.
+/// C: [`cuMemcpy3DBatchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3DBatchAsync_v2`, since CUDA 13.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The descriptions must name memory that stays valid until the copies are done. No copy may depend on another one of the batch.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The memory in the descriptions must stay valid until the copies are complete. No copy may depend on another copy of the batch.
 #[doc(alias = "cuMemcpy3DBatchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -949,39 +949,39 @@ pub unsafe fn memcpy_3d_batch_async_v2(
     stream: sys::CUstream,
 ) -> Result<()> {
     let num_ops = op_list.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy3DBatchAsync_v2(num_ops, slice(op_list).cast_mut(), flags, stream) };
     check(status, Function::cuMemcpy3DBatchAsync_v2)
 }
 
-/// Copies a box between two contexts.
+/// Copies a three-dimensional region between two contexts.
 ///
-/// [`cuMemcpy3DPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DPeer`, since CUDA 4.0.
+/// C: [`cuMemcpy3DPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3DPeer`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name memory that is valid for the copy.
+/// The memory in the description must be valid for the copy.
 #[doc(alias = "cuMemcpy3DPeer")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_3d_peer(copy: &sys::CUDA_MEMCPY3D_PEER) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy3DPeer(ptr::from_ref(copy)) };
     check(status, Function::cuMemcpy3DPeer)
 }
 
-/// Queues a copy of a box between two contexts.
+/// Enqueues a copy of a three-dimensional region between two contexts.
 ///
-/// [`cuMemcpy3DPeerAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DPeerAsync`, since CUDA 4.0.
+/// C: [`cuMemcpy3DPeerAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3DPeerAsync`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The description must name memory that stays valid until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must stay valid until the copy is complete.
 #[doc(alias = "cuMemcpy3DPeerAsync")]
 #[inline]
 #[track_caller]
@@ -989,23 +989,23 @@ pub unsafe fn memcpy_3d_peer_async(
     copy: &sys::CUDA_MEMCPY3D_PEER,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy3DPeerAsync(ptr::from_ref(copy), stream) };
     check(status, Function::cuMemcpy3DPeerAsync)
 }
 
-/// Queues a copy of a box with attributes.
+/// Enqueues a three-dimensional copy with attributes.
 ///
-/// [`cuMemcpy3DWithAttributesAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DWithAttributesAsync`, since CUDA 13.2.
+/// C: [`cuMemcpy3DWithAttributesAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3DWithAttributesAsync`, since CUDA 13.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The description must name memory that stays valid until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The memory in the description must stay valid until the copy is complete.
 #[doc(alias = "cuMemcpy3DWithAttributesAsync")]
 #[inline]
 #[track_caller]
@@ -1014,40 +1014,40 @@ pub unsafe fn memcpy_3d_with_attributes_async(
     flags: u64,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy3DWithAttributesAsync(ptr::from_ref(op).cast_mut(), flags, stream) };
     check(status, Function::cuMemcpy3DWithAttributesAsync)
 }
 
-/// Copies a box.
+/// Copies a three-dimensional region.
 ///
-/// [`cuMemcpy3D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3D_v2`, since CUDA 3.2.
+/// C: [`cuMemcpy3D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpy3D_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name memory that is valid for the copy.
+/// The memory in the description must be valid for the copy.
 #[doc(alias = "cuMemcpy3D")]
 #[doc(alias = "cuMemcpy3D_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_3d(copy: &sys::CUDA_MEMCPY3D) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpy3D_v2(ptr::from_ref(copy)) };
     check(status, Function::cuMemcpy3D_v2)
 }
 
-/// Queues a copy of bytes between addresses of any kind.
+/// Enqueues a copy. The driver infers the kind of both addresses.
 ///
-/// [`cuMemcpyAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAsync`, since CUDA 4.0.
+/// C: [`cuMemcpyAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyAsync`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// Both ranges must be valid until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// Both ranges must be valid until the copy is complete.
 #[doc(alias = "cuMemcpyAsync")]
 #[inline]
 #[track_caller]
@@ -1057,20 +1057,20 @@ pub unsafe fn memcpy_async(
     byte_count: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyAsync(dst, src, byte_count, stream) };
     check(status, Function::cuMemcpyAsync)
 }
 
-/// Copies bytes between arrays.
+/// Copies from an array to another.
 ///
-/// [`cuMemcpyAtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoA_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyAtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyAtoA_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_array` and `src_array` must be live, or null where the driver allows it.
+/// `dst_array` and `src_array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemcpyAtoA")]
 #[doc(alias = "cuMemcpyAtoA_v2")]
 #[inline]
@@ -1082,21 +1082,21 @@ pub unsafe fn memcpy_atoa(
     src_offset: usize,
     byte_count: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyAtoA_v2(dst_array, dst_offset, src_array, src_offset, byte_count) };
     check(status, Function::cuMemcpyAtoA_v2)
 }
 
-/// Copies bytes from an array to device memory.
+/// Copies from an array to device memory.
 ///
-/// [`cuMemcpyAtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoD_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyAtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyAtoD_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `src_array` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `src_array` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemcpyAtoD")]
 #[doc(alias = "cuMemcpyAtoD_v2")]
 #[inline]
@@ -1107,22 +1107,22 @@ pub unsafe fn memcpy_atod(
     src_offset: usize,
     byte_count: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyAtoD_v2(dst_device, src_array, src_offset, byte_count) };
     check(status, Function::cuMemcpyAtoD_v2)
 }
 
-/// Queues a copy from an array into a slice of the host.
+/// Enqueues a copy from an array to a slice on the host.
 ///
-/// [`cuMemcpyAtoHAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoHAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyAtoHAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyAtoHAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `src_array` and `stream` must be live, or null where the driver allows it.
-/// `dst_host` must stay valid, and not be touched, until the copy is done.
-/// The bytes that come into `dst_host` must be values of its type.
+/// `src_array` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_host` must stay valid, and must not be accessed, until the copy is complete.
+/// The bytes written to `dst_host` must be valid values of its type.
 #[doc(alias = "cuMemcpyAtoHAsync")]
 #[doc(alias = "cuMemcpyAtoHAsync_v2")]
 #[inline]
@@ -1134,7 +1134,7 @@ pub unsafe fn memcpy_atoh_async<T>(
     stream: sys::CUstream,
 ) -> Result<()> {
     let byte_count = size_of_val(dst_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyAtoHAsync_v2(
             dst_host.as_mut_ptr().cast::<c_void>(),
@@ -1147,16 +1147,16 @@ pub unsafe fn memcpy_atoh_async<T>(
     check(status, Function::cuMemcpyAtoHAsync_v2)
 }
 
-/// Copies from an array into a slice of the host.
+/// Copies from an array to a slice on the host.
 ///
-/// [`cuMemcpyAtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoH_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyAtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyAtoH_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `src_array` must be live, or null where the driver allows it.
-/// The bytes that come into `dst_host` must be values of its type.
+/// `src_array` must be a valid handle, or null where the driver accepts null.
+/// The bytes written to `dst_host` must be valid values of its type.
 #[doc(alias = "cuMemcpyAtoH")]
 #[doc(alias = "cuMemcpyAtoH_v2")]
 #[inline]
@@ -1167,7 +1167,7 @@ pub unsafe fn memcpy_atoh<T>(
     src_offset: usize,
 ) -> Result<()> {
     let byte_count = size_of_val(dst_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyAtoH_v2(
             dst_host.as_mut_ptr().cast::<c_void>(),
@@ -1179,17 +1179,17 @@ pub unsafe fn memcpy_atoh<T>(
     check(status, Function::cuMemcpyAtoH_v2)
 }
 
-/// Queues many copies at once; on failure the index says which one was wrong.
+/// Enqueues a batch of copies. On failure, the index identifies the invalid copy.
 ///
-/// [`cuMemcpyBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyBatchAsync`, since CUDA 12.8.
-/// CUDA replaced it by [`memcpy_batch_async_v2`](crate::checked::memcpy_batch_async_v2).
+/// C: [`cuMemcpyBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyBatchAsync`, since CUDA 12.8.
+/// Replaced by [`memcpy_batch_async_v2`](crate::checked::memcpy_batch_async_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// All ranges must stay valid until the copies are done. No copy may depend on another one of the batch.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// All ranges must stay valid until the copies are complete. No copy may depend on another copy of the batch.
 #[doc(alias = "cuMemcpyBatchAsync")]
 #[inline]
 #[track_caller]
@@ -1207,7 +1207,7 @@ pub unsafe fn memcpy_batch_async(
     let count = dsts.len();
     same_length(attrs_idxs.len(), attrs.len(), Function::cuMemcpyBatchAsync)?;
     let num_attrs = attrs.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyBatchAsync(
             slice(dsts).cast_mut(),
@@ -1224,16 +1224,16 @@ pub unsafe fn memcpy_batch_async(
     check(status, Function::cuMemcpyBatchAsync)
 }
 
-/// Queues many copies at once.
+/// Enqueues a batch of copies.
 ///
-/// [`cuMemcpyBatchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyBatchAsync_v2`, since CUDA 13.0.
+/// C: [`cuMemcpyBatchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyBatchAsync_v2`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// All ranges must stay valid until the copies are done. No copy may depend on another one of the batch.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// All ranges must stay valid until the copies are complete. No copy may depend on another copy of the batch.
 #[doc(alias = "cuMemcpyBatchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -1250,7 +1250,7 @@ pub unsafe fn memcpy_batch_async_v2(
     let count = dsts.len();
     same_length(attrs_idxs.len(), attrs.len(), Function::cuMemcpyBatchAsync_v2)?;
     let num_attrs = attrs.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyBatchAsync_v2(
             slice(dsts).cast_mut(),
@@ -1266,16 +1266,16 @@ pub unsafe fn memcpy_batch_async_v2(
     check(status, Function::cuMemcpyBatchAsync_v2)
 }
 
-/// Copies bytes from device memory to an array.
+/// Copies device memory to an array.
 ///
-/// [`cuMemcpyDtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoA_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyDtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyDtoA_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_array` must be live, or null where the driver allows it.
-/// `src_device` must be valid for all that the call reads or writes there.
+/// `dst_array` must be a valid handle, or null where the driver accepts null.
+/// `src_device` must be valid for every access of the call.
 #[doc(alias = "cuMemcpyDtoA")]
 #[doc(alias = "cuMemcpyDtoA_v2")]
 #[inline]
@@ -1286,21 +1286,21 @@ pub unsafe fn memcpy_dtoa(
     src_device: sys::CUdeviceptr,
     byte_count: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyDtoA_v2(dst_array, dst_offset, src_device, byte_count) };
     check(status, Function::cuMemcpyDtoA_v2)
 }
 
-/// Queues a copy of bytes between device memory.
+/// Enqueues a copy of device memory to device memory.
 ///
-/// [`cuMemcpyDtoDAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoDAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyDtoDAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyDtoDAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` and `src_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` and `src_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemcpyDtoDAsync")]
 #[doc(alias = "cuMemcpyDtoDAsync_v2")]
 #[inline]
@@ -1311,20 +1311,20 @@ pub unsafe fn memcpy_dtod_async(
     byte_count: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyDtoDAsync_v2(dst_device, src_device, byte_count, stream) };
     check(status, Function::cuMemcpyDtoDAsync_v2)
 }
 
-/// Copies bytes between device memory.
+/// Copies device memory to device memory.
 ///
-/// [`cuMemcpyDtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoD_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyDtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyDtoD_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` and `src_device` must be valid for all that the call reads or writes there.
+/// `dst_device` and `src_device` must be valid for every access of the call.
 #[doc(alias = "cuMemcpyDtoD")]
 #[doc(alias = "cuMemcpyDtoD_v2")]
 #[inline]
@@ -1334,22 +1334,22 @@ pub unsafe fn memcpy_dtod(
     src_device: sys::CUdeviceptr,
     byte_count: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyDtoD_v2(dst_device, src_device, byte_count) };
     check(status, Function::cuMemcpyDtoD_v2)
 }
 
-/// Queues a copy of device memory into a slice of the host.
+/// Enqueues a copy of device memory to a slice on the host.
 ///
-/// [`cuMemcpyDtoHAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoHAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyDtoHAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyDtoHAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_host` must stay valid and not be touched, and `src_device` be valid for as many bytes, until the copy is done.
-/// The bytes that come into `dst_host` must be values of its type.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_host` must stay valid and must not be accessed, and `src_device` must be valid for as many bytes, until the copy is complete.
+/// The bytes written to `dst_host` must be valid values of its type.
 #[doc(alias = "cuMemcpyDtoHAsync")]
 #[doc(alias = "cuMemcpyDtoHAsync_v2")]
 #[inline]
@@ -1360,7 +1360,7 @@ pub unsafe fn memcpy_dtoh_async<T>(
     stream: sys::CUstream,
 ) -> Result<()> {
     let byte_count = size_of_val(dst_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyDtoHAsync_v2(
             dst_host.as_mut_ptr().cast::<c_void>(),
@@ -1372,37 +1372,37 @@ pub unsafe fn memcpy_dtoh_async<T>(
     check(status, Function::cuMemcpyDtoHAsync_v2)
 }
 
-/// Copies device memory into a slice of the host.
+/// Copies device memory to a slice on the host.
 ///
-/// [`cuMemcpyDtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoH_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyDtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyDtoH_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `src_device` must be valid for all that the call reads or writes there.
-/// The bytes that come into `dst_host` must be values of its type.
+/// `src_device` must be valid for every access of the call.
+/// The bytes written to `dst_host` must be valid values of its type.
 #[doc(alias = "cuMemcpyDtoH")]
 #[doc(alias = "cuMemcpyDtoH_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_dtoh<T>(dst_host: &mut [T], src_device: sys::CUdeviceptr) -> Result<()> {
     let byte_count = size_of_val(dst_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyDtoH_v2(dst_host.as_mut_ptr().cast::<c_void>(), src_device, byte_count) };
     check(status, Function::cuMemcpyDtoH_v2)
 }
 
-/// Queues a copy of a slice from the host to an array.
+/// Enqueues a copy of a slice from the host to an array.
 ///
-/// [`cuMemcpyHtoAAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoAAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyHtoAAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyHtoAAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_array` and `stream` must be live, or null where the driver allows it.
-/// `src_host` must stay valid and unchanged until the copy is done.
+/// `dst_array` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `src_host` must stay valid and unchanged until the copy is complete.
 #[doc(alias = "cuMemcpyHtoAAsync")]
 #[doc(alias = "cuMemcpyHtoAAsync_v2")]
 #[inline]
@@ -1414,7 +1414,7 @@ pub unsafe fn memcpy_htoa_async<T>(
     stream: sys::CUstream,
 ) -> Result<()> {
     let byte_count = size_of_val(src_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyHtoAAsync_v2(
             dst_array,
@@ -1429,13 +1429,13 @@ pub unsafe fn memcpy_htoa_async<T>(
 
 /// Copies a slice from the host to an array.
 ///
-/// [`cuMemcpyHtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoA_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyHtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyHtoA_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_array` must be live, or null where the driver allows it.
+/// `dst_array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemcpyHtoA")]
 #[doc(alias = "cuMemcpyHtoA_v2")]
 #[inline]
@@ -1446,7 +1446,7 @@ pub unsafe fn memcpy_htoa<T>(
     src_host: &[T],
 ) -> Result<()> {
     let byte_count = size_of_val(src_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyHtoA_v2(
             dst_array,
@@ -1458,16 +1458,16 @@ pub unsafe fn memcpy_htoa<T>(
     check(status, Function::cuMemcpyHtoA_v2)
 }
 
-/// Queues a copy of a slice from the host to device memory.
+/// Enqueues a copy of a slice from the host to device memory.
 ///
-/// [`cuMemcpyHtoDAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoDAsync_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyHtoDAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyHtoDAsync_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `src_host` must stay valid and unchanged, and `dst_device` be valid for as many bytes, until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `src_host` must stay valid and unchanged, and `dst_device` must be valid for as many bytes, until the copy is complete.
 #[doc(alias = "cuMemcpyHtoDAsync")]
 #[doc(alias = "cuMemcpyHtoDAsync_v2")]
 #[inline]
@@ -1478,7 +1478,7 @@ pub unsafe fn memcpy_htod_async<T>(
     stream: sys::CUstream,
 ) -> Result<()> {
     let byte_count = size_of_val(src_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyHtoDAsync_v2(
             dst_device,
@@ -1492,34 +1492,34 @@ pub unsafe fn memcpy_htod_async<T>(
 
 /// Copies a slice from the host to device memory.
 ///
-/// [`cuMemcpyHtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoD_v2`, since CUDA 3.2.
+/// C: [`cuMemcpyHtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyHtoD_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemcpyHtoD")]
 #[doc(alias = "cuMemcpyHtoD_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memcpy_htod<T>(dst_device: sys::CUdeviceptr, src_host: &[T]) -> Result<()> {
     let byte_count = size_of_val(src_host);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyHtoD_v2(dst_device, src_host.as_ptr().cast::<c_void>(), byte_count) };
     check(status, Function::cuMemcpyHtoD_v2)
 }
 
-/// Copies bytes between device memory of two contexts.
+/// Copies device memory between two contexts.
 ///
-/// [`cuMemcpyPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyPeer`, since CUDA 4.0.
+/// C: [`cuMemcpyPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyPeer`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_context` and `src_context` must be live, or null where the driver allows it.
-/// `dst_device` and `src_device` must be valid for all that the call reads or writes there.
+/// `dst_context` and `src_context` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` and `src_device` must be valid for every access of the call.
 #[doc(alias = "cuMemcpyPeer")]
 #[inline]
 #[track_caller]
@@ -1530,21 +1530,21 @@ pub unsafe fn memcpy_peer(
     src_context: sys::CUcontext,
     byte_count: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyPeer(dst_device, dst_context, src_device, src_context, byte_count) };
     check(status, Function::cuMemcpyPeer)
 }
 
-/// Queues a copy of bytes between device memory of two contexts.
+/// Enqueues a copy of device memory between two contexts.
 ///
-/// [`cuMemcpyPeerAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyPeerAsync`, since CUDA 4.0.
+/// C: [`cuMemcpyPeerAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyPeerAsync`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_context`, `src_context` and `stream` must be live, or null where the driver allows it.
-/// `dst_device` and `src_device` must be valid for all that the call reads or writes there, until that is done.
+/// `dst_context`, `src_context` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` and `src_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemcpyPeerAsync")]
 #[inline]
 #[track_caller]
@@ -1556,7 +1556,7 @@ pub unsafe fn memcpy_peer_async(
     byte_count: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemcpyPeerAsync(
             dst_device,
@@ -1570,16 +1570,16 @@ pub unsafe fn memcpy_peer_async(
     check(status, Function::cuMemcpyPeerAsync)
 }
 
-/// Queues a copy of bytes with attributes.
+/// Enqueues a copy with attributes.
 ///
-/// [`cuMemcpyWithAttributesAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyWithAttributesAsync`, since CUDA 13.2.
+/// C: [`cuMemcpyWithAttributesAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemcpyWithAttributesAsync`, since CUDA 13.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// Both ranges must stay valid until the copy is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// Both ranges must stay valid until the copy is complete.
 #[doc(alias = "cuMemcpyWithAttributesAsync")]
 #[inline]
 #[track_caller]
@@ -1590,21 +1590,21 @@ pub unsafe fn memcpy_with_attributes_async(
     attr: &sys::CUmemcpyAttributes,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemcpyWithAttributesAsync(dst, src, size, ptr::from_ref(attr).cast_mut(), stream) };
     check(status, Function::cuMemcpyWithAttributesAsync)
 }
 
-/// Queues the setting of so many 16-bit units of device memory; the address must be aligned to 2.
+/// Enqueues the setting of `n` 16-bit values of device memory. The address must be aligned to 2 bytes.
 ///
-/// [`cuMemsetD16Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD16Async`, since CUDA 3.2.
+/// C: [`cuMemsetD16Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD16Async`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemsetD16Async")]
 #[inline]
 #[track_caller]
@@ -1614,40 +1614,40 @@ pub unsafe fn memset_d16_async(
     n: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD16Async(dst_device, us, n, stream) };
     check(status, Function::cuMemsetD16Async)
 }
 
-/// Sets so many 16-bit units of device memory; the address must be aligned to 2.
+/// Sets `n` 16-bit values of device memory. The address must be aligned to 2 bytes.
 ///
-/// [`cuMemsetD16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD16_v2`, since CUDA 3.2.
+/// C: [`cuMemsetD16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD16_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemsetD16")]
 #[doc(alias = "cuMemsetD16_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memset_d16(dst_device: sys::CUdeviceptr, us: u16, n: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD16_v2(dst_device, us, n) };
     check(status, Function::cuMemsetD16_v2)
 }
 
-/// Queues the setting of a rectangle of 16-bit units; the pitch is in bytes.
+/// Enqueues the setting of a two-dimensional region of 16-bit values. The pitch is in bytes.
 ///
-/// [`cuMemsetD2D16Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D16Async`, since CUDA 3.2.
+/// C: [`cuMemsetD2D16Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD2D16Async`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemsetD2D16Async")]
 #[inline]
 #[track_caller]
@@ -1659,20 +1659,20 @@ pub unsafe fn memset_d2d16_async(
     height: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD2D16Async(dst_device, dst_pitch, us, width, height, stream) };
     check(status, Function::cuMemsetD2D16Async)
 }
 
-/// Sets a rectangle of 16-bit units; the pitch is in bytes.
+/// Sets a two-dimensional region of 16-bit values. The pitch is in bytes.
 ///
-/// [`cuMemsetD2D16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D16_v2`, since CUDA 3.2.
+/// C: [`cuMemsetD2D16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD2D16_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemsetD2D16")]
 #[doc(alias = "cuMemsetD2D16_v2")]
 #[inline]
@@ -1684,21 +1684,21 @@ pub unsafe fn memset_d2d16(
     width: usize,
     height: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD2D16_v2(dst_device, dst_pitch, us, width, height) };
     check(status, Function::cuMemsetD2D16_v2)
 }
 
-/// Queues the setting of a rectangle of 32-bit units; the pitch is in bytes.
+/// Enqueues the setting of a two-dimensional region of 32-bit values. The pitch is in bytes.
 ///
-/// [`cuMemsetD2D32Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D32Async`, since CUDA 3.2.
+/// C: [`cuMemsetD2D32Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD2D32Async`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemsetD2D32Async")]
 #[inline]
 #[track_caller]
@@ -1710,20 +1710,20 @@ pub unsafe fn memset_d2d32_async(
     height: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD2D32Async(dst_device, dst_pitch, ui, width, height, stream) };
     check(status, Function::cuMemsetD2D32Async)
 }
 
-/// Sets a rectangle of 32-bit units; the pitch is in bytes.
+/// Sets a two-dimensional region of 32-bit values. The pitch is in bytes.
 ///
-/// [`cuMemsetD2D32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D32_v2`, since CUDA 3.2.
+/// C: [`cuMemsetD2D32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD2D32_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemsetD2D32")]
 #[doc(alias = "cuMemsetD2D32_v2")]
 #[inline]
@@ -1735,21 +1735,21 @@ pub unsafe fn memset_d2d32(
     width: usize,
     height: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD2D32_v2(dst_device, dst_pitch, ui, width, height) };
     check(status, Function::cuMemsetD2D32_v2)
 }
 
-/// Queues the setting of a rectangle of bytes; the pitch is in bytes.
+/// Enqueues the setting of a two-dimensional region of bytes. The pitch is in bytes.
 ///
-/// [`cuMemsetD2D8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D8Async`, since CUDA 3.2.
+/// C: [`cuMemsetD2D8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD2D8Async`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemsetD2D8Async")]
 #[inline]
 #[track_caller]
@@ -1761,20 +1761,20 @@ pub unsafe fn memset_d2d8_async(
     height: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD2D8Async(dst_device, dst_pitch, uc, width, height, stream) };
     check(status, Function::cuMemsetD2D8Async)
 }
 
-/// Sets a rectangle of bytes; the pitch is in bytes.
+/// Sets a two-dimensional region of bytes. The pitch is in bytes.
 ///
-/// [`cuMemsetD2D8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D8_v2`, since CUDA 3.2.
+/// C: [`cuMemsetD2D8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD2D8_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemsetD2D8")]
 #[doc(alias = "cuMemsetD2D8_v2")]
 #[inline]
@@ -1786,21 +1786,21 @@ pub unsafe fn memset_d2d8(
     width: usize,
     height: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD2D8_v2(dst_device, dst_pitch, uc, width, height) };
     check(status, Function::cuMemsetD2D8_v2)
 }
 
-/// Queues the setting of so many 32-bit units of device memory; the address must be aligned to 4.
+/// Enqueues the setting of `n` 32-bit values of device memory. The address must be aligned to 4 bytes.
 ///
-/// [`cuMemsetD32Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD32Async`, since CUDA 3.2.
+/// C: [`cuMemsetD32Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD32Async`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemsetD32Async")]
 #[inline]
 #[track_caller]
@@ -1810,40 +1810,40 @@ pub unsafe fn memset_d32_async(
     n: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD32Async(dst_device, ui, n, stream) };
     check(status, Function::cuMemsetD32Async)
 }
 
-/// Sets so many 32-bit units of device memory; the address must be aligned to 4.
+/// Sets `n` 32-bit values of device memory. The address must be aligned to 4 bytes.
 ///
-/// [`cuMemsetD32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD32_v2`, since CUDA 3.2.
+/// C: [`cuMemsetD32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD32_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemsetD32")]
 #[doc(alias = "cuMemsetD32_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memset_d32(dst_device: sys::CUdeviceptr, ui: u32, n: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD32_v2(dst_device, ui, n) };
     check(status, Function::cuMemsetD32_v2)
 }
 
-/// Queues the setting of so many bytes of device memory.
+/// Enqueues the setting of `n` bytes of device memory.
 ///
-/// [`cuMemsetD8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD8Async`, since CUDA 3.2.
+/// C: [`cuMemsetD8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD8Async`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemsetD8Async")]
 #[inline]
 #[track_caller]
@@ -1853,41 +1853,41 @@ pub unsafe fn memset_d8_async(
     n: usize,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD8Async(dst_device, uc, n, stream) };
     check(status, Function::cuMemsetD8Async)
 }
 
-/// Sets so many bytes of device memory.
+/// Sets `n` bytes of device memory.
 ///
-/// [`cuMemsetD8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD8_v2`, since CUDA 3.2.
+/// C: [`cuMemsetD8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemsetD8_v2`, since CUDA 3.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_device` must be valid for all that the call reads or writes there.
+/// `dst_device` must be valid for every access of the call.
 #[doc(alias = "cuMemsetD8")]
 #[doc(alias = "cuMemsetD8_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn memset_d8(dst_device: sys::CUdeviceptr, uc: u8, n: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemsetD8_v2(dst_device, uc, n) };
     check(status, Function::cuMemsetD8_v2)
 }
 
-/// Makes an array with mipmap levels.
+/// Creates a mipmapped array.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMipmappedArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayCreate`, since CUDA 5.0.
+/// C: [`cuMipmappedArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMipmappedArrayCreate`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mipmapped_array_desc` and `num_mipmap_levels` must be what the manual allows; the driver refuses most of what is not.
+/// `mipmapped_array_desc` and `num_mipmap_levels` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMipmappedArrayCreate")]
 #[inline]
 #[track_caller]
@@ -1896,7 +1896,7 @@ pub unsafe fn mipmapped_array_create(
     num_mipmap_levels: u32,
 ) -> Result<sys::CUmipmappedArray> {
     let mut handle = MaybeUninit::<sys::CUmipmappedArray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMipmappedArrayCreate(
             handle.as_mut_ptr(),
@@ -1904,40 +1904,40 @@ pub unsafe fn mipmapped_array_create(
             num_mipmap_levels,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuMipmappedArrayCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuMipmappedArrayCreate) }
 }
 
 /// Destroys a mipmapped array.
 ///
-/// [`cuMipmappedArrayDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayDestroy`, since CUDA 5.0.
+/// C: [`cuMipmappedArrayDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMipmappedArrayDestroy`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ARRAY_IS_MAPPED` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ARRAY_IS_MAPPED` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mipmapped_array` must be live, and must not be used again.
+/// `mipmapped_array` must be a live handle, and must not be used again.
 /// Its levels must not be used again.
 #[doc(alias = "cuMipmappedArrayDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn mipmapped_array_destroy(mipmapped_array: sys::CUmipmappedArray) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMipmappedArrayDestroy(mipmapped_array) };
     check(status, Function::cuMipmappedArrayDestroy)
 }
 
-/// Gives one level of a mipmapped array.
+/// Returns a level of a mipmapped array.
 ///
-/// What it gives belongs to `mipmapped_array`, and goes with it.
+/// The returned handle belongs to `mipmapped_array`.
 ///
-/// [`cuMipmappedArrayGetLevel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayGetLevel`, since CUDA 5.0.
+/// C: [`cuMipmappedArrayGetLevel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMipmappedArrayGetLevel`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mipmapped_array` must be live, or null where the driver allows it.
+/// `mipmapped_array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMipmappedArrayGetLevel")]
 #[inline]
 #[track_caller]
@@ -1946,21 +1946,21 @@ pub unsafe fn mipmapped_array_get_level(
     level: u32,
 ) -> Result<sys::CUarray> {
     let mut level_array = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMipmappedArrayGetLevel(level_array.as_mut_ptr(), mipmapped_array, level) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(level_array, status, Function::cuMipmappedArrayGetLevel) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(level_array, status, Function::cuMipmappedArrayGetLevel) }
 }
 
-/// Gives the memory that a mipmapped array needs on a device.
+/// Returns the memory requirements of a mipmapped array on a device.
 ///
-/// [`cuMipmappedArrayGetMemoryRequirements`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayGetMemoryRequirements`, since CUDA 11.6.
+/// C: [`cuMipmappedArrayGetMemoryRequirements`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMipmappedArrayGetMemoryRequirements`, since CUDA 11.6.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mipmap` must be live, or null where the driver allows it.
+/// `mipmap` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMipmappedArrayGetMemoryRequirements")]
 #[inline]
 #[track_caller]
@@ -1969,7 +1969,7 @@ pub unsafe fn mipmapped_array_get_memory_requirements(
     device: sys::CUdevice,
 ) -> Result<sys::CUDA_ARRAY_MEMORY_REQUIREMENTS> {
     let mut memory_requirements = MaybeUninit::<sys::CUDA_ARRAY_MEMORY_REQUIREMENTS>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMipmappedArrayGetMemoryRequirements(
             memory_requirements.as_mut_ptr(),
@@ -1977,19 +1977,19 @@ pub unsafe fn mipmapped_array_get_memory_requirements(
             device,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(memory_requirements, status, Function::cuMipmappedArrayGetMemoryRequirements) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(memory_requirements, status, Function::cuMipmappedArrayGetMemoryRequirements) }
 }
 
-/// Gives how a sparse mipmapped array is laid out.
+/// Returns the layout properties of a sparse mipmapped array.
 ///
-/// [`cuMipmappedArrayGetSparseProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayGetSparseProperties`, since CUDA 11.1.
+/// C: [`cuMipmappedArrayGetSparseProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMipmappedArrayGetSparseProperties`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mipmap` must be live, or null where the driver allows it.
+/// `mipmap` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMipmappedArrayGetSparseProperties")]
 #[inline]
 #[track_caller]
@@ -1997,34 +1997,34 @@ pub unsafe fn mipmapped_array_get_sparse_properties(
     mipmap: sys::CUmipmappedArray,
 ) -> Result<sys::CUDA_ARRAY_SPARSE_PROPERTIES> {
     let mut sparse_properties = MaybeUninit::<sys::CUDA_ARRAY_SPARSE_PROPERTIES>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMipmappedArrayGetSparseProperties(sparse_properties.as_mut_ptr(), mipmap) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(sparse_properties, status, Function::cuMipmappedArrayGetSparseProperties) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(sparse_properties, status, Function::cuMipmappedArrayGetSparseProperties) }
 }
 
 pub(super) mod legacy {
     use core::ffi::{c_void};
     use core::mem::MaybeUninit;
 
-    use super::super::super::give::{given};
+    use super::super::super::convert::{output};
     use crate::sys;
     use crate::{Result, check};
 
     /// Opens device memory of another process, in the form of CUDA 4.1.
     ///
-    /// What it gives is the caller's to destroy.
+    /// The caller owns the returned memory.
     ///
-    /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle`, since CUDA 4.1.
-    /// CUDA replaced it by [`ipc_open_mem_handle`](crate::checked::ipc_open_mem_handle).
+    /// C: [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuIpcOpenMemHandle`, since CUDA 4.1.
+    /// Replaced by [`ipc_open_mem_handle`](crate::checked::ipc_open_mem_handle).
     ///
     /// `flags` takes bits of [`CUipcMem_flags`](crate::sys::CUipcMem_flags).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `handle` must be one that a driver made. The process that shares the memory must not free it before it is closed here.
+    /// A driver must have created `handle`. The exporting process must not free the memory before this process closes it.
     #[doc(alias = "cuIpcOpenMemHandle")]
     #[inline]
     #[track_caller]
@@ -2033,21 +2033,21 @@ pub(super) mod legacy {
         flags: u32,
     ) -> Result<sys::CUdeviceptr> {
         let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuIpcOpenMemHandle(pdptr.as_mut_ptr(), handle, flags) };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pdptr, status, sys::legacy::function::cuIpcOpenMemHandle) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(pdptr, status, sys::legacy::function::cuIpcOpenMemHandle) }
     }
 
     /// Page-locks host memory, in the form of CUDA 4.0.
     ///
-    /// [`cuMemHostRegister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostRegister`, since CUDA 4.0.
-    /// CUDA replaced it by [`mem_host_register`](crate::checked::mem_host_register).
+    /// C: [`cuMemHostRegister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html), export `cuMemHostRegister`, since CUDA 4.0.
+    /// Replaced by [`mem_host_register`](crate::checked::mem_host_register).
     ///
     /// `flags` takes bits of [`CU_MEMHOSTREGISTER_PORTABLE`](crate::sys::CU_MEMHOSTREGISTER_PORTABLE), [`CU_MEMHOSTREGISTER_DEVICEMAP`](crate::sys::CU_MEMHOSTREGISTER_DEVICEMAP), [`CU_MEMHOSTREGISTER_IOMEMORY`](crate::sys::CU_MEMHOSTREGISTER_IOMEMORY) and [`CU_MEMHOSTREGISTER_READ_ONLY`](crate::sys::CU_MEMHOSTREGISTER_READ_ONLY).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
     /// `p` must be valid for `bytesize` bytes until it is unregistered.
@@ -2055,7 +2055,7 @@ pub(super) mod legacy {
     #[inline]
     #[track_caller]
     pub unsafe fn mem_host_register(p: *mut c_void, bytesize: usize, flags: u32) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuMemHostRegister(p, bytesize, flags) };
         check(status, sys::legacy::function::cuMemHostRegister)
     }

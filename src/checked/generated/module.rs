@@ -5,20 +5,20 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, filled, given, same_length, slice, slice_mut, zeroed};
+use super::super::convert::{count, filled, output, same_length, slice, slice_mut, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
 /// Adds an input from memory to a linker.
 ///
-/// [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddData_v2`, since CUDA 6.5.
+/// C: [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkAddData_v2`, since CUDA 6.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `state` must be live, or null where the driver allows it.
-/// `data` must be whole and undamaged; PTX in it must end in a zero byte. Each option's value must be of that option's kind.
+/// `state` must be a valid handle, or null where the driver accepts null.
+/// `data` must be complete and undamaged, and PTX must end in a NUL byte. Each value must have the type of its option.
 #[doc(alias = "cuLinkAddData")]
 #[doc(alias = "cuLinkAddData_v2")]
 #[inline]
@@ -34,7 +34,7 @@ pub unsafe fn link_add_data<T>(
     let size = size_of_val(data);
     same_length(option_values.len(), options.len(), Function::cuLinkAddData_v2)?;
     let num_options: u32 = count(options.len(), Function::cuLinkAddData_v2)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLinkAddData_v2(
             state,
@@ -52,14 +52,14 @@ pub unsafe fn link_add_data<T>(
 
 /// Adds an input from a file to a linker.
 ///
-/// [`cuLinkAddFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddFile_v2`, since CUDA 6.5.
+/// C: [`cuLinkAddFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkAddFile_v2`, since CUDA 6.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `state` must be live, or null where the driver allows it.
-/// The file must be whole and undamaged: the driver crashes on a binary that was cut off. Each option's value must be of that option's kind.
+/// `state` must be a valid handle, or null where the driver accepts null.
+/// The file must be complete and undamaged: the driver crashes on a truncated binary. Each value must have the type of its option.
 #[doc(alias = "cuLinkAddFile")]
 #[doc(alias = "cuLinkAddFile_v2")]
 #[inline]
@@ -73,7 +73,7 @@ pub unsafe fn link_add_file(
 ) -> Result<()> {
     same_length(option_values.len(), options.len(), Function::cuLinkAddFile_v2)?;
     let num_options: u32 = count(options.len(), Function::cuLinkAddFile_v2)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLinkAddFile_v2(
             state,
@@ -87,56 +87,56 @@ pub unsafe fn link_add_file(
     check(status, Function::cuLinkAddFile_v2)
 }
 
-/// What [`link_complete`](crate::checked::link_complete) gives.
+/// The values that [`link_complete`](crate::checked::link_complete) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkComplete {
-    /// C's `cubinOut`.
+    /// `cubinOut` in C.
     pub cubin: *mut c_void,
-    /// C's `sizeOut`.
+    /// `sizeOut` in C.
     pub size: usize,
 }
 
-/// Links what was added; the image belongs to the linker and lives as long as it does.
+/// Links the inputs. The linker owns the resulting image.
 ///
-/// `cubin` belongs to `state`, and goes with it.
+/// `cubin` belongs to `state`.
 ///
-/// [`cuLinkComplete`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkComplete`, since CUDA 5.5.
+/// C: [`cuLinkComplete`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkComplete`, since CUDA 5.5.
 ///
-/// C may pass null for `size`; this call always asks.
+/// `size` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `state` must be live, or null where the driver allows it.
+/// `state` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuLinkComplete")]
 #[inline]
 #[track_caller]
 pub unsafe fn link_complete(state: sys::CUlinkState) -> Result<LinkComplete> {
     let mut cubin_out = MaybeUninit::<*mut c_void>::zeroed();
     let mut size_out = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLinkComplete(state, cubin_out.as_mut_ptr(), size_out.as_mut_ptr()) };
     check(status, Function::cuLinkComplete)?;
     Ok(LinkComplete {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         cubin: unsafe { cubin_out.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         size: unsafe { size_out.assume_init() },
     })
 }
 
-/// Starts a linker.
+/// Creates a linker.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkCreate_v2`, since CUDA 6.5.
+/// C: [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkCreate_v2`, since CUDA 6.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The arrays, and the buffers that they name, are kept by the linker, which writes the values and the buffers: they must live until it is destroyed, and not be touched before. Each option's value must be of that option's kind; a block of 0 threads crashes the driver.
+/// The linker keeps the arrays and the buffers in them, and writes the values and the buffers: all must stay valid, and must not be accessed, until the linker is destroyed. Each value must have the type of its option; the driver crashes on a block of 0 threads.
 #[doc(alias = "cuLinkCreate")]
 #[doc(alias = "cuLinkCreate_v2")]
 #[inline]
@@ -148,7 +148,7 @@ pub unsafe fn link_create(
     same_length(option_values.len(), options.len(), Function::cuLinkCreate_v2)?;
     let num_options: u32 = count(options.len(), Function::cuLinkCreate_v2)?;
     let mut state_out = MaybeUninit::<sys::CUlinkState>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuLinkCreate_v2(
             num_options,
@@ -157,38 +157,38 @@ pub unsafe fn link_create(
             state_out.as_mut_ptr(),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(state_out, status, Function::cuLinkCreate_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(state_out, status, Function::cuLinkCreate_v2) }
 }
 
-/// Destroys a linker and the image that it made.
+/// Destroys a linker and its image.
 ///
-/// [`cuLinkDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkDestroy`, since CUDA 5.5.
+/// C: [`cuLinkDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkDestroy`, since CUDA 5.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `state` must be live, and must not be used again.
-/// The image that it made must not be used again.
+/// `state` must be a live handle, and must not be used again.
+/// The linked image must not be used again.
 #[doc(alias = "cuLinkDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn link_destroy(state: sys::CUlinkState) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuLinkDestroy(state) };
     check(status, Function::cuLinkDestroy)
 }
 
-/// Gives up to so many kernels of a module; where it has fewer, the rest is null.
+/// Returns kernels of a module, up to a maximum number; if there are fewer, the remaining handles are null.
 ///
-/// [`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleEnumerateFunctions`, since CUDA 12.4.
+/// C: [`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleEnumerateFunctions`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, or null where the driver allows it.
+/// `module` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuModuleEnumerateFunctions")]
 #[inline]
 #[track_caller]
@@ -197,7 +197,7 @@ pub unsafe fn module_enumerate_functions(
     module: sys::CUmodule,
 ) -> Result<Vec<sys::CUfunction>> {
     let mut functions = zeroed::<sys::CUfunction>(num_functions as usize, Function::cuModuleEnumerateFunctions)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuModuleEnumerateFunctions(
             functions.as_mut_ptr().cast::<sys::CUfunction>(),
@@ -206,74 +206,74 @@ pub unsafe fn module_enumerate_functions(
         )
     };
     check(status, Function::cuModuleEnumerateFunctions)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled(functions) })
 }
 
 /// Finds a kernel in a module by its name.
 ///
-/// What it gives belongs to `module`, and goes with it.
+/// The returned handle belongs to `module`.
 ///
-/// [`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunction`, since CUDA 2.0.
+/// C: [`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleGetFunction`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, or null where the driver allows it.
+/// `module` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuModuleGetFunction")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_get_function(module: sys::CUmodule, name: &CStr) -> Result<sys::CUfunction> {
     let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleGetFunction(func.as_mut_ptr(), module, name.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(func, status, Function::cuModuleGetFunction) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(func, status, Function::cuModuleGetFunction) }
 }
 
-/// Counts the kernels of a module.
+/// Returns the number of kernels in a module.
 ///
-/// [`cuModuleGetFunctionCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunctionCount`, since CUDA 12.4.
+/// C: [`cuModuleGetFunctionCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleGetFunctionCount`, since CUDA 12.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, or null where the driver allows it.
+/// `module` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuModuleGetFunctionCount")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_get_function_count(module: sys::CUmodule) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), module) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(count, status, Function::cuModuleGetFunctionCount) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(count, status, Function::cuModuleGetFunctionCount) }
 }
 
-/// What [`module_get_global`](crate::checked::module_get_global) gives.
+/// The values that [`module_get_global`](crate::checked::module_get_global) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleGetGlobal {
-    /// C's `dptr`.
+    /// `dptr` in C.
     pub dptr: sys::CUdeviceptr,
-    /// C's `bytes`.
+    /// `bytes` in C.
     pub bytes: usize,
 }
 
-/// Finds a variable of a module by its name: its address, and its size in bytes.
+/// Finds a global variable in a module by its name: its address, and its size in bytes.
 ///
-/// `dptr` belongs to `module`, and goes with it.
+/// `dptr` belongs to `module`.
 ///
-/// [`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetGlobal_v2`, since CUDA 3.2.
+/// C: [`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleGetGlobal_v2`, since CUDA 3.2.
 ///
-/// C may pass null for `dptr` and `bytes`; this call always asks.
+/// `dptr` and `bytes` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, or null where the driver allows it.
+/// `module` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuModuleGetGlobal")]
 #[doc(alias = "cuModuleGetGlobal_v2")]
 #[inline]
@@ -281,92 +281,92 @@ pub struct ModuleGetGlobal {
 pub unsafe fn module_get_global(module: sys::CUmodule, name: &CStr) -> Result<ModuleGetGlobal> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut bytes = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleGetGlobal_v2(dptr.as_mut_ptr(), bytes.as_mut_ptr(), module, name.as_ptr()) };
     check(status, Function::cuModuleGetGlobal_v2)?;
     Ok(ModuleGetGlobal {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         dptr: unsafe { dptr.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         bytes: unsafe { bytes.assume_init() },
     })
 }
 
-/// Says whether modules are loaded at once or when first used.
+/// Returns the loading mode: eager or lazy.
 ///
-/// [`cuModuleGetLoadingMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetLoadingMode`, since CUDA 11.7.
+/// C: [`cuModuleGetLoadingMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleGetLoadingMode`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuModuleGetLoadingMode")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_get_loading_mode() -> Result<sys::CUmoduleLoadingMode> {
     let mut mode = MaybeUninit::<sys::CUmoduleLoadingMode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleGetLoadingMode(mode.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(mode, status, Function::cuModuleGetLoadingMode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(mode, status, Function::cuModuleGetLoadingMode) }
 }
 
-/// Loads a module into the current context from a file: PTX, cubin or fatbin.
+/// Loads a module from a file into the current context: PTX, a cubin or a fatbin.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuModuleLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoad`, since CUDA 2.0.
+/// C: [`cuModuleLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleLoad`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The file must be whole and undamaged: the driver crashes on a binary that was cut off.
+/// The file must be complete and undamaged: the driver crashes on a truncated binary.
 #[doc(alias = "cuModuleLoad")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_load(fname: &CStr) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleLoad(module.as_mut_ptr(), fname.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(module, status, Function::cuModuleLoad) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(module, status, Function::cuModuleLoad) }
 }
 
-/// Loads a module into the current context from memory: zero-terminated PTX, a cubin or a fatbin.
+/// Loads a module from memory into the current context: NUL-terminated PTX, a cubin or a fatbin.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuModuleLoadData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadData`, since CUDA 2.0.
+/// C: [`cuModuleLoadData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleLoadData`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `image` must point to a whole image, undamaged: its end is found from its own content, and the driver crashes on one that was cut off.
+/// `image` must point to a complete, undamaged image: the driver finds its end from the content, and crashes on a truncated one.
 #[doc(alias = "cuModuleLoadData")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_load_data(image: *const c_void) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleLoadData(module.as_mut_ptr(), image) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(module, status, Function::cuModuleLoadData) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(module, status, Function::cuModuleLoadData) }
 }
 
-/// Loads a module into the current context from memory, with options for the compiler.
+/// Loads a module from memory into the current context, with options for the compiler.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadDataEx`, since CUDA 2.1.
+/// C: [`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleLoadDataEx`, since CUDA 2.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `image` must point to a whole image, undamaged; its end is found from its own content. Each option's value must be of that option's kind; a block of 0 threads crashes the driver. Buffers named there are written to.
+/// `image` must point to a complete, undamaged image: the driver finds its end from the content. Each value must have the type of its option; the driver crashes on a block of 0 threads. The driver writes to the buffers in the options.
 #[doc(alias = "cuModuleLoadDataEx")]
 #[inline]
 #[track_caller]
@@ -378,7 +378,7 @@ pub unsafe fn module_load_data_ex(
     same_length(option_values.len(), options.len(), Function::cuModuleLoadDataEx)?;
     let num_options: u32 = count(options.len(), Function::cuModuleLoadDataEx)?;
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuModuleLoadDataEx(
             module.as_mut_ptr(),
@@ -388,47 +388,47 @@ pub unsafe fn module_load_data_ex(
             slice_mut(option_values),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(module, status, Function::cuModuleLoadDataEx) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(module, status, Function::cuModuleLoadDataEx) }
 }
 
-/// Loads a module into the current context from a fat binary in memory.
+/// Loads a module from a fat binary in memory into the current context.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuModuleLoadFatBinary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadFatBinary`, since CUDA 2.0.
+/// C: [`cuModuleLoadFatBinary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleLoadFatBinary`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `fat_cubin` must point to a whole fat binary, undamaged: its end is found from its own content, and the driver crashes on one that was cut off.
+/// `fat_cubin` must point to a complete, undamaged fat binary: the driver finds its end from the content, and crashes on a truncated one.
 #[doc(alias = "cuModuleLoadFatBinary")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_load_fat_binary(fat_cubin: *const c_void) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleLoadFatBinary(module.as_mut_ptr(), fat_cubin) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(module, status, Function::cuModuleLoadFatBinary) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(module, status, Function::cuModuleLoadFatBinary) }
 }
 
-/// Unloads a module; its functions and variables go with it.
+/// Unloads a module with its functions and variables.
 ///
-/// [`cuModuleUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleUnload`, since CUDA 2.0.
+/// C: [`cuModuleUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuModuleUnload`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, and must not be used again.
-/// What was found in it must not be used again.
+/// `module` must be a live handle, and must not be used again.
+/// Its functions, kernels and variables must not be used again.
 #[doc(alias = "cuModuleUnload")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_unload(module: sys::CUmodule) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleUnload(module) };
     check(status, Function::cuModuleUnload)
 }
@@ -438,21 +438,21 @@ pub(super) mod legacy {
     use core::mem::MaybeUninit;
     use core::ptr;
 
-    use super::super::super::give::{count, given, same_length, slice, slice_mut};
+    use super::super::super::convert::{count, output, same_length, slice, slice_mut};
     use crate::sys;
     use crate::{Result, check};
 
     /// Adds an input from memory to a linker, in the form of CUDA 5.5.
     ///
-    /// [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddData`, since CUDA 5.5.
-    /// CUDA replaced it by [`link_add_data`](crate::checked::link_add_data).
+    /// C: [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkAddData`, since CUDA 5.5.
+    /// Replaced by [`link_add_data`](crate::checked::link_add_data).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `state` must be live, or null where the driver allows it.
-    /// `data` must be whole and undamaged; PTX in it must end in a zero byte. Each option's value must be of that option's kind.
+    /// `state` must be a valid handle, or null where the driver accepts null.
+    /// `data` must be complete and undamaged, and PTX must end in a NUL byte. Each value must have the type of its option.
     #[doc(alias = "cuLinkAddData")]
     #[inline]
     #[track_caller]
@@ -467,7 +467,7 @@ pub(super) mod legacy {
         let size = size_of_val(data);
         same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkAddData)?;
         let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkAddData)?;
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe {
             sys::legacy::cuLinkAddData(
                 state,
@@ -485,15 +485,15 @@ pub(super) mod legacy {
 
     /// Adds an input from a file to a linker, in the form of CUDA 5.5.
     ///
-    /// [`cuLinkAddFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddFile`, since CUDA 5.5.
-    /// CUDA replaced it by [`link_add_file`](crate::checked::link_add_file).
+    /// C: [`cuLinkAddFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkAddFile`, since CUDA 5.5.
+    /// Replaced by [`link_add_file`](crate::checked::link_add_file).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `state` must be live, or null where the driver allows it.
-    /// The file must be whole and undamaged: the driver crashes on a binary that was cut off. Each option's value must be of that option's kind.
+    /// `state` must be a valid handle, or null where the driver accepts null.
+    /// The file must be complete and undamaged: the driver crashes on a truncated binary. Each value must have the type of its option.
     #[doc(alias = "cuLinkAddFile")]
     #[inline]
     #[track_caller]
@@ -506,7 +506,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkAddFile)?;
         let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkAddFile)?;
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe {
             sys::legacy::cuLinkAddFile(
                 state,
@@ -520,18 +520,18 @@ pub(super) mod legacy {
         check(status, sys::legacy::function::cuLinkAddFile)
     }
 
-    /// Starts a linker, in the form of CUDA 5.5.
+    /// Creates a linker, in the form of CUDA 5.5.
     ///
-    /// What it gives is the caller's to destroy.
+    /// The caller owns the returned handle.
     ///
-    /// [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkCreate`, since CUDA 5.5.
-    /// CUDA replaced it by [`link_create`](crate::checked::link_create).
+    /// C: [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), export `cuLinkCreate`, since CUDA 5.5.
+    /// Replaced by [`link_create`](crate::checked::link_create).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// The arrays are kept by the linker, which writes the values: they must live until it is destroyed, and not be touched before. Each option's value must be of that option's kind; a block of 0 threads crashes the driver.
+    /// The linker keeps the arrays and writes the values: they must stay valid, and must not be accessed, until the linker is destroyed. Each value must have the type of its option; the driver crashes on a block of 0 threads.
     #[doc(alias = "cuLinkCreate")]
     #[inline]
     #[track_caller]
@@ -542,7 +542,7 @@ pub(super) mod legacy {
         same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkCreate)?;
         let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkCreate)?;
         let mut state_out = MaybeUninit::<sys::CUlinkState>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe {
             sys::legacy::cuLinkCreate(
                 num_options,
@@ -551,7 +551,7 @@ pub(super) mod legacy {
                 state_out.as_mut_ptr(),
             )
         };
-        // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(state_out, status, sys::legacy::function::cuLinkCreate) }
+        // SAFETY: zeroed before the call, which writes a value if it succeeds.
+        unsafe { output(state_out, status, sys::legacy::function::cuLinkCreate) }
     }
 }

@@ -4,52 +4,52 @@
 use core::ffi::{CStr};
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::Result;
 
 /// Finds a surface reference in a module by its name.
 ///
-/// What it gives belongs to `module`, and goes with it.
+/// The returned handle belongs to `module`.
 ///
-/// [`cuModuleGetSurfRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html) in C; the export `cuModuleGetSurfRef`, since CUDA 3.0.
-/// Deprecated by CUDA; [`surf_object_create`](crate::checked::surf_object_create) is the way to do it today.
+/// C: [`cuModuleGetSurfRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html), export `cuModuleGetSurfRef`, since CUDA 3.0.
+/// Deprecated: use [`surf_object_create`](crate::checked::surf_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, or null where the driver allows it.
+/// `module` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuModuleGetSurfRef")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_get_surf_ref(module: sys::CUmodule, name: &CStr) -> Result<sys::CUsurfref> {
     let mut surf_ref = MaybeUninit::<sys::CUsurfref>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleGetSurfRef(surf_ref.as_mut_ptr(), module, name.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(surf_ref, status, Function::cuModuleGetSurfRef) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(surf_ref, status, Function::cuModuleGetSurfRef) }
 }
 
 /// Finds a texture reference in a module by its name.
 ///
-/// What it gives belongs to `module`, and goes with it.
+/// The returned handle belongs to `module`.
 ///
-/// [`cuModuleGetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html) in C; the export `cuModuleGetTexRef`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuModuleGetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html), export `cuModuleGetTexRef`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `module` must be live, or null where the driver allows it.
+/// `module` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuModuleGetTexRef")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_get_tex_ref(module: sys::CUmodule, name: &CStr) -> Result<sys::CUtexref> {
     let mut tex_ref = MaybeUninit::<sys::CUtexref>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuModuleGetTexRef(tex_ref.as_mut_ptr(), module, name.as_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tex_ref, status, Function::cuModuleGetTexRef) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tex_ref, status, Function::cuModuleGetTexRef) }
 }

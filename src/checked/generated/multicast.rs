@@ -4,19 +4,19 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
 /// Adds a device to a multicast object.
 ///
-/// [`cuMulticastAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastAddDevice`, since CUDA 12.1.
+/// C: [`cuMulticastAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastAddDevice`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` must be live, or null where the driver allows it.
+/// `mc_handle` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMulticastAddDevice")]
 #[inline]
 #[track_caller]
@@ -24,23 +24,23 @@ pub unsafe fn multicast_add_device(
     mc_handle: sys::CUmemGenericAllocationHandle,
     dev: sys::CUdevice,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastAddDevice(mc_handle, dev) };
     check(status, Function::cuMulticastAddDevice)
 }
 
 /// Binds mapped memory to a range of a multicast object.
 ///
-/// [`cuMulticastBindAddr`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindAddr`, since CUDA 12.1.
+/// C: [`cuMulticastBindAddr`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastBindAddr`, since CUDA 12.1.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` must be live, or null where the driver allows it.
-/// The range must be mapped, and stay so until it is unbound.
+/// `mc_handle` must be a valid handle, or null where the driver accepts null.
+/// The range must be mapped, and must stay mapped until it is unbound.
 #[doc(alias = "cuMulticastBindAddr")]
 #[inline]
 #[track_caller]
@@ -51,23 +51,23 @@ pub unsafe fn multicast_bind_addr(
     size: usize,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastBindAddr(mc_handle, mc_offset, memptr, size, flags) };
     check(status, Function::cuMulticastBindAddr)
 }
 
 /// Binds mapped memory of a device to a range of a multicast object.
 ///
-/// [`cuMulticastBindAddr_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindAddr_v2`, since CUDA 13.1.
+/// C: [`cuMulticastBindAddr_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastBindAddr_v2`, since CUDA 13.1.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` must be live, or null where the driver allows it.
-/// The range must be mapped, and stay so until it is unbound.
+/// `mc_handle` must be a valid handle, or null where the driver accepts null.
+/// The range must be mapped, and must stay mapped until it is unbound.
 #[doc(alias = "cuMulticastBindAddr_v2")]
 #[inline]
 #[track_caller]
@@ -79,22 +79,22 @@ pub unsafe fn multicast_bind_addr_v2(
     size: usize,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastBindAddr_v2(mc_handle, dev, mc_offset, memptr, size, flags) };
     check(status, Function::cuMulticastBindAddr_v2)
 }
 
 /// Binds memory to a range of a multicast object.
 ///
-/// [`cuMulticastBindMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindMem`, since CUDA 12.1.
+/// C: [`cuMulticastBindMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastBindMem`, since CUDA 12.1.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` and `mem_handle` must be live, or null where the driver allows it.
+/// `mc_handle` and `mem_handle` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMulticastBindMem")]
 #[inline]
 #[track_caller]
@@ -106,22 +106,22 @@ pub unsafe fn multicast_bind_mem(
     size: usize,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastBindMem(mc_handle, mc_offset, mem_handle, mem_offset, size, flags) };
     check(status, Function::cuMulticastBindMem)
 }
 
 /// Binds memory of a device to a range of a multicast object.
 ///
-/// [`cuMulticastBindMem_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindMem_v2`, since CUDA 13.1.
+/// C: [`cuMulticastBindMem_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastBindMem_v2`, since CUDA 13.1.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` and `mem_handle` must be live, or null where the driver allows it.
+/// `mc_handle` and `mem_handle` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMulticastBindMem_v2")]
 #[inline]
 #[track_caller]
@@ -134,7 +134,7 @@ pub unsafe fn multicast_bind_mem_v2(
     size: usize,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMulticastBindMem_v2(
             mc_handle,
@@ -149,17 +149,17 @@ pub unsafe fn multicast_bind_mem_v2(
     check(status, Function::cuMulticastBindMem_v2)
 }
 
-/// Makes an object that writes to the memory of several devices at once.
+/// Creates a multicast object, which writes to the memory of several devices at the same time.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMulticastCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastCreate`, since CUDA 12.1.
+/// C: [`cuMulticastCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastCreate`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `prop` must be what the manual allows; the driver refuses most of what is not.
+/// `prop` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMulticastCreate")]
 #[inline]
 #[track_caller]
@@ -167,21 +167,21 @@ pub unsafe fn multicast_create(
     prop: &sys::CUmulticastObjectProp,
 ) -> Result<sys::CUmemGenericAllocationHandle> {
     let mut mc_handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastCreate(mc_handle.as_mut_ptr(), ptr::from_ref(prop)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(mc_handle, status, Function::cuMulticastCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(mc_handle, status, Function::cuMulticastCreate) }
 }
 
-/// Gives the unit, in bytes, that sizes and offsets of a multicast object are multiples of.
+/// Returns the granularity, in bytes, of sizes and offsets of a multicast object.
 ///
-/// [`cuMulticastGetGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastGetGranularity`, since CUDA 12.1.
+/// C: [`cuMulticastGetGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastGetGranularity`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `prop` and `option` must be what the manual allows; the driver refuses most of what is not.
+/// `prop` and `option` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuMulticastGetGranularity")]
 #[inline]
 #[track_caller]
@@ -190,22 +190,22 @@ pub unsafe fn multicast_get_granularity(
     option: sys::CUmulticastGranularity_flags,
 ) -> Result<usize> {
     let mut granularity = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastGetGranularity(granularity.as_mut_ptr(), ptr::from_ref(prop), option) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(granularity, status, Function::cuMulticastGetGranularity) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(granularity, status, Function::cuMulticastGetGranularity) }
 }
 
-/// Ends the binding of a device's memory to a range of a multicast object.
+/// Unbinds a device's memory from a range of a multicast object.
 ///
-/// [`cuMulticastUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastUnbind`, since CUDA 12.1.
+/// C: [`cuMulticastUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html), export `cuMulticastUnbind`, since CUDA 12.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` must be live, or null where the driver allows it.
-/// The offset and the size must be those of a range that was bound.
+/// `mc_handle` must be a valid handle, or null where the driver accepts null.
+/// The offset and the size must be those of a bound range.
 #[doc(alias = "cuMulticastUnbind")]
 #[inline]
 #[track_caller]
@@ -215,7 +215,7 @@ pub unsafe fn multicast_unbind(
     mc_offset: usize,
     size: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMulticastUnbind(mc_handle, dev, mc_offset, size) };
     check(status, Function::cuMulticastUnbind)
 }

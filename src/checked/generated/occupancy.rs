@@ -4,19 +4,19 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Computes the dynamic shared memory, in bytes, that each of so many blocks on a multiprocessor may use.
+/// Returns the dynamic shared memory, in bytes, that is available to each of a number of blocks per multiprocessor.
 ///
-/// [`cuOccupancyAvailableDynamicSMemPerBlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyAvailableDynamicSMemPerBlock`, since CUDA 10.2.
+/// C: [`cuOccupancyAvailableDynamicSMemPerBlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyAvailableDynamicSMemPerBlock`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuOccupancyAvailableDynamicSMemPerBlock")]
 #[inline]
 #[track_caller]
@@ -26,7 +26,7 @@ pub unsafe fn occupancy_available_dynamic_smem_per_block(
     block_size: i32,
 ) -> Result<usize> {
     let mut dynamic_smem_size = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuOccupancyAvailableDynamicSMemPerBlock(
             dynamic_smem_size.as_mut_ptr(),
@@ -35,19 +35,19 @@ pub unsafe fn occupancy_available_dynamic_smem_per_block(
             block_size,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(dynamic_smem_size, status, Function::cuOccupancyAvailableDynamicSMemPerBlock) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(dynamic_smem_size, status, Function::cuOccupancyAvailableDynamicSMemPerBlock) }
 }
 
-/// Computes how many blocks of a kernel fit on a multiprocessor at once.
+/// Returns the maximum number of active blocks per multiprocessor for a kernel.
 ///
-/// [`cuOccupancyMaxActiveBlocksPerMultiprocessor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxActiveBlocksPerMultiprocessor`, since CUDA 6.5.
+/// C: [`cuOccupancyMaxActiveBlocksPerMultiprocessor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyMaxActiveBlocksPerMultiprocessor`, since CUDA 6.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
 #[inline]
 #[track_caller]
@@ -57,7 +57,7 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor(
     dynamic_smem_size: usize,
 ) -> Result<i32> {
     let mut num_blocks = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
             num_blocks.as_mut_ptr(),
@@ -66,21 +66,21 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor(
             dynamic_smem_size,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(num_blocks, status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessor) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(num_blocks, status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessor) }
 }
 
-/// Computes how many blocks of a kernel fit on a multiprocessor at once, with flags.
+/// Returns the maximum number of active blocks per multiprocessor for a kernel, with flags.
 ///
-/// [`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`, since CUDA 7.0.
+/// C: [`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`, since CUDA 7.0.
 ///
 /// `flags` takes bits of [`CUoccupancy_flags`](crate::sys::CUoccupancy_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")]
 #[inline]
 #[track_caller]
@@ -91,7 +91,7 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
     flags: u32,
 ) -> Result<i32> {
     let mut num_blocks = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
             num_blocks.as_mut_ptr(),
@@ -101,20 +101,20 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
             flags,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(num_blocks, status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(num_blocks, status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) }
 }
 
-/// Computes how many clusters of a launch fit on a device at once.
+/// Returns the maximum number of clusters of a launch that can run on a device at the same time.
 ///
-/// [`cuOccupancyMaxActiveClusters`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxActiveClusters`, since CUDA 11.7.
+/// C: [`cuOccupancyMaxActiveClusters`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyMaxActiveClusters`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CLUSTER_SIZE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CLUSTER_SIZE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// Handles and addresses in `config` must be valid, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `config` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuOccupancyMaxActiveClusters")]
 #[inline]
 #[track_caller]
@@ -123,30 +123,30 @@ pub unsafe fn occupancy_max_active_clusters(
     config: &sys::CUlaunchConfig,
 ) -> Result<i32> {
     let mut num_clusters = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuOccupancyMaxActiveClusters(num_clusters.as_mut_ptr(), func, ptr::from_ref(config)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(num_clusters, status, Function::cuOccupancyMaxActiveClusters) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(num_clusters, status, Function::cuOccupancyMaxActiveClusters) }
 }
 
-/// What [`occupancy_max_potential_block_size`](crate::checked::occupancy_max_potential_block_size) gives.
+/// The values that [`occupancy_max_potential_block_size`](crate::checked::occupancy_max_potential_block_size) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct OccupancyMaxPotentialBlockSize {
-    /// C's `minGridSize`.
+    /// `minGridSize` in C.
     pub min_grid_size: i32,
-    /// C's `blockSize`.
+    /// `blockSize` in C.
     pub block_size: i32,
 }
 
-/// Computes the block size that keeps a device busiest with a kernel, and the grid that this takes.
+/// Suggests the block size with the highest occupancy for a kernel, and the smallest grid that reaches it.
 ///
-/// [`cuOccupancyMaxPotentialBlockSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxPotentialBlockSize`, since CUDA 6.5.
+/// C: [`cuOccupancyMaxPotentialBlockSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyMaxPotentialBlockSize`, since CUDA 6.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 /// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSize")]
 #[inline]
@@ -159,7 +159,7 @@ pub unsafe fn occupancy_max_potential_block_size(
 ) -> Result<OccupancyMaxPotentialBlockSize> {
     let mut min_grid_size = MaybeUninit::<i32>::zeroed();
     let mut block_size = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuOccupancyMaxPotentialBlockSize(
             min_grid_size.as_mut_ptr(),
@@ -172,33 +172,33 @@ pub unsafe fn occupancy_max_potential_block_size(
     };
     check(status, Function::cuOccupancyMaxPotentialBlockSize)?;
     Ok(OccupancyMaxPotentialBlockSize {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         min_grid_size: unsafe { min_grid_size.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         block_size: unsafe { block_size.assume_init() },
     })
 }
 
-/// What [`occupancy_max_potential_block_size_with_flags`](crate::checked::occupancy_max_potential_block_size_with_flags) gives.
+/// The values that [`occupancy_max_potential_block_size_with_flags`](crate::checked::occupancy_max_potential_block_size_with_flags) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct OccupancyMaxPotentialBlockSizeWithFlags {
-    /// C's `minGridSize`.
+    /// `minGridSize` in C.
     pub min_grid_size: i32,
-    /// C's `blockSize`.
+    /// `blockSize` in C.
     pub block_size: i32,
 }
 
-/// Computes the block size that keeps a device busiest with a kernel, with flags.
+/// Suggests the block size with the highest occupancy for a kernel and the smallest grid that reaches it, with flags.
 ///
-/// [`cuOccupancyMaxPotentialBlockSizeWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxPotentialBlockSizeWithFlags`, since CUDA 7.0.
+/// C: [`cuOccupancyMaxPotentialBlockSizeWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyMaxPotentialBlockSizeWithFlags`, since CUDA 7.0.
 ///
 /// `flags` takes bits of [`CUoccupancy_flags`](crate::sys::CUoccupancy_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
 /// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSizeWithFlags")]
 #[inline]
@@ -212,7 +212,7 @@ pub unsafe fn occupancy_max_potential_block_size_with_flags(
 ) -> Result<OccupancyMaxPotentialBlockSizeWithFlags> {
     let mut min_grid_size = MaybeUninit::<i32>::zeroed();
     let mut block_size = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuOccupancyMaxPotentialBlockSizeWithFlags(
             min_grid_size.as_mut_ptr(),
@@ -226,23 +226,23 @@ pub unsafe fn occupancy_max_potential_block_size_with_flags(
     };
     check(status, Function::cuOccupancyMaxPotentialBlockSizeWithFlags)?;
     Ok(OccupancyMaxPotentialBlockSizeWithFlags {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         min_grid_size: unsafe { min_grid_size.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         block_size: unsafe { block_size.assume_init() },
     })
 }
 
-/// Computes the largest cluster that a launch may have.
+/// Returns the maximum cluster size of a launch.
 ///
-/// [`cuOccupancyMaxPotentialClusterSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxPotentialClusterSize`, since CUDA 11.7.
+/// C: [`cuOccupancyMaxPotentialClusterSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html), export `cuOccupancyMaxPotentialClusterSize`, since CUDA 11.7.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` must be live, or null where the driver allows it.
-/// Handles and addresses in `config` must be valid, or null where the driver allows it.
+/// `func` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `config` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
 #[inline]
 #[track_caller]
@@ -251,7 +251,7 @@ pub unsafe fn occupancy_max_potential_cluster_size(
     config: &sys::CUlaunchConfig,
 ) -> Result<i32> {
     let mut cluster_size = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuOccupancyMaxPotentialClusterSize(
             cluster_size.as_mut_ptr(),
@@ -259,6 +259,6 @@ pub unsafe fn occupancy_max_potential_cluster_size(
             ptr::from_ref(config),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(cluster_size, status, Function::cuOccupancyMaxPotentialClusterSize) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(cluster_size, status, Function::cuOccupancyMaxPotentialClusterSize) }
 }

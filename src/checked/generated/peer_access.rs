@@ -3,77 +3,77 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{count, filled, given, slice, zeroed};
+use super::super::convert::{count, filled, output, slice, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Ends the current context's access to the memory of another one.
+/// Disables access from the current context to the memory of another context.
 ///
-/// [`cuCtxDisablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuCtxDisablePeerAccess`, since CUDA 4.0.
+/// C: [`cuCtxDisablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html), export `cuCtxDisablePeerAccess`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `peer_context` must be live, or null where the driver allows it.
+/// `peer_context` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxDisablePeerAccess")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_disable_peer_access(peer_context: sys::CUcontext) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxDisablePeerAccess(peer_context) };
     check(status, Function::cuCtxDisablePeerAccess)
 }
 
-/// Lets the current context reach the memory of another one.
+/// Enables access from the current context to the memory of another context.
 ///
-/// [`cuCtxEnablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuCtxEnablePeerAccess`, since CUDA 4.0.
+/// C: [`cuCtxEnablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html), export `cuCtxEnablePeerAccess`, since CUDA 4.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`, `CUDA_ERROR_TOO_MANY_PEERS`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`, `CUDA_ERROR_TOO_MANY_PEERS`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `peer_context` must be live, or null where the driver allows it.
+/// `peer_context` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuCtxEnablePeerAccess")]
 #[inline]
 #[track_caller]
 pub unsafe fn ctx_enable_peer_access(peer_context: sys::CUcontext, flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuCtxEnablePeerAccess(peer_context, flags) };
     check(status, Function::cuCtxEnablePeerAccess)
 }
 
-/// Says whether a device can reach another's memory.
+/// Returns true if a device can directly access the memory of another device.
 ///
-/// [`cuDeviceCanAccessPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceCanAccessPeer`, since CUDA 4.0.
+/// C: [`cuDeviceCanAccessPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html), export `cuDeviceCanAccessPeer`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` and `peer_dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` and `peer_dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceCanAccessPeer")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_can_access_peer(dev: sys::CUdevice, peer_dev: sys::CUdevice) -> Result<bool> {
     let mut can_access_peer = 0;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceCanAccessPeer(&raw mut can_access_peer, dev, peer_dev) };
     check(status, Function::cuDeviceCanAccessPeer)?;
     Ok(can_access_peer != 0)
 }
 
-/// Says, for each operation, which atomics a device can do on another's memory.
+/// Returns, for each operation, the atomic operations that a device can do on another device's memory.
 ///
-/// [`cuDeviceGetP2PAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceGetP2PAtomicCapabilities`, since CUDA 13.0.
+/// C: [`cuDeviceGetP2PAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html), export `cuDeviceGetP2PAtomicCapabilities`, since CUDA 13.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `operations`, `src_device` and `dst_device` must be what the manual allows; the driver refuses most of what is not.
+/// `operations`, `src_device` and `dst_device` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetP2PAtomicCapabilities")]
 #[inline]
 #[track_caller]
@@ -84,7 +84,7 @@ pub unsafe fn device_get_p2p_atomic_capabilities(
 ) -> Result<Vec<u32>> {
     let count: u32 = count(operations.len(), Function::cuDeviceGetP2PAtomicCapabilities)?;
     let mut capabilities = zeroed::<u32>(count as usize, Function::cuDeviceGetP2PAtomicCapabilities)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuDeviceGetP2PAtomicCapabilities(
             capabilities.as_mut_ptr().cast::<u32>(),
@@ -95,19 +95,19 @@ pub unsafe fn device_get_p2p_atomic_capabilities(
         )
     };
     check(status, Function::cuDeviceGetP2PAtomicCapabilities)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
+    // SAFETY: zeroed before the call, which succeeded.
     Ok(unsafe { filled(capabilities) })
 }
 
-/// Gives one property of the link between two devices.
+/// Returns an attribute of the link between two devices.
 ///
-/// [`cuDeviceGetP2PAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceGetP2PAttribute`, since CUDA 8.0.
+/// C: [`cuDeviceGetP2PAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html), export `cuDeviceGetP2PAttribute`, since CUDA 8.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `attrib`, `src_device` and `dst_device` must be what the manual allows; the driver refuses most of what is not.
+/// `attrib`, `src_device` and `dst_device` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDeviceGetP2PAttribute")]
 #[inline]
 #[track_caller]
@@ -117,8 +117,8 @@ pub unsafe fn device_get_p2p_attribute(
     dst_device: sys::CUdevice,
 ) -> Result<i32> {
     let mut value = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDeviceGetP2PAttribute(value.as_mut_ptr(), attrib, src_device, dst_device) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(value, status, Function::cuDeviceGetP2PAttribute) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(value, status, Function::cuDeviceGetP2PAttribute) }
 }

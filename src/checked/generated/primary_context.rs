@@ -3,123 +3,123 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// What [`device_primary_ctx_get_state`](crate::checked::device_primary_ctx_get_state) gives.
+/// The values that [`device_primary_ctx_get_state`](crate::checked::device_primary_ctx_get_state) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct DevicePrimaryCtxGetState {
-    /// C's `flags`.
+    /// `flags` in C.
     pub flags: u32,
-    /// C's `active`.
+    /// `active` in C.
     pub active: bool,
 }
 
-/// Gives the flags of a device's primary context, and whether it is in use.
+/// Returns the flags of a device's primary context, and true if it is active.
 ///
-/// [`cuDevicePrimaryCtxGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxGetState`, since CUDA 7.0.
+/// C: [`cuDevicePrimaryCtxGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxGetState`, since CUDA 7.0.
 ///
 /// `flags` holds bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDevicePrimaryCtxGetState")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_primary_ctx_get_state(dev: sys::CUdevice) -> Result<DevicePrimaryCtxGetState> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     let mut active = 0;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDevicePrimaryCtxGetState(dev, flags.as_mut_ptr(), &raw mut active) };
     check(status, Function::cuDevicePrimaryCtxGetState)?;
     Ok(DevicePrimaryCtxGetState {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         flags: unsafe { flags.assume_init() },
         active: active != 0,
     })
 }
 
-/// Gives back one use of a device's primary context; the last one destroys it.
+/// Releases a device's primary context; the last release destroys it.
 ///
-/// [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRelease_v2`, since CUDA 11.0.
+/// C: [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxRelease_v2`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The use must be one that was retained. After the last one, nothing that was made in the context may be used again.
+/// The caller must have retained the context. After the last release, no object of the context may be used again.
 #[doc(alias = "cuDevicePrimaryCtxRelease")]
 #[doc(alias = "cuDevicePrimaryCtxRelease_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_primary_ctx_release(dev: sys::CUdevice) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDevicePrimaryCtxRelease_v2(dev) };
     check(status, Function::cuDevicePrimaryCtxRelease_v2)
 }
 
-/// Destroys everything in a device's primary context, whoever uses it.
+/// Destroys all allocations and resets all state of a device's primary context, even while others use it.
 ///
-/// [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxReset_v2`, since CUDA 11.0.
+/// C: [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxReset_v2`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Nothing that anyone in the process made in the primary context may be used again: the driver crashes on what is gone.
+/// No object that anyone in the process created in the primary context may be used again: the driver crashes on destroyed objects.
 #[doc(alias = "cuDevicePrimaryCtxReset")]
 #[doc(alias = "cuDevicePrimaryCtxReset_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_primary_ctx_reset(dev: sys::CUdevice) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDevicePrimaryCtxReset_v2(dev) };
     check(status, Function::cuDevicePrimaryCtxReset_v2)
 }
 
-/// Makes or reuses a device's primary context and counts one more user of it; it is not made current.
+/// Retains a device's primary context, and creates it if necessary. The context does not become current.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRetain`, since CUDA 7.0.
+/// C: [`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxRetain`, since CUDA 7.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDevicePrimaryCtxRetain")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_primary_ctx_retain(dev: sys::CUdevice) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDevicePrimaryCtxRetain(pctx.as_mut_ptr(), dev) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuDevicePrimaryCtxRetain) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuDevicePrimaryCtxRetain) }
 }
 
-/// Sets the flags of a device's primary context, in use or not.
+/// Sets the flags of a device's primary context, even while it is active.
 ///
-/// [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxSetFlags_v2`, since CUDA 11.0.
+/// C: [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxSetFlags_v2`, since CUDA 11.0.
 ///
 /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dev` and `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `dev` and `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
 #[doc(alias = "cuDevicePrimaryCtxSetFlags_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_primary_ctx_set_flags(dev: sys::CUdevice, flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(dev, flags) };
     check(status, Function::cuDevicePrimaryCtxSetFlags_v2)
 }
@@ -128,61 +128,61 @@ pub(super) mod legacy {
     use crate::sys;
     use crate::{Result, check};
 
-    /// Gives back one use of a device's primary context; the last one destroys it.
+    /// Releases a device's primary context; the last release destroys it.
     ///
-    /// [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRelease`, since CUDA 7.0.
-    /// CUDA replaced it by [`device_primary_ctx_release`](crate::checked::device_primary_ctx_release).
+    /// C: [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxRelease`, since CUDA 7.0.
+    /// Replaced by [`device_primary_ctx_release`](crate::checked::device_primary_ctx_release).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// The use must be one that was retained. After the last one, nothing that was made in the context may be used again.
+    /// The caller must have retained the context. After the last release, no object of the context may be used again.
     #[doc(alias = "cuDevicePrimaryCtxRelease")]
     #[inline]
     #[track_caller]
     pub unsafe fn device_primary_ctx_release(dev: sys::CUdevice) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxRelease(dev) };
         check(status, sys::legacy::function::cuDevicePrimaryCtxRelease)
     }
 
-    /// Destroys everything in a device's primary context, whoever uses it.
+    /// Destroys all allocations and resets all state of a device's primary context, even while others use it.
     ///
-    /// [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxReset`, since CUDA 7.0.
-    /// CUDA replaced it by [`device_primary_ctx_reset`](crate::checked::device_primary_ctx_reset).
+    /// C: [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxReset`, since CUDA 7.0.
+    /// Replaced by [`device_primary_ctx_reset`](crate::checked::device_primary_ctx_reset).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// Nothing that anyone in the process made in the primary context may be used again: the driver crashes on what is gone.
+    /// No object that anyone in the process created in the primary context may be used again: the driver crashes on destroyed objects.
     #[doc(alias = "cuDevicePrimaryCtxReset")]
     #[inline]
     #[track_caller]
     pub unsafe fn device_primary_ctx_reset(dev: sys::CUdevice) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxReset(dev) };
         check(status, sys::legacy::function::cuDevicePrimaryCtxReset)
     }
 
-    /// Sets the flags that a device's primary context is made with; refused while it is in use.
+    /// Sets the flags of a device's primary context; fails while the context is active.
     ///
-    /// [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxSetFlags`, since CUDA 7.0.
-    /// CUDA replaced it by [`device_primary_ctx_set_flags`](crate::checked::device_primary_ctx_set_flags).
+    /// C: [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html), export `cuDevicePrimaryCtxSetFlags`, since CUDA 7.0.
+    /// Replaced by [`device_primary_ctx_set_flags`](crate::checked::device_primary_ctx_set_flags).
     ///
     /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `dev` and `flags` must be what the manual allows; the driver refuses most of what is not.
+    /// `dev` and `flags` must meet the requirements of the manual; the driver rejects most other values.
     #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
     #[inline]
     #[track_caller]
     pub unsafe fn device_primary_ctx_set_flags(dev: sys::CUdevice, flags: u32) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxSetFlags(dev, flags) };
         check(status, sys::legacy::function::cuDevicePrimaryCtxSetFlags)
     }

@@ -5,22 +5,22 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{copied, given, same_length, slice};
+use super::super::convert::{copied, output, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Queues a call that is told of errors in a stream.
+/// Enqueues a callback in a stream; the callback receives the status of the stream.
 ///
-/// [`cuStreamAddCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamAddCallback`, since CUDA 5.0.
+/// C: [`cuStreamAddCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamAddCallback`, since CUDA 5.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `callback` must not unwind, nor wait for work of the driver, and `user_data` must be what it expects when the stream gets there.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `callback` must not unwind and must not wait for work of the driver, and `user_data` must be valid for it when the stream reaches the call.
 #[doc(alias = "cuStreamAddCallback")]
 #[inline]
 #[track_caller]
@@ -30,23 +30,23 @@ pub unsafe fn stream_add_callback(
     user_data: *mut c_void,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamAddCallback(stream, callback, user_data, flags) };
     check(status, Function::cuStreamAddCallback)
 }
 
-/// Ties managed memory to a stream, or to the host, from this point of the stream on.
+/// Attaches managed memory to a stream, to the host or to all streams, in stream order.
 ///
-/// [`cuStreamAttachMemAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamAttachMemAsync`, since CUDA 6.0.
+/// C: [`cuStreamAttachMemAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamAttachMemAsync`, since CUDA 6.0.
 ///
 /// `flags` takes bits of [`CUmemAttach_flags`](crate::sys::CUmemAttach_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// `dptr` must be the start of managed memory, and `flags` one of the three that there are: the driver crashes on 0.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// `dptr` must be the start of managed memory, and `flags` must be one of the three flags: the driver crashes on 0.
 #[doc(alias = "cuStreamAttachMemAsync")]
 #[inline]
 #[track_caller]
@@ -56,21 +56,21 @@ pub unsafe fn stream_attach_mem_async(
     length: usize,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamAttachMemAsync(stream, dptr, length, flags) };
     check(status, Function::cuStreamAttachMemAsync)
 }
 
-/// Starts to capture a stream into a command list of a graphics API.
+/// Begins to capture a stream into a command list of a graphics API.
 ///
-/// [`cuStreamBeginCaptureToCig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCaptureToCig`, since CUDA 13.1.
+/// C: [`cuStreamBeginCaptureToCig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamBeginCaptureToCig`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// What the parameters name must be there, and be of the device of the stream's context.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The objects in the parameters must be live, and must belong to the device of the stream's context.
 #[doc(alias = "cuStreamBeginCaptureToCig")]
 #[inline]
 #[track_caller]
@@ -78,7 +78,7 @@ pub unsafe fn stream_begin_capture_to_cig(
     stream: sys::CUstream,
     stream_cig_capture_params: &sys::CUstreamCigCaptureParams,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuStreamBeginCaptureToCig(
             stream,
@@ -88,15 +88,15 @@ pub unsafe fn stream_begin_capture_to_cig(
     check(status, Function::cuStreamBeginCaptureToCig)
 }
 
-/// Starts to capture a stream into a graph that exists.
+/// Begins to capture a stream into an existing graph.
 ///
-/// [`cuStreamBeginCaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCaptureToGraph`, since CUDA 12.3.
+/// C: [`cuStreamBeginCaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamBeginCaptureToGraph`, since CUDA 12.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream`, `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// `stream`, `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamBeginCaptureToGraph")]
 #[inline]
 #[track_caller]
@@ -111,7 +111,7 @@ pub unsafe fn stream_begin_capture_to_graph(
         same_length(dependency_data.len(), dependencies.len(), Function::cuStreamBeginCaptureToGraph)?;
     }
     let num_dependencies = dependencies.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuStreamBeginCaptureToGraph(
             stream,
@@ -125,15 +125,15 @@ pub unsafe fn stream_begin_capture_to_graph(
     check(status, Function::cuStreamBeginCaptureToGraph)
 }
 
-/// Starts to capture a stream into a graph.
+/// Begins to capture a stream into a graph.
 ///
-/// [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCapture_v2`, since CUDA 10.1.
+/// C: [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamBeginCapture_v2`, since CUDA 10.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamBeginCapture")]
 #[doc(alias = "cuStreamBeginCapture_v2")]
 #[inline]
@@ -142,21 +142,21 @@ pub unsafe fn stream_begin_capture(
     stream: sys::CUstream,
     mode: sys::CUstreamCaptureMode,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
     check(status, Function::cuStreamBeginCapture_v2)
 }
 
-/// Starts to capture a stream again over a graph that was captured before.
+/// Begins to capture a stream again, over a graph that was captured before.
 ///
-/// [`cuStreamBeginRecaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginRecaptureToGraph`, since CUDA 13.3.
+/// C: [`cuStreamBeginRecaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamBeginRecaptureToGraph`, since CUDA 13.3.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and `graph` must be live, or null where the driver allows it.
-/// `callback_func` must not unwind, and `user_data` must be what it expects.
+/// `stream` and `graph` must be a valid handle, or null where the driver accepts null.
+/// `callback_func` must not unwind, and `user_data` must be valid for it.
 #[doc(alias = "cuStreamBeginRecaptureToGraph")]
 #[inline]
 #[track_caller]
@@ -167,20 +167,20 @@ pub unsafe fn stream_begin_recapture_to_graph(
     callback_func: sys::CUgraphRecaptureCallback,
     user_data: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamBeginRecaptureToGraph(stream, mode, graph, callback_func, user_data) };
     check(status, Function::cuStreamBeginRecaptureToGraph)
 }
 
 /// Copies all attributes of a stream to another.
 ///
-/// [`cuStreamCopyAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCopyAttributes`, since CUDA 11.0.
+/// C: [`cuStreamCopyAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamCopyAttributes`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_stream` and `src_stream` must be live, or null where the driver allows it.
+/// `dst_stream` and `src_stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamCopyAttributes")]
 #[inline]
 #[track_caller]
@@ -188,127 +188,127 @@ pub unsafe fn stream_copy_attributes(
     dst_stream: sys::CUstream,
     src_stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamCopyAttributes(dst_stream, src_stream) };
     check(status, Function::cuStreamCopyAttributes)
 }
 
-/// Makes a stream in the current context.
+/// Creates a stream in the current context.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCreate`, since CUDA 2.0.
+/// C: [`cuStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamCreate`, since CUDA 2.0.
 ///
 /// `flags` takes bits of [`CUstream_flags`](crate::sys::CUstream_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuStreamCreate")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_create(flags: u32) -> Result<sys::CUstream> {
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamCreate(stream.as_mut_ptr(), flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(stream, status, Function::cuStreamCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(stream, status, Function::cuStreamCreate) }
 }
 
-/// Makes a stream with a priority in the current context; a smaller number runs first.
+/// Creates a stream with a priority in the current context; a lower number is a higher priority.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCreateWithPriority`, since CUDA 5.5.
+/// C: [`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamCreateWithPriority`, since CUDA 5.5.
 ///
 /// `flags` takes bits of [`CUstream_flags`](crate::sys::CUstream_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `flags` and `priority` must be what the manual allows; the driver refuses most of what is not.
+/// `flags` and `priority` must meet the requirements of the manual; the driver rejects most other values.
 #[doc(alias = "cuStreamCreateWithPriority")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_create_with_priority(flags: u32, priority: i32) -> Result<sys::CUstream> {
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamCreateWithPriority(stream.as_mut_ptr(), flags, priority) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(stream, status, Function::cuStreamCreateWithPriority) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(stream, status, Function::cuStreamCreateWithPriority) }
 }
 
-/// Destroys a stream; work that it still has is finished first, without waiting here.
+/// Destroys a stream. Does not wait; work that is still in the stream completes first.
 ///
-/// [`cuStreamDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamDestroy_v2`, since CUDA 4.0.
+/// C: [`cuStreamDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamDestroy_v2`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, and must not be used again.
+/// `stream` must be a live handle, and must not be used again.
 #[doc(alias = "cuStreamDestroy")]
 #[doc(alias = "cuStreamDestroy_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_destroy(stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamDestroy_v2(stream) };
     check(status, Function::cuStreamDestroy_v2)
 }
 
-/// Ends a capture and gives the graph.
+/// Ends a capture and returns the graph.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuStreamEndCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamEndCapture`, since CUDA 10.0.
+/// C: [`cuStreamEndCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamEndCapture`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamEndCapture")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_end_capture(stream: sys::CUstream) -> Result<sys::CUgraph> {
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamEndCapture(stream, graph.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(graph, status, Function::cuStreamEndCapture) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(graph, status, Function::cuStreamEndCapture) }
 }
 
 /// Ends the capture of a stream into a command list of a graphics API.
 ///
-/// [`cuStreamEndCaptureToCig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamEndCaptureToCig`, since CUDA 13.1.
+/// C: [`cuStreamEndCaptureToCig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamEndCaptureToCig`, since CUDA 13.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamEndCaptureToCig")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_end_capture_to_cig(stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamEndCaptureToCig(stream) };
     check(status, Function::cuStreamEndCaptureToCig)
 }
 
-/// Gives an attribute of a stream.
+/// Returns an attribute of a stream.
 ///
-/// [`cuStreamGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetAttribute`, since CUDA 11.0.
+/// C: [`cuStreamGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetAttribute`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetAttribute")]
 #[inline]
 #[track_caller]
@@ -317,40 +317,40 @@ pub unsafe fn stream_get_attribute(
     attr: sys::CUstreamAttrID,
 ) -> Result<sys::CUstreamAttrValue> {
     let mut value = MaybeUninit::<sys::CUstreamAttrValue>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetAttribute(stream, attr, value.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(value, status, Function::cuStreamGetAttribute) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(value, status, Function::cuStreamGetAttribute) }
 }
 
-/// What [`stream_get_capture_info`](crate::checked::stream_get_capture_info) gives.
+/// The values that [`stream_get_capture_info`](crate::checked::stream_get_capture_info) returns.
 #[derive(Debug, Clone)]
 pub struct StreamGetCaptureInfo {
-    /// C's `captureStatus_out`.
+    /// `captureStatus_out` in C.
     pub capture_status: sys::CUstreamCaptureStatus,
-    /// C's `id_out`.
+    /// `id_out` in C.
     pub id: u64,
-    /// C's `graph_out`.
+    /// `graph_out` in C.
     pub graph: sys::CUgraph,
-    /// C's `dependencies_out`.
+    /// `dependencies_out` in C.
     pub dependencies: Vec<sys::CUgraphNode>,
 }
 
-/// Gives the state of a stream's capture, and the nodes that the next one will depend on.
+/// Returns the state of a stream's capture, and the nodes that the next node will depend on.
 ///
-/// `graph` is not the caller's to destroy.
+/// The caller does not own `graph`.
 ///
-/// [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo_v2`, since CUDA 11.3.
-/// CUDA replaced it by [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3).
+/// C: [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetCaptureInfo_v2`, since CUDA 11.3.
+/// Replaced by [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3).
 ///
-/// C may pass null for `id`, `graph` and `dependencies`; this call always asks.
+/// `id`, `graph` and `dependencies` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// No other thread may make a call about the capture meanwhile: the arrays belong to the driver until they are copied.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// No other thread may make a call about the capture at the same time: the driver owns the arrays until they are copied.
 #[doc(alias = "cuStreamGetCaptureInfo")]
 #[doc(alias = "cuStreamGetCaptureInfo_v2")]
 #[inline]
@@ -361,7 +361,7 @@ pub unsafe fn stream_get_capture_info(stream: sys::CUstream) -> Result<StreamGet
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
     let mut num_dependencies = 0;
     let mut dependencies = ptr::null();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuStreamGetCaptureInfo_v2(
             stream,
@@ -374,46 +374,46 @@ pub unsafe fn stream_get_capture_info(stream: sys::CUstream) -> Result<StreamGet
     };
     check(status, Function::cuStreamGetCaptureInfo_v2)?;
     Ok(StreamGetCaptureInfo {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         capture_status: unsafe { capture_status.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         id: unsafe { id.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         graph: unsafe { graph.assume_init() },
-        // SAFETY: the driver gave so many, and they are there until its next call.
+        // SAFETY: the driver returned this count, and the values are valid until its next call.
         dependencies: unsafe { copied(dependencies, num_dependencies) },
     })
 }
 
-/// What [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3) gives.
+/// The values that [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3) returns.
 #[derive(Debug, Clone)]
 pub struct StreamGetCaptureInfoV3 {
-    /// C's `captureStatus_out`.
+    /// `captureStatus_out` in C.
     pub capture_status: sys::CUstreamCaptureStatus,
-    /// C's `id_out`.
+    /// `id_out` in C.
     pub id: u64,
-    /// C's `graph_out`.
+    /// `graph_out` in C.
     pub graph: sys::CUgraph,
-    /// C's `dependencies_out`.
+    /// `dependencies_out` in C.
     pub dependencies: Vec<sys::CUgraphNode>,
-    /// C's `edgeData_out`.
+    /// `edgeData_out` in C.
     pub edge_data: Vec<sys::CUgraphEdgeData>,
 }
 
-/// Gives the state of a stream's capture, and the nodes that the next one will depend on, with the data of these edges.
+/// Returns the state of a stream's capture, and the nodes that the next node will depend on, with the data of these edges.
 ///
-/// `graph` is not the caller's to destroy.
+/// The caller does not own `graph`.
 ///
-/// [`cuStreamGetCaptureInfo_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo_v3`, since CUDA 12.3.
+/// C: [`cuStreamGetCaptureInfo_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetCaptureInfo_v3`, since CUDA 12.3.
 ///
-/// C may pass null for `id`, `graph`, `dependencies` and `edge_data`; this call always asks.
+/// `id`, `graph`, `dependencies` and `edge_data` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// No other thread may make a call about the capture meanwhile: the arrays belong to the driver until they are copied.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// No other thread may make a call about the capture at the same time: the driver owns the arrays until they are copied.
 #[doc(alias = "cuStreamGetCaptureInfo_v3")]
 #[inline]
 #[track_caller]
@@ -424,7 +424,7 @@ pub unsafe fn stream_get_capture_info_v3(stream: sys::CUstream) -> Result<Stream
     let mut num_dependencies = 0;
     let mut dependencies = ptr::null();
     let mut edge_data = ptr::null();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuStreamGetCaptureInfo_v3(
             stream,
@@ -438,208 +438,208 @@ pub unsafe fn stream_get_capture_info_v3(stream: sys::CUstream) -> Result<Stream
     };
     check(status, Function::cuStreamGetCaptureInfo_v3)?;
     Ok(StreamGetCaptureInfoV3 {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         capture_status: unsafe { capture_status.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         id: unsafe { id.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         graph: unsafe { graph.assume_init() },
-        // SAFETY: the driver gave so many, and they are there until its next call.
+        // SAFETY: the driver returned this count, and the values are valid until its next call.
         dependencies: unsafe { copied(dependencies, num_dependencies) },
-        // SAFETY: the driver gave so many, and they are there until its next call.
+        // SAFETY: the driver returned this count, and the values are valid until its next call.
         edge_data: unsafe { copied(edge_data, num_dependencies) },
     })
 }
 
-/// Gives the context of a stream.
+/// Returns the context of a stream.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuStreamGetCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCtx`, since CUDA 9.2.
+/// C: [`cuStreamGetCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetCtx`, since CUDA 9.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetCtx")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_ctx(stream: sys::CUstream) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetCtx(stream, pctx.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pctx, status, Function::cuStreamGetCtx) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pctx, status, Function::cuStreamGetCtx) }
 }
 
-/// What [`stream_get_ctx_v2`](crate::checked::stream_get_ctx_v2) gives.
+/// The values that [`stream_get_ctx_v2`](crate::checked::stream_get_ctx_v2) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamGetCtxV2 {
-    /// C's `pCtx`.
+    /// `pCtx` in C.
     pub ctx: sys::CUcontext,
-    /// C's `pGreenCtx`.
+    /// `pGreenCtx` in C.
     pub green_ctx: sys::CUgreenCtx,
 }
 
-/// Gives the context of a stream, and its green context if it has one.
+/// Returns the context of a stream, and its green context if there is one.
 ///
-/// `ctx` is not the caller's to destroy. `green_ctx` is not the caller's to destroy.
+/// The caller does not own `ctx`. The caller does not own `green_ctx`.
 ///
-/// [`cuStreamGetCtx_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCtx_v2`, since CUDA 12.5.
+/// C: [`cuStreamGetCtx_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetCtx_v2`, since CUDA 12.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetCtx_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_ctx_v2(stream: sys::CUstream) -> Result<StreamGetCtxV2> {
     let mut ctx = MaybeUninit::<sys::CUcontext>::zeroed();
     let mut green_ctx = MaybeUninit::<sys::CUgreenCtx>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetCtx_v2(stream, ctx.as_mut_ptr(), green_ctx.as_mut_ptr()) };
     check(status, Function::cuStreamGetCtx_v2)?;
     Ok(StreamGetCtxV2 {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         ctx: unsafe { ctx.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         green_ctx: unsafe { green_ctx.assume_init() },
     })
 }
 
-/// Gives the device of a stream.
+/// Returns the device of a stream.
 ///
-/// [`cuStreamGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetDevice`, since CUDA 12.8.
+/// C: [`cuStreamGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetDevice`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetDevice")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_device(stream: sys::CUstream) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetDevice(stream, device.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(device, status, Function::cuStreamGetDevice) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(device, status, Function::cuStreamGetDevice) }
 }
 
-/// Gives the flags that a stream was made with.
+/// Returns the flags that a stream was created with.
 ///
-/// [`cuStreamGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetFlags`, since CUDA 5.5.
+/// C: [`cuStreamGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetFlags`, since CUDA 5.5.
 ///
-/// What it gives holds bits of [`CUstream_flags`](crate::sys::CUstream_flags).
+/// The returned value holds bits of [`CUstream_flags`](crate::sys::CUstream_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetFlags")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_flags(stream: sys::CUstream) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetFlags(stream, flags.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuStreamGetFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuStreamGetFlags) }
 }
 
-/// Gives a stream's number, unique in the process's life.
+/// Returns a stream's identifier, which is unique for the lifetime of the process.
 ///
-/// [`cuStreamGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetId`, since CUDA 12.0.
+/// C: [`cuStreamGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetId`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetId")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_id(stream: sys::CUstream) -> Result<u64> {
     let mut stream_id = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetId(stream, stream_id.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(stream_id, status, Function::cuStreamGetId) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(stream_id, status, Function::cuStreamGetId) }
 }
 
-/// Gives a stream's priority.
+/// Returns a stream's priority.
 ///
-/// [`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetPriority`, since CUDA 5.5.
+/// C: [`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetPriority`, since CUDA 5.5.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamGetPriority")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_get_priority(stream: sys::CUstream) -> Result<i32> {
     let mut priority = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamGetPriority(stream, priority.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(priority, status, Function::cuStreamGetPriority) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(priority, status, Function::cuStreamGetPriority) }
 }
 
-/// Says whether a stream is being captured.
+/// Returns the capture status of a stream.
 ///
-/// [`cuStreamIsCapturing`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamIsCapturing`, since CUDA 10.0.
+/// C: [`cuStreamIsCapturing`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamIsCapturing`, since CUDA 10.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamIsCapturing")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_is_capturing(stream: sys::CUstream) -> Result<sys::CUstreamCaptureStatus> {
     let mut capture_status = MaybeUninit::<sys::CUstreamCaptureStatus>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamIsCapturing(stream, capture_status.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(capture_status, status, Function::cuStreamIsCapturing) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(capture_status, status, Function::cuStreamIsCapturing) }
 }
 
-/// Asks whether all work of a stream is done: success, or the code 600 while it is not.
+/// Returns success if all work in a stream is complete, else `CUDA_ERROR_NOT_READY`.
 ///
-/// [`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamQuery`, since CUDA 2.0.
+/// C: [`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamQuery`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_READY`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_READY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamQuery")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_query(stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamQuery(stream) };
     check(status, Function::cuStreamQuery)
 }
 
 /// Sets an attribute of a stream.
 ///
-/// [`cuStreamSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamSetAttribute`, since CUDA 11.0.
+/// C: [`cuStreamSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamSetAttribute`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// Handles and addresses in `param` must be valid, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `param` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuStreamSetAttribute")]
 #[inline]
 #[track_caller]
@@ -648,41 +648,41 @@ pub unsafe fn stream_set_attribute(
     attr: sys::CUstreamAttrID,
     param: &sys::CUstreamAttrValue,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamSetAttribute(stream, attr, ptr::from_ref(param)) };
     check(status, Function::cuStreamSetAttribute)
 }
 
-/// Waits until all work of a stream is done.
+/// Waits until all work in a stream is complete.
 ///
-/// [`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamSynchronize`, since CUDA 2.0.
+/// C: [`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamSynchronize`, since CUDA 2.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamSynchronize")]
 #[inline]
 #[track_caller]
 pub unsafe fn stream_synchronize(stream: sys::CUstream) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamSynchronize(stream) };
     check(status, Function::cuStreamSynchronize)
 }
 
-/// Changes what the next captured node of a stream depends on.
+/// Changes the dependencies of the next captured node of a stream.
 ///
-/// [`cuStreamUpdateCaptureDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamUpdateCaptureDependencies`, since CUDA 11.3.
-/// CUDA replaced it by [`stream_update_capture_dependencies_v2`](crate::checked::stream_update_capture_dependencies_v2).
+/// C: [`cuStreamUpdateCaptureDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamUpdateCaptureDependencies`, since CUDA 11.3.
+/// Replaced by [`stream_update_capture_dependencies_v2`](crate::checked::stream_update_capture_dependencies_v2).
 ///
 /// `flags` takes a value of [`CUstreamUpdateCaptureDependencies_flags`](crate::sys::CUstreamUpdateCaptureDependencies_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `dependencies` must be live, or null where the driver allows it.
+/// `stream` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamUpdateCaptureDependencies")]
 #[inline]
 #[track_caller]
@@ -692,7 +692,7 @@ pub unsafe fn stream_update_capture_dependencies(
     flags: u32,
 ) -> Result<()> {
     let num_dependencies = dependencies.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuStreamUpdateCaptureDependencies(
             stream,
@@ -704,17 +704,17 @@ pub unsafe fn stream_update_capture_dependencies(
     check(status, Function::cuStreamUpdateCaptureDependencies)
 }
 
-/// Changes what the next captured node of a stream depends on, with edge data.
+/// Changes the dependencies of the next captured node of a stream, with edge data.
 ///
-/// [`cuStreamUpdateCaptureDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamUpdateCaptureDependencies_v2`, since CUDA 12.3.
+/// C: [`cuStreamUpdateCaptureDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamUpdateCaptureDependencies_v2`, since CUDA 12.3.
 ///
 /// `flags` takes a value of [`CUstreamUpdateCaptureDependencies_flags`](crate::sys::CUstreamUpdateCaptureDependencies_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `dependencies` must be live, or null where the driver allows it.
+/// `stream` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamUpdateCaptureDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -728,7 +728,7 @@ pub unsafe fn stream_update_capture_dependencies_v2(
         same_length(dependency_data.len(), dependencies.len(), Function::cuStreamUpdateCaptureDependencies_v2)?;
     }
     let num_dependencies = dependencies.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuStreamUpdateCaptureDependencies_v2(
             stream,
@@ -741,17 +741,17 @@ pub unsafe fn stream_update_capture_dependencies_v2(
     check(status, Function::cuStreamUpdateCaptureDependencies_v2)
 }
 
-/// Makes the future work of a stream wait for an event.
+/// Makes all future work in a stream wait for an event.
 ///
-/// [`cuStreamWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamWaitEvent`, since CUDA 3.2.
+/// C: [`cuStreamWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamWaitEvent`, since CUDA 3.2.
 ///
 /// `flags` takes bits of [`CUevent_wait_flags`](crate::sys::CUevent_wait_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and `event` must be live, or null where the driver allows it.
+/// `stream` and `event` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuStreamWaitEvent")]
 #[inline]
 #[track_caller]
@@ -760,27 +760,27 @@ pub unsafe fn stream_wait_event(
     event: sys::CUevent,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuStreamWaitEvent(stream, event, flags) };
     check(status, Function::cuStreamWaitEvent)
 }
 
-/// Swaps the calling thread's capture mode with the given one.
+/// Exchanges the calling thread's capture mode with another one.
 ///
-/// [`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuThreadExchangeStreamCaptureMode`, since CUDA 10.1.
+/// C: [`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuThreadExchangeStreamCaptureMode`, since CUDA 10.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuThreadExchangeStreamCaptureMode")]
 #[inline]
 #[track_caller]
 pub unsafe fn thread_exchange_stream_capture_mode(
     mode: &mut sys::CUstreamCaptureMode,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuThreadExchangeStreamCaptureMode(ptr::from_mut(mode)) };
     check(status, Function::cuThreadExchangeStreamCaptureMode)
 }
@@ -791,78 +791,78 @@ pub(super) mod legacy {
     use crate::sys;
     use crate::{Result, check};
 
-    /// Starts to capture a stream into a graph, in the form of CUDA 10.0.
+    /// Begins to capture a stream into a graph, in the form of CUDA 10.0.
     ///
-    /// [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCapture`, since CUDA 10.0.
-    /// CUDA replaced it by [`stream_begin_capture`](crate::checked::stream_begin_capture).
+    /// C: [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamBeginCapture`, since CUDA 10.0.
+    /// Replaced by [`stream_begin_capture`](crate::checked::stream_begin_capture).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `stream` must be live, or null where the driver allows it.
+    /// `stream` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuStreamBeginCapture")]
     #[inline]
     #[track_caller]
     pub unsafe fn stream_begin_capture(stream: sys::CUstream) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuStreamBeginCapture(stream) };
         check(status, sys::legacy::function::cuStreamBeginCapture)
     }
 
     /// Destroys a stream, as drivers before CUDA 4.0 did.
     ///
-    /// [`cuStreamDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamDestroy`, since CUDA 2.0.
-    /// CUDA replaced it by [`stream_destroy`](crate::checked::stream_destroy).
+    /// C: [`cuStreamDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamDestroy`, since CUDA 2.0.
+    /// Replaced by [`stream_destroy`](crate::checked::stream_destroy).
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `stream` must be live, and must not be used again.
+    /// `stream` must be a live handle, and must not be used again.
     #[doc(alias = "cuStreamDestroy")]
     #[inline]
     #[track_caller]
     pub unsafe fn stream_destroy(stream: sys::CUstream) -> Result<()> {
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuStreamDestroy(stream) };
         check(status, sys::legacy::function::cuStreamDestroy)
     }
 
-    /// What [`stream_get_capture_info`](crate::checked::legacy::stream_get_capture_info) gives.
+    /// The values that [`stream_get_capture_info`](crate::checked::legacy::stream_get_capture_info) returns.
     #[derive(Debug, Clone, Copy)]
     pub struct StreamGetCaptureInfo {
-        /// C's `captureStatus_out`.
+        /// `captureStatus_out` in C.
         pub capture_status: sys::CUstreamCaptureStatus,
-        /// C's `id_out`.
+        /// `id_out` in C.
         pub id: u64,
     }
 
-    /// Gives the state of a stream's capture, in the form of CUDA 10.1.
+    /// Returns the state of a stream's capture, in the form of CUDA 10.1.
     ///
-    /// [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo`, since CUDA 10.1.
-    /// CUDA replaced it by [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3).
+    /// C: [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html), export `cuStreamGetCaptureInfo`, since CUDA 10.1.
+    /// Replaced by [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3).
     ///
-    /// C may pass null for `id`; this call always asks.
+    /// `id` is optional in C, and always requested here.
     ///
     /// # Errors
-    /// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`; errors of earlier work may come out, too.
+    /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `stream` must be live, or null where the driver allows it.
+    /// `stream` must be a valid handle, or null where the driver accepts null.
     #[doc(alias = "cuStreamGetCaptureInfo")]
     #[inline]
     #[track_caller]
     pub unsafe fn stream_get_capture_info(stream: sys::CUstream) -> Result<StreamGetCaptureInfo> {
         let mut capture_status = MaybeUninit::<sys::CUstreamCaptureStatus>::zeroed();
         let mut id = MaybeUninit::<u64>::zeroed();
-        // SAFETY: the caller keeps the contract; what is passed besides is our own.
+        // SAFETY: upheld by the caller; all other arguments are local.
         let status = unsafe { sys::legacy::cuStreamGetCaptureInfo(stream, capture_status.as_mut_ptr(), id.as_mut_ptr()) };
         check(status, sys::legacy::function::cuStreamGetCaptureInfo)?;
         Ok(StreamGetCaptureInfo {
-            // SAFETY: zeroed before the call, and the call succeeded.
+            // SAFETY: zeroed before the call, which succeeded.
             capture_status: unsafe { capture_status.assume_init() },
-            // SAFETY: zeroed before the call, and the call succeeded.
+            // SAFETY: zeroed before the call, which succeeded.
             id: unsafe { id.assume_init() },
         })
     }

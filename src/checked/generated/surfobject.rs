@@ -4,59 +4,59 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Makes a surface object.
+/// Creates a surface object.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuSurfObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html) in C; the export `cuSurfObjectCreate`, since CUDA 5.0.
+/// C: [`cuSurfObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html), export `cuSurfObjectCreate`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name an array that lives as long as the object.
+/// The array in the description must live as long as the object.
 #[doc(alias = "cuSurfObjectCreate")]
 #[inline]
 #[track_caller]
 pub unsafe fn surf_object_create(res_desc: &sys::CUDA_RESOURCE_DESC) -> Result<sys::CUsurfObject> {
     let mut surf_object = MaybeUninit::<sys::CUsurfObject>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuSurfObjectCreate(surf_object.as_mut_ptr(), ptr::from_ref(res_desc)) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(surf_object, status, Function::cuSurfObjectCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(surf_object, status, Function::cuSurfObjectCreate) }
 }
 
 /// Destroys a surface object.
 ///
-/// [`cuSurfObjectDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html) in C; the export `cuSurfObjectDestroy`, since CUDA 5.0.
+/// C: [`cuSurfObjectDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html), export `cuSurfObjectDestroy`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `surf_object` must be live, and must not be used again.
+/// `surf_object` must be a live handle, and must not be used again.
 #[doc(alias = "cuSurfObjectDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn surf_object_destroy(surf_object: sys::CUsurfObject) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuSurfObjectDestroy(surf_object) };
     check(status, Function::cuSurfObjectDestroy)
 }
 
-/// Gives the array that a surface object uses.
+/// Returns the resource descriptor of a surface object.
 ///
-/// [`cuSurfObjectGetResourceDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html) in C; the export `cuSurfObjectGetResourceDesc`, since CUDA 5.0.
+/// C: [`cuSurfObjectGetResourceDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html), export `cuSurfObjectGetResourceDesc`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `surf_object` must be live, or null where the driver allows it.
+/// `surf_object` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuSurfObjectGetResourceDesc")]
 #[inline]
 #[track_caller]
@@ -64,8 +64,8 @@ pub unsafe fn surf_object_get_resource_desc(
     surf_object: sys::CUsurfObject,
 ) -> Result<sys::CUDA_RESOURCE_DESC> {
     let mut res_desc = MaybeUninit::<sys::CUDA_RESOURCE_DESC>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuSurfObjectGetResourceDesc(res_desc.as_mut_ptr(), surf_object) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(res_desc, status, Function::cuSurfObjectGetResourceDesc) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(res_desc, status, Function::cuSurfObjectGetResourceDesc) }
 }

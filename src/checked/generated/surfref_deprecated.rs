@@ -3,45 +3,45 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives the array that a surface reference uses.
+/// Returns the array that is bound to a surface reference.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuSurfRefGetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFREF__DEPRECATED.html) in C; the export `cuSurfRefGetArray`, since CUDA 3.0.
-/// Deprecated by CUDA; [`surf_object_get_resource_desc`](crate::checked::surf_object_get_resource_desc) is the way to do it today.
+/// C: [`cuSurfRefGetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFREF__DEPRECATED.html), export `cuSurfRefGetArray`, since CUDA 3.0.
+/// Deprecated: use [`surf_object_get_resource_desc`](crate::checked::surf_object_get_resource_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `surf_ref` must be live, or null where the driver allows it.
+/// `surf_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuSurfRefGetArray")]
 #[inline]
 #[track_caller]
 pub unsafe fn surf_ref_get_array(surf_ref: sys::CUsurfref) -> Result<sys::CUarray> {
     let mut array = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuSurfRefGetArray(array.as_mut_ptr(), surf_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(array, status, Function::cuSurfRefGetArray) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(array, status, Function::cuSurfRefGetArray) }
 }
 
-/// Makes a surface reference use an array.
+/// Binds an array to a surface reference.
 ///
-/// [`cuSurfRefSetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFREF__DEPRECATED.html) in C; the export `cuSurfRefSetArray`, since CUDA 3.0.
-/// Deprecated by CUDA; [`surf_object_create`](crate::checked::surf_object_create) is the way to do it today.
+/// C: [`cuSurfRefSetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFREF__DEPRECATED.html), export `cuSurfRefSetArray`, since CUDA 3.0.
+/// Deprecated: use [`surf_object_create`](crate::checked::surf_object_create).
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `surf_ref` and `array` must be live, or null where the driver allows it.
+/// `surf_ref` and `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuSurfRefSetArray")]
 #[inline]
 #[track_caller]
@@ -50,7 +50,7 @@ pub unsafe fn surf_ref_set_array(
     array: sys::CUarray,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuSurfRefSetArray(surf_ref, array, flags) };
     check(status, Function::cuSurfRefSetArray)
 }

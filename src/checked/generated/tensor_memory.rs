@@ -5,16 +5,16 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, given, same_length, slice};
+use super::super::convert::{count, output, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Describes a tensor in device memory, for copies in the im2col layout.
+/// Creates a tensor map for copies in im2col mode.
 ///
-/// [`cuTensorMapEncodeIm2col`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapEncodeIm2col`, since CUDA 12.0.
+/// C: [`cuTensorMapEncodeIm2col`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html), export `cuTensorMapEncodeIm2col`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `global_address` must be a device address of a tensor of these sizes.
@@ -43,7 +43,7 @@ pub unsafe fn tensor_map_encode_im2col(
     same_length(element_strides.len(), global_dim.len(), Function::cuTensorMapEncodeIm2col)?;
     let tensor_rank: u32 = count(global_dim.len(), Function::cuTensorMapEncodeIm2col)?;
     let mut tensor_map = MaybeUninit::<sys::CUtensorMap>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuTensorMapEncodeIm2col(
             tensor_map.as_mut_ptr(),
@@ -63,16 +63,16 @@ pub unsafe fn tensor_map_encode_im2col(
             oob_fill,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tensor_map, status, Function::cuTensorMapEncodeIm2col) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tensor_map, status, Function::cuTensorMapEncodeIm2col) }
 }
 
-/// Describes a tensor in device memory, for copies in the im2col layout along its width.
+/// Creates a tensor map for copies in im2col mode along the width.
 ///
-/// [`cuTensorMapEncodeIm2colWide`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapEncodeIm2colWide`, since CUDA 12.8.
+/// C: [`cuTensorMapEncodeIm2colWide`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html), export `cuTensorMapEncodeIm2colWide`, since CUDA 12.8.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `global_address` must be a device address of a tensor of these sizes.
@@ -100,7 +100,7 @@ pub unsafe fn tensor_map_encode_im2col_wide(
     same_length(element_strides.len(), global_dim.len(), Function::cuTensorMapEncodeIm2colWide)?;
     let tensor_rank: u32 = count(global_dim.len(), Function::cuTensorMapEncodeIm2colWide)?;
     let mut tensor_map = MaybeUninit::<sys::CUtensorMap>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuTensorMapEncodeIm2colWide(
             tensor_map.as_mut_ptr(),
@@ -121,16 +121,16 @@ pub unsafe fn tensor_map_encode_im2col_wide(
             oob_fill,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tensor_map, status, Function::cuTensorMapEncodeIm2colWide) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tensor_map, status, Function::cuTensorMapEncodeIm2colWide) }
 }
 
-/// Describes a tensor in device memory, for copies of tiles.
+/// Creates a tensor map for copies of tiles.
 ///
-/// [`cuTensorMapEncodeTiled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapEncodeTiled`, since CUDA 12.0.
+/// C: [`cuTensorMapEncodeTiled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html), export `cuTensorMapEncodeTiled`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `global_address` must be a device address of a tensor of these sizes.
@@ -155,7 +155,7 @@ pub unsafe fn tensor_map_encode_tiled(
     same_length(element_strides.len(), global_dim.len(), Function::cuTensorMapEncodeTiled)?;
     let tensor_rank: u32 = count(global_dim.len(), Function::cuTensorMapEncodeTiled)?;
     let mut tensor_map = MaybeUninit::<sys::CUtensorMap>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuTensorMapEncodeTiled(
             tensor_map.as_mut_ptr(),
@@ -172,19 +172,19 @@ pub unsafe fn tensor_map_encode_tiled(
             oob_fill,
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tensor_map, status, Function::cuTensorMapEncodeTiled) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tensor_map, status, Function::cuTensorMapEncodeTiled) }
 }
 
-/// Sets the address in the description of a tensor.
+/// Replaces the global address of a tensor map.
 ///
-/// [`cuTensorMapReplaceAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapReplaceAddress`, since CUDA 12.0.
+/// C: [`cuTensorMapReplaceAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html), export `cuTensorMapReplaceAddress`, since CUDA 12.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `global_address` must be a device address of a tensor of the sizes described.
+/// `global_address` must be a device address of a tensor of the described sizes.
 #[doc(alias = "cuTensorMapReplaceAddress")]
 #[inline]
 #[track_caller]
@@ -192,22 +192,22 @@ pub unsafe fn tensor_map_replace_address(
     tensor_map: &mut sys::CUtensorMap,
     global_address: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTensorMapReplaceAddress(ptr::from_mut(tensor_map), global_address) };
     check(status, Function::cuTensorMapReplaceAddress)
 }
 
-/// Asks for an allocation class in the description of a tensor, and gives the one that it has then.
+/// Requests an allocation class for a tensor map, and returns the class that it has afterwards.
 ///
-/// [`cuTensorMapSetAllocationClass`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapSetAllocationClass`, since CUDA 13.5.
+/// C: [`cuTensorMapSetAllocationClass`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html), export `cuTensorMapSetAllocationClass`, since CUDA 13.5.
 ///
-/// C may pass null for `out_alloc_class`; this call always asks.
+/// `out_alloc_class` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// With the large class, the memory behind the tensor must be as large as the manual asks for.
+/// With the large class, the memory of the tensor must be as large as the manual requires.
 #[doc(alias = "cuTensorMapSetAllocationClass")]
 #[inline]
 #[track_caller]
@@ -216,7 +216,7 @@ pub unsafe fn tensor_map_set_allocation_class(
     alloc_class: sys::CUtensorMapAllocClass,
 ) -> Result<sys::CUtensorMapAllocClass> {
     let mut out_alloc_class = MaybeUninit::<sys::CUtensorMapAllocClass>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuTensorMapSetAllocationClass(
             ptr::from_mut(tensor_map),
@@ -224,6 +224,6 @@ pub unsafe fn tensor_map_set_allocation_class(
             out_alloc_class.as_mut_ptr(),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(out_alloc_class, status, Function::cuTensorMapSetAllocationClass) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(out_alloc_class, status, Function::cuTensorMapSetAllocationClass) }
 }

@@ -4,21 +4,21 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Makes a texture object.
+/// Creates a texture object.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuTexObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectCreate`, since CUDA 5.0.
+/// C: [`cuTexObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html), export `cuTexObjectCreate`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The description must name memory that lives as long as the object.
+/// The memory in the description must live as long as the object.
 #[doc(alias = "cuTexObjectCreate")]
 #[inline]
 #[track_caller]
@@ -28,7 +28,7 @@ pub unsafe fn tex_object_create(
     res_view_desc: Option<&sys::CUDA_RESOURCE_VIEW_DESC>,
 ) -> Result<sys::CUtexObject> {
     let mut tex_object = MaybeUninit::<sys::CUtexObject>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuTexObjectCreate(
             tex_object.as_mut_ptr(),
@@ -37,37 +37,37 @@ pub unsafe fn tex_object_create(
             res_view_desc.map_or(ptr::null(), ptr::from_ref),
         )
     };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tex_object, status, Function::cuTexObjectCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tex_object, status, Function::cuTexObjectCreate) }
 }
 
 /// Destroys a texture object.
 ///
-/// [`cuTexObjectDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectDestroy`, since CUDA 5.0.
+/// C: [`cuTexObjectDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html), export `cuTexObjectDestroy`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_object` must be live, and must not be used again.
+/// `tex_object` must be a live handle, and must not be used again.
 #[doc(alias = "cuTexObjectDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_object_destroy(tex_object: sys::CUtexObject) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexObjectDestroy(tex_object) };
     check(status, Function::cuTexObjectDestroy)
 }
 
-/// Gives the memory that a texture object reads from.
+/// Returns the resource descriptor of a texture object.
 ///
-/// [`cuTexObjectGetResourceDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectGetResourceDesc`, since CUDA 5.0.
+/// C: [`cuTexObjectGetResourceDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html), export `cuTexObjectGetResourceDesc`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_object` must be live, or null where the driver allows it.
+/// `tex_object` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexObjectGetResourceDesc")]
 #[inline]
 #[track_caller]
@@ -75,21 +75,21 @@ pub unsafe fn tex_object_get_resource_desc(
     tex_object: sys::CUtexObject,
 ) -> Result<sys::CUDA_RESOURCE_DESC> {
     let mut res_desc = MaybeUninit::<sys::CUDA_RESOURCE_DESC>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexObjectGetResourceDesc(res_desc.as_mut_ptr(), tex_object) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(res_desc, status, Function::cuTexObjectGetResourceDesc) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(res_desc, status, Function::cuTexObjectGetResourceDesc) }
 }
 
-/// Gives the view that a texture object has of its memory.
+/// Returns the resource view descriptor of a texture object.
 ///
-/// [`cuTexObjectGetResourceViewDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectGetResourceViewDesc`, since CUDA 5.0.
+/// C: [`cuTexObjectGetResourceViewDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html), export `cuTexObjectGetResourceViewDesc`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_object` must be live, or null where the driver allows it.
+/// `tex_object` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexObjectGetResourceViewDesc")]
 #[inline]
 #[track_caller]
@@ -97,21 +97,21 @@ pub unsafe fn tex_object_get_resource_view_desc(
     tex_object: sys::CUtexObject,
 ) -> Result<sys::CUDA_RESOURCE_VIEW_DESC> {
     let mut res_view_desc = MaybeUninit::<sys::CUDA_RESOURCE_VIEW_DESC>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexObjectGetResourceViewDesc(res_view_desc.as_mut_ptr(), tex_object) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(res_view_desc, status, Function::cuTexObjectGetResourceViewDesc) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(res_view_desc, status, Function::cuTexObjectGetResourceViewDesc) }
 }
 
-/// Gives how a texture object reads.
+/// Returns the texture descriptor of a texture object.
 ///
-/// [`cuTexObjectGetTextureDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectGetTextureDesc`, since CUDA 5.0.
+/// C: [`cuTexObjectGetTextureDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html), export `cuTexObjectGetTextureDesc`, since CUDA 5.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_object` must be live, or null where the driver allows it.
+/// `tex_object` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexObjectGetTextureDesc")]
 #[inline]
 #[track_caller]
@@ -119,8 +119,8 @@ pub unsafe fn tex_object_get_texture_desc(
     tex_object: sys::CUtexObject,
 ) -> Result<sys::CUDA_TEXTURE_DESC> {
     let mut tex_desc = MaybeUninit::<sys::CUDA_TEXTURE_DESC>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexObjectGetTextureDesc(tex_desc.as_mut_ptr(), tex_object) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tex_desc, status, Function::cuTexObjectGetTextureDesc) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tex_desc, status, Function::cuTexObjectGetTextureDesc) }
 }

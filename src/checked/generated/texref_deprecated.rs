@@ -4,62 +4,62 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{given, slice};
+use super::super::convert::{output, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Makes a texture reference that belongs to no module.
+/// Creates a texture reference that belongs to no module.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuTexRefCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefCreate`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefCreate`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuTexRefCreate")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_create() -> Result<sys::CUtexref> {
     let mut tex_ref = MaybeUninit::<sys::CUtexref>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefCreate(tex_ref.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(tex_ref, status, Function::cuTexRefCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(tex_ref, status, Function::cuTexRefCreate) }
 }
 
 /// Destroys a texture reference that belongs to no module.
 ///
-/// [`cuTexRefDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefDestroy`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_destroy`](crate::checked::tex_object_destroy) is the way to do it today.
+/// C: [`cuTexRefDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefDestroy`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_destroy`](crate::checked::tex_object_destroy).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, and must not be used again.
+/// `tex_ref` must be a live handle, and must not be used again.
 #[doc(alias = "cuTexRefDestroy")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_destroy(tex_ref: sys::CUtexref) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefDestroy(tex_ref) };
     check(status, Function::cuTexRefDestroy)
 }
 
-/// Gives what a texture reference does outside its bounds.
+/// Returns the addressing mode of a texture reference in one dimension.
 ///
-/// [`cuTexRefGetAddressMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetAddressMode`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetAddressMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetAddressMode`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetAddressMode")]
 #[inline]
 #[track_caller]
@@ -68,244 +68,244 @@ pub unsafe fn tex_ref_get_address_mode(
     dim: i32,
 ) -> Result<sys::CUaddress_mode> {
     let mut pam = MaybeUninit::<sys::CUaddress_mode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetAddressMode(pam.as_mut_ptr(), tex_ref, dim) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pam, status, Function::cuTexRefGetAddressMode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pam, status, Function::cuTexRefGetAddressMode) }
 }
 
-/// Gives the address that a texture reference reads from.
+/// Returns the address that is bound to a texture reference.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned address.
 ///
-/// [`cuTexRefGetAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetAddress_v2`, since CUDA 3.2.
-/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+/// C: [`cuTexRefGetAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetAddress_v2`, since CUDA 3.2.
+/// Deprecated: use [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetAddress")]
 #[doc(alias = "cuTexRefGetAddress_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_address(tex_ref: sys::CUtexref) -> Result<sys::CUdeviceptr> {
     let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetAddress_v2(pdptr.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pdptr, status, Function::cuTexRefGetAddress_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pdptr, status, Function::cuTexRefGetAddress_v2) }
 }
 
-/// Gives the array that a texture reference reads from.
+/// Returns the array that is bound to a texture reference.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuTexRefGetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetArray`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+/// C: [`cuTexRefGetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetArray`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetArray")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_array(tex_ref: sys::CUtexref) -> Result<sys::CUarray> {
     let mut array = MaybeUninit::<sys::CUarray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetArray(array.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(array, status, Function::cuTexRefGetArray) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(array, status, Function::cuTexRefGetArray) }
 }
 
-/// Gives the border colour of a texture reference.
+/// Returns the border colour of a texture reference.
 ///
-/// [`cuTexRefGetBorderColor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetBorderColor`, since CUDA 8.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetBorderColor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetBorderColor`, since CUDA 8.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetBorderColor")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_border_color(tex_ref: sys::CUtexref) -> Result<[f32; 4]> {
     let mut border_color = MaybeUninit::<[f32; 4]>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetBorderColor(border_color.as_mut_ptr().cast::<f32>(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(border_color, status, Function::cuTexRefGetBorderColor) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(border_color, status, Function::cuTexRefGetBorderColor) }
 }
 
-/// Gives how a texture reference filters.
+/// Returns the filter mode of a texture reference.
 ///
-/// [`cuTexRefGetFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetFilterMode`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetFilterMode`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetFilterMode")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_filter_mode(tex_ref: sys::CUtexref) -> Result<sys::CUfilter_mode> {
     let mut pfm = MaybeUninit::<sys::CUfilter_mode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetFilterMode(pfm.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pfm, status, Function::cuTexRefGetFilterMode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pfm, status, Function::cuTexRefGetFilterMode) }
 }
 
-/// Gives the flags of a texture reference.
+/// Returns the flags of a texture reference.
 ///
-/// [`cuTexRefGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetFlags`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetFlags`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
-/// What it gives holds bits of [`CU_TRSF_READ_AS_INTEGER`](crate::sys::CU_TRSF_READ_AS_INTEGER), [`CU_TRSF_NORMALIZED_COORDINATES`](crate::sys::CU_TRSF_NORMALIZED_COORDINATES), [`CU_TRSF_SRGB`](crate::sys::CU_TRSF_SRGB), [`CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION`](crate::sys::CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) and [`CU_TRSF_SEAMLESS_CUBEMAP`](crate::sys::CU_TRSF_SEAMLESS_CUBEMAP).
+/// The returned value holds bits of [`CU_TRSF_READ_AS_INTEGER`](crate::sys::CU_TRSF_READ_AS_INTEGER), [`CU_TRSF_NORMALIZED_COORDINATES`](crate::sys::CU_TRSF_NORMALIZED_COORDINATES), [`CU_TRSF_SRGB`](crate::sys::CU_TRSF_SRGB), [`CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION`](crate::sys::CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) and [`CU_TRSF_SEAMLESS_CUBEMAP`](crate::sys::CU_TRSF_SEAMLESS_CUBEMAP).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetFlags")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_flags(tex_ref: sys::CUtexref) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetFlags(flags.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuTexRefGetFlags) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuTexRefGetFlags) }
 }
 
-/// What [`tex_ref_get_format`](crate::checked::tex_ref_get_format) gives.
+/// The values that [`tex_ref_get_format`](crate::checked::tex_ref_get_format) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct TexRefGetFormat {
-    /// C's `pFormat`.
+    /// `pFormat` in C.
     pub format: sys::CUarray_format,
-    /// C's `pNumChannels`.
+    /// `pNumChannels` in C.
     pub num_channels: i32,
 }
 
-/// Gives the format that a texture reference reads, and its number of channels.
+/// Returns the format and the number of channels of a texture reference.
 ///
-/// [`cuTexRefGetFormat`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetFormat`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+/// C: [`cuTexRefGetFormat`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetFormat`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc).
 ///
-/// C may pass null for `format` and `num_channels`; this call always asks.
+/// `format` and `num_channels` are optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetFormat")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_format(tex_ref: sys::CUtexref) -> Result<TexRefGetFormat> {
     let mut format = MaybeUninit::<sys::CUarray_format>::zeroed();
     let mut num_channels = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetFormat(format.as_mut_ptr(), num_channels.as_mut_ptr(), tex_ref) };
     check(status, Function::cuTexRefGetFormat)?;
     Ok(TexRefGetFormat {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         format: unsafe { format.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         num_channels: unsafe { num_channels.assume_init() },
     })
 }
 
-/// Gives the greatest anisotropy of a texture reference.
+/// Returns the maximum anisotropy of a texture reference.
 ///
-/// [`cuTexRefGetMaxAnisotropy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMaxAnisotropy`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetMaxAnisotropy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetMaxAnisotropy`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetMaxAnisotropy")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_max_anisotropy(tex_ref: sys::CUtexref) -> Result<i32> {
     let mut pmax_aniso = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetMaxAnisotropy(pmax_aniso.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pmax_aniso, status, Function::cuTexRefGetMaxAnisotropy) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pmax_aniso, status, Function::cuTexRefGetMaxAnisotropy) }
 }
 
-/// Gives how a texture reference filters between mipmap levels.
+/// Returns the mipmap filter mode of a texture reference.
 ///
-/// [`cuTexRefGetMipmapFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmapFilterMode`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetMipmapFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetMipmapFilterMode`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetMipmapFilterMode")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_mipmap_filter_mode(tex_ref: sys::CUtexref) -> Result<sys::CUfilter_mode> {
     let mut pfm = MaybeUninit::<sys::CUfilter_mode>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetMipmapFilterMode(pfm.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pfm, status, Function::cuTexRefGetMipmapFilterMode) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pfm, status, Function::cuTexRefGetMipmapFilterMode) }
 }
 
-/// Gives what a texture reference adds to the mipmap level.
+/// Returns the mipmap level bias of a texture reference.
 ///
-/// [`cuTexRefGetMipmapLevelBias`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmapLevelBias`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetMipmapLevelBias`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetMipmapLevelBias`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetMipmapLevelBias")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_mipmap_level_bias(tex_ref: sys::CUtexref) -> Result<f32> {
     let mut pbias = MaybeUninit::<f32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetMipmapLevelBias(pbias.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(pbias, status, Function::cuTexRefGetMipmapLevelBias) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(pbias, status, Function::cuTexRefGetMipmapLevelBias) }
 }
 
-/// What [`tex_ref_get_mipmap_level_clamp`](crate::checked::tex_ref_get_mipmap_level_clamp) gives.
+/// The values that [`tex_ref_get_mipmap_level_clamp`](crate::checked::tex_ref_get_mipmap_level_clamp) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct TexRefGetMipmapLevelClamp {
-    /// C's `pminMipmapLevelClamp`.
+    /// `pminMipmapLevelClamp` in C.
     pub min: f32,
-    /// C's `pmaxMipmapLevelClamp`.
+    /// `pmaxMipmapLevelClamp` in C.
     pub max: f32,
 }
 
-/// Gives the least and the greatest mipmap level of a texture reference.
+/// Returns the minimum and the maximum mipmap level of a texture reference.
 ///
-/// [`cuTexRefGetMipmapLevelClamp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmapLevelClamp`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+/// C: [`cuTexRefGetMipmapLevelClamp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetMipmapLevelClamp`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetMipmapLevelClamp")]
 #[inline]
 #[track_caller]
@@ -314,7 +314,7 @@ pub unsafe fn tex_ref_get_mipmap_level_clamp(
 ) -> Result<TexRefGetMipmapLevelClamp> {
     let mut pmin_mipmap_level_clamp = MaybeUninit::<f32>::zeroed();
     let mut pmax_mipmap_level_clamp = MaybeUninit::<f32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuTexRefGetMipmapLevelClamp(
             pmin_mipmap_level_clamp.as_mut_ptr(),
@@ -324,47 +324,47 @@ pub unsafe fn tex_ref_get_mipmap_level_clamp(
     };
     check(status, Function::cuTexRefGetMipmapLevelClamp)?;
     Ok(TexRefGetMipmapLevelClamp {
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         min: unsafe { pmin_mipmap_level_clamp.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
+        // SAFETY: zeroed before the call, which succeeded.
         max: unsafe { pmax_mipmap_level_clamp.assume_init() },
     })
 }
 
-/// Gives the mipmapped array that a texture reference reads from.
+/// Returns the mipmapped array that is bound to a texture reference.
 ///
-/// What it gives is not the caller's to destroy.
+/// The caller does not own the returned handle.
 ///
-/// [`cuTexRefGetMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmappedArray`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+/// C: [`cuTexRefGetMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefGetMipmappedArray`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefGetMipmappedArray")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_get_mipmapped_array(tex_ref: sys::CUtexref) -> Result<sys::CUmipmappedArray> {
     let mut mipmapped_array = MaybeUninit::<sys::CUmipmappedArray>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefGetMipmappedArray(mipmapped_array.as_mut_ptr(), tex_ref) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(mipmapped_array, status, Function::cuTexRefGetMipmappedArray) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(mipmapped_array, status, Function::cuTexRefGetMipmappedArray) }
 }
 
-/// Makes a texture reference read from pitched memory, in the form of CUDA 3.2.
+/// Binds pitched memory to a texture reference, in the form of CUDA 3.2.
 ///
-/// [`cuTexRefSetAddress2D_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddress2D_v2`, since CUDA 3.2.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetAddress2D_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetAddress2D_v2`, since CUDA 3.2.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
-/// The memory must be there as long as the texture reference reads from it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
+/// The memory must stay valid while the texture reference is in use.
 #[doc(alias = "cuTexRefSetAddress2D_v2")]
 #[inline]
 #[track_caller]
@@ -374,22 +374,22 @@ pub unsafe fn tex_ref_set_address_2d_v2(
     dptr: sys::CUdeviceptr,
     pitch: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetAddress2D_v2(tex_ref, ptr::from_ref(desc), dptr, pitch) };
     check(status, Function::cuTexRefSetAddress2D_v2)
 }
 
-/// Makes a texture reference read from pitched memory; the pitch is in bytes.
+/// Binds pitched memory to a texture reference. The pitch is in bytes.
 ///
-/// [`cuTexRefSetAddress2D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddress2D_v3`, since CUDA 4.1.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetAddress2D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetAddress2D_v3`, since CUDA 4.1.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
-/// The memory must be there as long as the texture reference reads from it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
+/// The memory must stay valid while the texture reference is in use.
 #[doc(alias = "cuTexRefSetAddress2D")]
 #[doc(alias = "cuTexRefSetAddress2D_v3")]
 #[inline]
@@ -400,21 +400,21 @@ pub unsafe fn tex_ref_set_address_2d(
     dptr: sys::CUdeviceptr,
     pitch: usize,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetAddress2D_v3(tex_ref, ptr::from_ref(desc), dptr, pitch) };
     check(status, Function::cuTexRefSetAddress2D_v3)
 }
 
-/// Sets what a texture reference does outside its bounds.
+/// Sets the addressing mode of a texture reference in one dimension.
 ///
-/// [`cuTexRefSetAddressMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddressMode`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetAddressMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetAddressMode`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetAddressMode")]
 #[inline]
 #[track_caller]
@@ -423,24 +423,24 @@ pub unsafe fn tex_ref_set_address_mode(
     dim: i32,
     am: sys::CUaddress_mode,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetAddressMode(tex_ref, dim, am) };
     check(status, Function::cuTexRefSetAddressMode)
 }
 
-/// Makes a texture reference read from linear memory; the offset says where it begins there, in bytes.
+/// Binds linear memory to a texture reference. The offset, in bytes, is the distance from the aligned start of the texture to the address.
 ///
-/// [`cuTexRefSetAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddress_v2`, since CUDA 3.2.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetAddress_v2`, since CUDA 3.2.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
-/// C may pass null for `byte_offset`; this call always asks.
+/// `byte_offset` is optional in C, and always requested here.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
-/// The memory must be there as long as the texture reference reads from it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
+/// The memory must stay valid while the texture reference is in use.
 #[doc(alias = "cuTexRefSetAddress")]
 #[doc(alias = "cuTexRefSetAddress_v2")]
 #[inline]
@@ -451,24 +451,24 @@ pub unsafe fn tex_ref_set_address(
     bytes: usize,
 ) -> Result<usize> {
     let mut byte_offset = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetAddress_v2(byte_offset.as_mut_ptr(), tex_ref, dptr, bytes) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(byte_offset, status, Function::cuTexRefSetAddress_v2) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(byte_offset, status, Function::cuTexRefSetAddress_v2) }
 }
 
-/// Makes a texture reference read from an array.
+/// Binds an array to a texture reference.
 ///
-/// [`cuTexRefSetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetArray`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetArray`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// `flags` takes bits of [`CU_TRSA_OVERRIDE_FORMAT`](crate::sys::CU_TRSA_OVERRIDE_FORMAT).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` and `array` must be live, or null where the driver allows it.
+/// `tex_ref` and `array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetArray")]
 #[inline]
 #[track_caller]
@@ -477,21 +477,21 @@ pub unsafe fn tex_ref_set_array(
     array: sys::CUarray,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetArray(tex_ref, array, flags) };
     check(status, Function::cuTexRefSetArray)
 }
 
 /// Sets the border colour of a texture reference.
 ///
-/// [`cuTexRefSetBorderColor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetBorderColor`, since CUDA 8.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetBorderColor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetBorderColor`, since CUDA 8.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetBorderColor")]
 #[inline]
 #[track_caller]
@@ -499,21 +499,21 @@ pub unsafe fn tex_ref_set_border_color(
     tex_ref: sys::CUtexref,
     border_color: &[f32; 4],
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetBorderColor(tex_ref, slice(border_color).cast_mut()) };
     check(status, Function::cuTexRefSetBorderColor)
 }
 
-/// Sets how a texture reference filters.
+/// Sets the filter mode of a texture reference.
 ///
-/// [`cuTexRefSetFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetFilterMode`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetFilterMode`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetFilterMode")]
 #[inline]
 #[track_caller]
@@ -521,42 +521,42 @@ pub unsafe fn tex_ref_set_filter_mode(
     tex_ref: sys::CUtexref,
     fm: sys::CUfilter_mode,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetFilterMode(tex_ref, fm) };
     check(status, Function::cuTexRefSetFilterMode)
 }
 
 /// Sets the flags of a texture reference.
 ///
-/// [`cuTexRefSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetFlags`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetFlags`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// `flags` takes bits of [`CU_TRSF_READ_AS_INTEGER`](crate::sys::CU_TRSF_READ_AS_INTEGER), [`CU_TRSF_NORMALIZED_COORDINATES`](crate::sys::CU_TRSF_NORMALIZED_COORDINATES), [`CU_TRSF_SRGB`](crate::sys::CU_TRSF_SRGB), [`CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION`](crate::sys::CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) and [`CU_TRSF_SEAMLESS_CUBEMAP`](crate::sys::CU_TRSF_SEAMLESS_CUBEMAP).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetFlags")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_set_flags(tex_ref: sys::CUtexref, flags: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetFlags(tex_ref, flags) };
     check(status, Function::cuTexRefSetFlags)
 }
 
-/// Sets the format that a texture reference reads.
+/// Sets the format of a texture reference.
 ///
-/// [`cuTexRefSetFormat`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetFormat`, since CUDA 2.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetFormat`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetFormat`, since CUDA 2.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetFormat")]
 #[inline]
 #[track_caller]
@@ -565,40 +565,40 @@ pub unsafe fn tex_ref_set_format(
     fmt: sys::CUarray_format,
     num_packed_components: i32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetFormat(tex_ref, fmt, num_packed_components) };
     check(status, Function::cuTexRefSetFormat)
 }
 
-/// Sets the greatest anisotropy of a texture reference.
+/// Sets the maximum anisotropy of a texture reference.
 ///
-/// [`cuTexRefSetMaxAnisotropy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMaxAnisotropy`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetMaxAnisotropy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetMaxAnisotropy`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetMaxAnisotropy")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_set_max_anisotropy(tex_ref: sys::CUtexref, max_aniso: u32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetMaxAnisotropy(tex_ref, max_aniso) };
     check(status, Function::cuTexRefSetMaxAnisotropy)
 }
 
-/// Sets how a texture reference filters between mipmap levels.
+/// Sets the mipmap filter mode of a texture reference.
 ///
-/// [`cuTexRefSetMipmapFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmapFilterMode`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetMipmapFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetMipmapFilterMode`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetMipmapFilterMode")]
 #[inline]
 #[track_caller]
@@ -606,40 +606,40 @@ pub unsafe fn tex_ref_set_mipmap_filter_mode(
     tex_ref: sys::CUtexref,
     fm: sys::CUfilter_mode,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetMipmapFilterMode(tex_ref, fm) };
     check(status, Function::cuTexRefSetMipmapFilterMode)
 }
 
-/// Sets what a texture reference adds to the mipmap level.
+/// Sets the mipmap level bias of a texture reference.
 ///
-/// [`cuTexRefSetMipmapLevelBias`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmapLevelBias`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetMipmapLevelBias`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetMipmapLevelBias`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetMipmapLevelBias")]
 #[inline]
 #[track_caller]
 pub unsafe fn tex_ref_set_mipmap_level_bias(tex_ref: sys::CUtexref, bias: f32) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetMipmapLevelBias(tex_ref, bias) };
     check(status, Function::cuTexRefSetMipmapLevelBias)
 }
 
-/// Sets the least and the greatest mipmap level of a texture reference.
+/// Sets the minimum and the maximum mipmap level of a texture reference.
 ///
-/// [`cuTexRefSetMipmapLevelClamp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmapLevelClamp`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetMipmapLevelClamp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetMipmapLevelClamp`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` must be live, or null where the driver allows it.
+/// `tex_ref` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetMipmapLevelClamp")]
 #[inline]
 #[track_caller]
@@ -648,23 +648,23 @@ pub unsafe fn tex_ref_set_mipmap_level_clamp(
     min_mipmap_level_clamp: f32,
     max_mipmap_level_clamp: f32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetMipmapLevelClamp(tex_ref, min_mipmap_level_clamp, max_mipmap_level_clamp) };
     check(status, Function::cuTexRefSetMipmapLevelClamp)
 }
 
-/// Makes a texture reference read from a mipmapped array.
+/// Binds a mipmapped array to a texture reference.
 ///
-/// [`cuTexRefSetMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmappedArray`, since CUDA 5.0.
-/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+/// C: [`cuTexRefSetMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html), export `cuTexRefSetMipmappedArray`, since CUDA 5.0.
+/// Deprecated: use [`tex_object_create`](crate::checked::tex_object_create).
 ///
 /// `flags` takes bits of [`CU_TRSA_OVERRIDE_FORMAT`](crate::sys::CU_TRSA_OVERRIDE_FORMAT).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` and `mipmapped_array` must be live, or null where the driver allows it.
+/// `tex_ref` and `mipmapped_array` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetMipmappedArray")]
 #[inline]
 #[track_caller]
@@ -673,7 +673,7 @@ pub unsafe fn tex_ref_set_mipmapped_array(
     mipmapped_array: sys::CUmipmappedArray,
     flags: u32,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuTexRefSetMipmappedArray(tex_ref, mipmapped_array, flags) };
     check(status, Function::cuTexRefSetMipmappedArray)
 }

@@ -3,20 +3,20 @@
 
 use core::ffi::{c_void};
 
-use super::super::give::{count, same_length, slice};
+use super::super::convert::{count, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Tells how a range of managed memory will be used, and by which device.
+/// Advises the driver about the expected use of a range of managed memory by a device.
 ///
-/// [`cuMemAdvise`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise`, since CUDA 8.0.
-/// CUDA replaced it by [`mem_advise_v2`](crate::checked::mem_advise_v2).
+/// C: [`cuMemAdvise`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemAdvise`, since CUDA 8.0.
+/// Replaced by [`mem_advise_v2`](crate::checked::mem_advise_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The range must be managed memory, or memory of the system where devices reach that.
+/// The range must be managed memory, or system memory if the device can access it.
 #[doc(alias = "cuMemAdvise")]
 #[inline]
 #[track_caller]
@@ -26,20 +26,20 @@ pub unsafe fn mem_advise(
     advice: sys::CUmem_advise,
     device: sys::CUdevice,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAdvise(dev_ptr, count, advice, device) };
     check(status, Function::cuMemAdvise)
 }
 
-/// Tells how a range of managed memory will be used, and where.
+/// Advises the driver about the expected use of a range of managed memory at a location.
 ///
-/// [`cuMemAdvise_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise_v2`, since CUDA 12.2.
+/// C: [`cuMemAdvise_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemAdvise_v2`, since CUDA 12.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The range must be managed memory, or memory of the system where devices reach that.
+/// The range must be managed memory, or system memory if the device can access it.
 #[doc(alias = "cuMemAdvise_v2")]
 #[inline]
 #[track_caller]
@@ -49,23 +49,23 @@ pub unsafe fn mem_advise_v2(
     advice: sys::CUmem_advise,
     location: sys::CUmemLocation,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAdvise_v2(dev_ptr, count, advice, location) };
     check(status, Function::cuMemAdvise_v2)
 }
 
-/// Queues the moves of many ranges of managed memory without what they hold.
+/// Enqueues prefetches of several ranges of managed memory, without their contents.
 ///
-/// [`cuMemDiscardAndPrefetchBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemDiscardAndPrefetchBatchAsync`, since CUDA 13.0.
+/// C: [`cuMemDiscardAndPrefetchBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemDiscardAndPrefetchBatchAsync`, since CUDA 13.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names no codes.
+/// The manual lists no result codes.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// All ranges must be managed memory until the work is done, and nothing else may read, write or prefetch them meanwhile; what they held is lost.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// All ranges must be managed memory until the work is complete, and nothing else may read, write or prefetch them at the same time. Their contents are lost.
 #[doc(alias = "cuMemDiscardAndPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -81,7 +81,7 @@ pub unsafe fn mem_discard_and_prefetch_batch_async(
     let count = dptrs.len();
     same_length(prefetch_loc_idxs.len(), prefetch_locs.len(), Function::cuMemDiscardAndPrefetchBatchAsync)?;
     let num_prefetch_locs = prefetch_locs.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemDiscardAndPrefetchBatchAsync(
             slice(dptrs).cast_mut(),
@@ -97,18 +97,18 @@ pub unsafe fn mem_discard_and_prefetch_batch_async(
     check(status, Function::cuMemDiscardAndPrefetchBatchAsync)
 }
 
-/// Queues the discarding of what many ranges of managed memory hold.
+/// Enqueues the discarding of the contents of several ranges of managed memory.
 ///
-/// [`cuMemDiscardBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemDiscardBatchAsync`, since CUDA 13.0.
+/// C: [`cuMemDiscardBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemDiscardBatchAsync`, since CUDA 13.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names no codes.
+/// The manual lists no result codes.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// All ranges must be managed memory until the work is done, and nothing else may read, write or prefetch them meanwhile; what they held is lost.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// All ranges must be managed memory until the work is complete, and nothing else may read, write or prefetch them at the same time. Their contents are lost.
 #[doc(alias = "cuMemDiscardBatchAsync")]
 #[inline]
 #[track_caller]
@@ -120,7 +120,7 @@ pub unsafe fn mem_discard_batch_async(
 ) -> Result<()> {
     same_length(sizes.len(), dptrs.len(), Function::cuMemDiscardBatchAsync)?;
     let count = dptrs.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemDiscardBatchAsync(
             slice(dptrs).cast_mut(),
@@ -133,15 +133,15 @@ pub unsafe fn mem_discard_batch_async(
     check(status, Function::cuMemDiscardBatchAsync)
 }
 
-/// Says where the pages of a range of memory are.
+/// Returns the locations of the pages in a range of memory.
 ///
-/// [`cuMemGetLocationInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemGetLocationInfo`, since CUDA 13.4.
+/// C: [`cuMemGetLocationInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemGetLocationInfo`, since CUDA 13.4.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `location` must be valid for as many entries as the range and the granularities give.
+/// `location` must be valid for as many entries as the range has pages of the granularity.
 #[doc(alias = "cuMemGetLocationInfo")]
 #[inline]
 #[track_caller]
@@ -152,22 +152,22 @@ pub unsafe fn mem_get_location_info(
     sampling_granularity: usize,
     location: *mut sys::CUmemLocation,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetLocationInfo(ptr, size, summary_granularity, sampling_granularity, location) };
     check(status, Function::cuMemGetLocationInfo)
 }
 
-/// Queues the move of managed memory to a device, or to the host.
+/// Enqueues a prefetch of managed memory to a device or to the host.
 ///
-/// [`cuMemPrefetchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchAsync`, since CUDA 8.0.
-/// CUDA replaced it by [`mem_prefetch_async_v2`](crate::checked::mem_prefetch_async_v2).
+/// C: [`cuMemPrefetchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemPrefetchAsync`, since CUDA 8.0.
+/// Replaced by [`mem_prefetch_async_v2`](crate::checked::mem_prefetch_async_v2).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The range must be managed memory, or system memory if the device can access it, until the prefetch is complete.
 #[doc(alias = "cuMemPrefetchAsync")]
 #[inline]
 #[track_caller]
@@ -177,23 +177,23 @@ pub unsafe fn mem_prefetch_async(
     dst_device: sys::CUdevice,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPrefetchAsync(dev_ptr, count, dst_device, stream) };
     check(status, Function::cuMemPrefetchAsync)
 }
 
-/// Queues the move of managed memory to a place.
+/// Enqueues a prefetch of managed memory to a location.
 ///
-/// [`cuMemPrefetchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchAsync_v2`, since CUDA 12.2.
+/// C: [`cuMemPrefetchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemPrefetchAsync_v2`, since CUDA 12.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// The range must be managed memory, or system memory if the device can access it, until the prefetch is complete.
 #[doc(alias = "cuMemPrefetchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -204,23 +204,23 @@ pub unsafe fn mem_prefetch_async_v2(
     flags: u32,
     stream: sys::CUstream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemPrefetchAsync_v2(dev_ptr, count, location, flags, stream) };
     check(status, Function::cuMemPrefetchAsync_v2)
 }
 
-/// Queues the moves of many ranges of managed memory.
+/// Enqueues prefetches of several ranges of managed memory.
 ///
-/// [`cuMemPrefetchBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchBatchAsync`, since CUDA 13.0.
+/// C: [`cuMemPrefetchBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemPrefetchBatchAsync`, since CUDA 13.0.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names no codes.
+/// The manual lists no result codes.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// All of `dptrs` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -236,7 +236,7 @@ pub unsafe fn mem_prefetch_batch_async(
     let count = dptrs.len();
     same_length(prefetch_loc_idxs.len(), prefetch_locs.len(), Function::cuMemPrefetchBatchAsync)?;
     let num_prefetch_locs = prefetch_locs.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemPrefetchBatchAsync(
             slice(dptrs).cast_mut(),
@@ -252,16 +252,16 @@ pub unsafe fn mem_prefetch_batch_async(
     check(status, Function::cuMemPrefetchBatchAsync)
 }
 
-/// Gives one property of a range of managed memory.
+/// Returns an attribute of a range of managed memory.
 ///
-/// [`cuMemRangeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttribute`, since CUDA 8.0.
+/// C: [`cuMemRangeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemRangeGetAttribute`, since CUDA 8.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The range must be managed memory, or memory of the system where devices reach that.
-/// The bytes that come into `data` must be values of its type.
+/// The range must be managed memory, or system memory if the device can access it.
+/// The bytes written to `data` must be valid values of its type.
 #[doc(alias = "cuMemRangeGetAttribute")]
 #[inline]
 #[track_caller]
@@ -272,7 +272,7 @@ pub unsafe fn mem_range_get_attribute<T>(
     count: usize,
 ) -> Result<()> {
     let data_size = size_of_val(data);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemRangeGetAttribute(
             data.as_mut_ptr().cast::<c_void>(),
@@ -285,15 +285,15 @@ pub unsafe fn mem_range_get_attribute<T>(
     check(status, Function::cuMemRangeGetAttribute)
 }
 
-/// Gives several properties of a range of managed memory.
+/// Returns several attributes of a range of managed memory.
 ///
-/// [`cuMemRangeGetAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttributes`, since CUDA 8.0.
+/// C: [`cuMemRangeGetAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuMemRangeGetAttributes`, since CUDA 8.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The range must be managed memory, or memory of the system where devices reach that. Each entry of `data` must be valid for a write of so many bytes.
+/// The range must be managed memory, or system memory if the device can access it. Each entry of `data` must be valid for a write of its size.
 #[doc(alias = "cuMemRangeGetAttributes")]
 #[inline]
 #[track_caller]
@@ -307,7 +307,7 @@ pub unsafe fn mem_range_get_attributes(
     same_length(data_sizes.len(), data.len(), Function::cuMemRangeGetAttributes)?;
     same_length(attributes.len(), data.len(), Function::cuMemRangeGetAttributes)?;
     let num_attributes = data.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuMemRangeGetAttributes(
             slice(data).cast_mut(),
@@ -321,15 +321,15 @@ pub unsafe fn mem_range_get_attributes(
     check(status, Function::cuMemRangeGetAttributes)
 }
 
-/// Gives one property of the memory at an address.
+/// Returns an attribute of the memory at an address.
 ///
-/// [`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuPointerGetAttribute`, since CUDA 4.0.
+/// C: [`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuPointerGetAttribute`, since CUDA 4.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `data` must be valid for a write of what the attribute is.
+/// `data` must be valid for a write of the attribute's type.
 #[doc(alias = "cuPointerGetAttribute")]
 #[inline]
 #[track_caller]
@@ -338,20 +338,20 @@ pub unsafe fn pointer_get_attribute(
     attribute: sys::CUpointer_attribute,
     ptr: sys::CUdeviceptr,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuPointerGetAttribute(data, attribute, ptr) };
     check(status, Function::cuPointerGetAttribute)
 }
 
-/// Gives several properties of the memory at an address.
+/// Returns several attributes of the memory at an address.
 ///
-/// [`cuPointerGetAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuPointerGetAttributes`, since CUDA 7.0.
+/// C: [`cuPointerGetAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuPointerGetAttributes`, since CUDA 7.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Each entry of `data` must be valid for a write of what its attribute is.
+/// Each entry of `data` must be valid for a write of its attribute's type.
 #[doc(alias = "cuPointerGetAttributes")]
 #[inline]
 #[track_caller]
@@ -362,7 +362,7 @@ pub unsafe fn pointer_get_attributes(
 ) -> Result<()> {
     same_length(data.len(), attributes.len(), Function::cuPointerGetAttributes)?;
     let num_attributes: u32 = count(attributes.len(), Function::cuPointerGetAttributes)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe {
         sys::cuPointerGetAttributes(
             num_attributes,
@@ -374,15 +374,15 @@ pub unsafe fn pointer_get_attributes(
     check(status, Function::cuPointerGetAttributes)
 }
 
-/// Sets a property of the memory at an address.
+/// Sets an attribute of the memory at an address.
 ///
-/// [`cuPointerSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuPointerSetAttribute`, since CUDA 6.0.
+/// C: [`cuPointerSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html), export `cuPointerSetAttribute`, since CUDA 6.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `value` must point to what the attribute is.
+/// `value` must point to a value of the attribute's type.
 #[doc(alias = "cuPointerSetAttribute")]
 #[inline]
 #[track_caller]
@@ -391,7 +391,7 @@ pub unsafe fn pointer_set_attribute(
     attribute: sys::CUpointer_attribute,
     ptr: sys::CUdeviceptr,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuPointerSetAttribute(value, attribute, ptr) };
     check(status, Function::cuPointerSetAttribute)
 }

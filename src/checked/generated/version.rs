@@ -3,26 +3,26 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{given};
+use super::super::convert::{output};
 use crate::sys::{self, Function};
 use crate::Result;
 
-/// Gives the highest CUDA version that the driver supports, as 1000 × major + 10 × minor; it needs no initialisation.
+/// Returns the newest CUDA version that the driver supports, as 1000 × major + 10 × minor. Needs no initialisation.
 ///
-/// [`cuDriverGetVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html) in C; the export `cuDriverGetVersion`, since CUDA 2.2.
+/// C: [`cuDriverGetVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html), export `cuDriverGetVersion`, since CUDA 2.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// No preconditions; `unsafe` for uniformity with the other calls.
 #[doc(alias = "cuDriverGetVersion")]
 #[inline]
 #[track_caller]
 pub unsafe fn driver_get_version() -> Result<i32> {
     let mut driver_version = MaybeUninit::<i32>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuDriverGetVersion(driver_version.as_mut_ptr()) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(driver_version, status, Function::cuDriverGetVersion) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(driver_version, status, Function::cuDriverGetVersion) }
 }

@@ -5,42 +5,42 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, given, slice};
+use super::super::convert::{count, output, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Gives back a range of addresses.
+/// Frees a reserved address range.
 ///
-/// [`cuMemAddressFree`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressFree`, since CUDA 10.2.
+/// C: [`cuMemAddressFree`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemAddressFree`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ptr` must be live, and must not be used again.
-/// The range must be one that was reserved, with nothing mapped there.
+/// `ptr` must be a live handle, and must not be used again.
+/// The range must be a reserved range with nothing mapped in it.
 #[doc(alias = "cuMemAddressFree")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_address_free(ptr: sys::CUdeviceptr, size: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAddressFree(ptr, size) };
     check(status, Function::cuMemAddressFree)
 }
 
-/// Reserves a range of addresses, in bytes, with nothing behind them.
+/// Reserves an address range. The size is in bytes; nothing is mapped there yet.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned memory.
 ///
-/// [`cuMemAddressReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressReserve`, since CUDA 10.2.
+/// C: [`cuMemAddressReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemAddressReserve`, since CUDA 10.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `addr` is a wish: any address, or 0 for none.
+/// `addr` is a hint: any address, or 0 for none.
 #[doc(alias = "cuMemAddressReserve")]
 #[inline]
 #[track_caller]
@@ -51,25 +51,25 @@ pub unsafe fn mem_address_reserve(
     flags: u64,
 ) -> Result<sys::CUdeviceptr> {
     let mut ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemAddressReserve(ptr.as_mut_ptr(), size, alignment, addr, flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(ptr, status, Function::cuMemAddressReserve) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(ptr, status, Function::cuMemAddressReserve) }
 }
 
-/// Makes memory that can be mapped at reserved addresses.
+/// Creates a memory allocation that can be mapped at reserved addresses.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMemCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemCreate`, since CUDA 10.2.
+/// C: [`cuMemCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemCreate`, since CUDA 10.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `prop` must be valid, or null where the driver allows it.
+/// Handles and addresses in `prop` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuMemCreate")]
 #[inline]
 #[track_caller]
@@ -79,24 +79,24 @@ pub unsafe fn mem_create(
     flags: u64,
 ) -> Result<sys::CUmemGenericAllocationHandle> {
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemCreate(handle.as_mut_ptr(), size, ptr::from_ref(prop), flags) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuMemCreate) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuMemCreate) }
 }
 
-/// Makes a handle by which another process can use memory that was made for mapping.
+/// Exports a memory allocation to a handle for another process.
 ///
-/// [`cuMemExportToShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemExportToShareableHandle`, since CUDA 10.2.
+/// C: [`cuMemExportToShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemExportToShareableHandle`, since CUDA 10.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be live, or null where the driver allows it.
-/// `shareable_handle` must be valid for a write of what the kind of handle is.
+/// `handle` must be a valid handle, or null where the driver accepts null.
+/// `shareable_handle` must be valid for a write of the handle type.
 #[doc(alias = "cuMemExportToShareableHandle")]
 #[inline]
 #[track_caller]
@@ -106,19 +106,19 @@ pub unsafe fn mem_export_to_shareable_handle(
     handle_type: sys::CUmemAllocationHandleType,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemExportToShareableHandle(shareable_handle, handle, handle_type, flags) };
     check(status, Function::cuMemExportToShareableHandle)
 }
 
-/// Says what a device may do with a mapped range.
+/// Returns a device's access rights to a mapped range.
 ///
-/// [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAccess`, since CUDA 10.2.
+/// C: [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemGetAccess`, since CUDA 10.2.
 ///
-/// What it gives holds bits of [`CUmemAccess_flags`](crate::sys::CUmemAccess_flags).
+/// The returned value holds bits of [`CUmemAccess_flags`](crate::sys::CUmemAccess_flags).
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `ptr` must lie in a mapped range.
@@ -127,21 +127,21 @@ pub unsafe fn mem_export_to_shareable_handle(
 #[track_caller]
 pub unsafe fn mem_get_access(location: &sys::CUmemLocation, ptr: sys::CUdeviceptr) -> Result<u64> {
     let mut flags = MaybeUninit::<u64>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetAccess(flags.as_mut_ptr(), ptr::from_ref(location), ptr) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(flags, status, Function::cuMemGetAccess) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(flags, status, Function::cuMemGetAccess) }
 }
 
-/// Gives the unit, in bytes, that sizes and addresses of such memory are multiples of.
+/// Returns the granularity, in bytes, of sizes and addresses of memory allocations.
 ///
-/// [`cuMemGetAllocationGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAllocationGranularity`, since CUDA 10.2.
+/// C: [`cuMemGetAllocationGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemGetAllocationGranularity`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `prop` must be valid, or null where the driver allows it.
+/// Handles and addresses in `prop` must be valid, or null where the driver accepts null.
 #[doc(alias = "cuMemGetAllocationGranularity")]
 #[inline]
 #[track_caller]
@@ -150,21 +150,21 @@ pub unsafe fn mem_get_allocation_granularity(
     option: sys::CUmemAllocationGranularity_flags,
 ) -> Result<usize> {
     let mut granularity = MaybeUninit::<usize>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetAllocationGranularity(granularity.as_mut_ptr(), ptr::from_ref(prop), option) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(granularity, status, Function::cuMemGetAllocationGranularity) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(granularity, status, Function::cuMemGetAllocationGranularity) }
 }
 
-/// Gives the properties that memory was made with.
+/// Returns the properties that a memory allocation was created with.
 ///
-/// [`cuMemGetAllocationPropertiesFromHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAllocationPropertiesFromHandle`, since CUDA 10.2.
+/// C: [`cuMemGetAllocationPropertiesFromHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemGetAllocationPropertiesFromHandle`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be live, or null where the driver allows it.
+/// `handle` must be a valid handle, or null where the driver accepts null.
 #[doc(alias = "cuMemGetAllocationPropertiesFromHandle")]
 #[inline]
 #[track_caller]
@@ -172,23 +172,23 @@ pub unsafe fn mem_get_allocation_properties_from_handle(
     handle: sys::CUmemGenericAllocationHandle,
 ) -> Result<sys::CUmemAllocationProp> {
     let mut prop = MaybeUninit::<sys::CUmemAllocationProp>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemGetAllocationPropertiesFromHandle(prop.as_mut_ptr(), handle) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(prop, status, Function::cuMemGetAllocationPropertiesFromHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(prop, status, Function::cuMemGetAllocationPropertiesFromHandle) }
 }
 
-/// Takes memory of another process by a handle.
+/// Imports a memory allocation of another process from a handle.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMemImportFromShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemImportFromShareableHandle`, since CUDA 10.2.
+/// C: [`cuMemImportFromShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemImportFromShareableHandle`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `os_handle` must be what the kind of handle is.
+/// `os_handle` must be a valid handle of the handle type.
 #[doc(alias = "cuMemImportFromShareableHandle")]
 #[inline]
 #[track_caller]
@@ -197,24 +197,24 @@ pub unsafe fn mem_import_from_shareable_handle(
     sh_handle_type: sys::CUmemAllocationHandleType,
 ) -> Result<sys::CUmemGenericAllocationHandle> {
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemImportFromShareableHandle(handle.as_mut_ptr(), os_handle, sh_handle_type) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuMemImportFromShareableHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuMemImportFromShareableHandle) }
 }
 
-/// Maps memory at reserved addresses.
+/// Maps a memory allocation at reserved addresses.
 ///
-/// [`cuMemMap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemMap`, since CUDA 10.2.
+/// C: [`cuMemMap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemMap`, since CUDA 10.2.
 ///
 /// `flags` must be 0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be live, or null where the driver allows it.
-/// The range must be reserved, with nothing mapped there.
+/// `handle` must be a valid handle, or null where the driver accepts null.
+/// The range must be reserved, with nothing mapped in it.
 #[doc(alias = "cuMemMap")]
 #[inline]
 #[track_caller]
@@ -225,21 +225,21 @@ pub unsafe fn mem_map(
     handle: sys::CUmemGenericAllocationHandle,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemMap(ptr, size, offset, handle, flags) };
     check(status, Function::cuMemMap)
 }
 
-/// Queues the mapping or unmapping of memory in sparse arrays.
+/// Enqueues the mapping or unmapping of memory in sparse arrays.
 ///
-/// [`cuMemMapArrayAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemMapArrayAsync`, since CUDA 11.1.
+/// C: [`cuMemMapArrayAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemMapArrayAsync`, since CUDA 11.1.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
-/// Handles and addresses in `map_info_list` must be valid until that is done, or null where the driver allows it.
+/// `stream` must be a valid handle, or null where the driver accepts null.
+/// Handles and addresses in `map_info_list` must be valid until the work is complete, or null where the driver accepts null.
 #[doc(alias = "cuMemMapArrayAsync")]
 #[inline]
 #[track_caller]
@@ -248,37 +248,37 @@ pub unsafe fn mem_map_array_async(
     stream: sys::CUstream,
 ) -> Result<()> {
     let count: u32 = count(map_info_list.len(), Function::cuMemMapArrayAsync)?;
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemMapArrayAsync(slice(map_info_list).cast_mut(), count, stream) };
     check(status, Function::cuMemMapArrayAsync)
 }
 
-/// Gives back memory that was made for mapping; it goes when it is mapped no more.
+/// Releases a memory allocation; it is freed when nothing maps it any more.
 ///
-/// [`cuMemRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemRelease`, since CUDA 10.2.
+/// C: [`cuMemRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemRelease`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `handle` must be live; the call gives back one use of it, and after the last one it must not be used again.
+/// `handle` must be a live handle; the call releases one reference to it, and after the last one it must not be used again.
 #[doc(alias = "cuMemRelease")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_release(handle: sys::CUmemGenericAllocationHandle) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemRelease(handle) };
     check(status, Function::cuMemRelease)
 }
 
-/// Gives the handle of the memory that is mapped at an address, and counts one more user of it.
+/// Returns the handle of the memory allocation that is mapped at an address, and retains it.
 ///
-/// What it gives is the caller's to destroy.
+/// The caller owns the returned handle.
 ///
-/// [`cuMemRetainAllocationHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemRetainAllocationHandle`, since CUDA 11.0.
+/// C: [`cuMemRetainAllocationHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemRetainAllocationHandle`, since CUDA 11.0.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// `addr` must lie in a mapped range.
@@ -289,18 +289,18 @@ pub unsafe fn mem_retain_allocation_handle(
     addr: *mut c_void,
 ) -> Result<sys::CUmemGenericAllocationHandle> {
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemRetainAllocationHandle(handle.as_mut_ptr(), addr) };
-    // SAFETY: zeroed before the call, which gives a value where it succeeds.
-    unsafe { given(handle, status, Function::cuMemRetainAllocationHandle) }
+    // SAFETY: zeroed before the call, which writes a value if it succeeds.
+    unsafe { output(handle, status, Function::cuMemRetainAllocationHandle) }
 }
 
-/// Sets which devices may read and write a mapped range.
+/// Sets the devices that can read and write a mapped range.
 ///
-/// [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemSetAccess`, since CUDA 10.2.
+/// C: [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemSetAccess`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
 /// The range must be mapped.
@@ -313,25 +313,25 @@ pub unsafe fn mem_set_access(
     desc: &[sys::CUmemAccessDesc],
 ) -> Result<()> {
     let count = desc.len();
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemSetAccess(ptr, size, slice(desc), count) };
     check(status, Function::cuMemSetAccess)
 }
 
-/// Ends the mapping of memory at a range of addresses.
+/// Unmaps an address range.
 ///
-/// [`cuMemUnmap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemUnmap`, since CUDA 10.2.
+/// C: [`cuMemUnmap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemUnmap`, since CUDA 10.2.
 ///
 /// # Errors
-/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The range must be one that was mapped, and must not be used any more.
+/// The range must be a whole mapped range, and must not be used again.
 #[doc(alias = "cuMemUnmap")]
 #[inline]
 #[track_caller]
 pub unsafe fn mem_unmap(ptr: sys::CUdeviceptr, size: usize) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuMemUnmap(ptr, size) };
     check(status, Function::cuMemUnmap)
 }

@@ -22,10 +22,10 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Writes the documentation, and the aliases by which a search finds the call.
+/// Writes the documentation, and the aliases that let a search find the call.
 pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {
     let mut paragraphs = vec![call.does.clone()];
-    paragraphs.extend(owners(call));
+    paragraphs.extend(owners(call, facts));
     paragraphs.push(origin(call));
     paragraphs.extend(flags(call, facts));
     paragraphs.extend(asked_for(call));
@@ -44,13 +44,13 @@ pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {
     }
 }
 
-/// Whether what it gives needs no name.
-fn gives_one(call: &Call) -> bool {
+/// True if the call returns exactly one value.
+fn returns_one(call: &Call) -> bool {
     call.parameters.iter().filter(|p| p.is_output()).count() == 1
 }
 
-/// Whose what it gives is.
-fn owners(call: &Call) -> Option<String> {
+/// The owners of the returned handles and addresses.
+fn owners(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let values: Vec<(&Parameter, &Owner)> = call
         .parameters
         .iter()
@@ -59,21 +59,28 @@ fn owners(call: &Call) -> Option<String> {
             _ => None,
         })
         .collect();
-    let alone = gives_one(call);
+    let alone = returns_one(call);
     let sentences: Vec<String> = values
         .into_iter()
         .filter_map(|(parameter, owner)| {
-            let what = if alone {
-                "What it gives".to_owned()
+            let is_handle = facts.registry.is_handle(&parameter.ty.base);
+            let value = if alone {
+                let noun = match owner {
+                    _ if is_handle => "handle",
+                    Owner::Caller => "memory",
+                    _ => "address",
+                };
+                format!("the returned {noun}")
             } else {
                 format!("`{}`", parameter.field())
             };
             match owner {
                 Owner::Nobody => None,
-                Owner::Caller => Some(format!("{what} is the caller's to destroy.")),
-                Owner::Other => Some(format!("{what} is not the caller's to destroy.")),
+                Owner::Caller => Some(format!("The caller owns {value}.")),
+                Owner::Other => Some(format!("The caller does not own {value}.")),
                 Owner::Parameter(name) => Some(format!(
-                    "{what} belongs to `{}`, and goes with it.",
+                    "{} belongs to `{}`.",
+                    value.replacen("the", "The", 1),
                     names::parameter(name)
                 )),
             }
@@ -82,7 +89,7 @@ fn owners(call: &Call) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// Where it comes from, what is called where it is lacking, and what does the same better.
+/// The C function, its fallback on older drivers, and its replacement.
 fn origin(call: &Call) -> String {
     let page = call.group.replace('_', "__");
     let base = call
@@ -96,14 +103,14 @@ fn origin(call: &Call) -> String {
         call.name.as_str()
     };
     let mut text = format!(
-        "[`{shown}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html) in C; the export `{}`, since CUDA {}.",
+        "C: [`{shown}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html), export `{}`, since CUDA {}.",
         call.symbol,
         version(call.since)
     );
     if let Some(older) = &call.fallback {
         let _ = write!(
             text,
-            "\nOn drivers before that the older export `{}` is called, which they have since CUDA {}.",
+            "\nOn older drivers, the export `{}` (since CUDA {}) is called instead.",
             older.symbol,
             version(older.since)
         );
@@ -114,14 +121,11 @@ fn origin(call: &Call) -> String {
     let newer = call.replaced_by.as_ref().map(link);
     match (call.group.ends_with("_DEPRECATED"), newer) {
         (true, Some(newer)) => {
-            let _ = write!(
-                text,
-                "\nDeprecated by CUDA; {newer} is the way to do it today."
-            );
+            let _ = write!(text, "\nDeprecated: use {newer}.");
         }
-        (true, None) => text.push_str("\nDeprecated by CUDA."),
+        (true, None) => text.push_str("\nDeprecated."),
         (false, Some(newer)) => {
-            let _ = write!(text, "\nCUDA replaced it by {newer}.");
+            let _ = write!(text, "\nReplaced by {newer}.");
         }
         (false, None) => {}
     }
@@ -134,7 +138,7 @@ fn link(other: &Other) -> String {
     format!("[`{name}`](crate::checked::{module}{name})")
 }
 
-/// What flags are made of.
+/// The values of flags.
 fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let sentences: Vec<String> = call
         .flags
@@ -143,7 +147,7 @@ fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
             let parameter = call.parameters.iter().find(|p| p.name == *c_name);
             let output = parameter.is_some_and(Parameter::is_output);
             let name = match parameter {
-                Some(_) if output && gives_one(call) => "What it gives".to_owned(),
+                Some(_) if output && returns_one(call) => "The returned value".to_owned(),
                 Some(parameter) if output => format!("`{}`", parameter.field()),
                 _ => format!("`{}`", names::parameter(c_name)),
             };
@@ -168,7 +172,7 @@ fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("\n"))
 }
 
-/// Of what C may leave out, what this call does.
+/// The outputs that are optional in C.
 fn asked_for(call: &Call) -> Option<String> {
     let names: Vec<String> = call
         .parameters
@@ -178,13 +182,14 @@ fn asked_for(call: &Call) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "C may pass null for {}; this call always asks.",
-            safety::list(&names)
+            "{} {} optional in C, and always requested here.",
+            safety::list(&names),
+            if names.len() == 1 { "is" } else { "are" }
         )
     })
 }
 
-/// The codes that the manual names.
+/// The result codes in the manual.
 fn errors(call: &Call) -> String {
     let codes: Vec<String> = call
         .results
@@ -192,10 +197,10 @@ fn errors(call: &Call) -> String {
         .map(|code| format!("`CUDA_ERROR_{code}`"))
         .collect();
     if codes.is_empty() {
-        "The manual names no codes.".to_owned()
+        "The manual lists no result codes.".to_owned()
     } else {
         format!(
-            "The manual names {}; errors of earlier work may come out, too.",
+            "{}. May also return errors from earlier asynchronous work.",
             safety::list(&codes)
         )
     }

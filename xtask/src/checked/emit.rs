@@ -42,17 +42,17 @@ fn texts(calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// The names that a text uses of those that are not of its own file.
+/// The imports that a text needs.
 fn imports(text: &str, checked: &str) -> String {
     const FFI: &[&str] = &["CStr", "c_char", "c_void"];
-    const GIVE: &[&str] = &[
+    const CONVERT: &[&str] = &[
         "TEXT",
         "copied",
         "count",
         "filled",
         "filled_to",
         "or_older",
-        "given",
+        "output",
         "same_length",
         "slice",
         "slice_mut",
@@ -66,7 +66,7 @@ fn imports(text: &str, checked: &str) -> String {
             let before = text[..at].chars().next_back();
             let rest = &text[at + name.len()..];
             let after: &[&str] = match name {
-                // An array's length.
+                // The length of an array.
                 "TEXT" => &["]"],
                 // Called, or passed on as a function.
                 "slice" | "slice_mut" => &["(", ")"],
@@ -102,9 +102,9 @@ fn imports(text: &str, checked: &str) -> String {
     if !out.is_empty() {
         out.push('\n');
     }
-    let give = used(GIVE);
-    if !give.is_empty() {
-        let _ = writeln!(out, "use {checked}::give::{{{give}}};");
+    let convert = used(CONVERT);
+    if !convert.is_empty() {
+        let _ = writeln!(out, "use {checked}::convert::{{{convert}}};");
     }
     if text.contains("fallback::") {
         let _ = writeln!(out, "use {checked}::fallback;");
@@ -124,7 +124,7 @@ fn imports(text: &str, checked: &str) -> String {
     out
 }
 
-/// One value that a call gives.
+/// One value that a call returns.
 struct Output {
     field: String,
     ty: String,
@@ -132,19 +132,19 @@ struct Output {
 }
 
 impl Output {
-    /// The variable that holds it, if that is all there is to it.
+    /// The variable that holds it, if no conversion is needed.
     fn variable(&self) -> Option<&str> {
         self.value
             .strip_prefix("unsafe { ")?
             .strip_suffix(".assume_init() }")
     }
 
-    /// Why taking the value is sound, where that takes `unsafe`.
+    /// Why it is sound to take the value, if that needs `unsafe`.
     fn safety(&self) -> &'static str {
         if self.value.starts_with("unsafe { copied(") {
-            "the driver gave so many, and they are there until its next call"
+            "the driver returned this count, and the values are valid until its next call"
         } else {
-            "zeroed before the call, and the call succeeded"
+            "zeroed before the call, which succeeded"
         }
     }
 }
@@ -159,7 +159,7 @@ struct Emitter<'a> {
     arguments: Vec<String>,
     outputs: Vec<Output>,
     facts: &'a Facts<'a>,
-    /// For the first call of a two-call idiom: arguments, and the count.
+    /// For a list: the arguments of the first of two calls, and the count.
     query: Option<(Vec<String>, String)>,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Emitter<'a> {
         format!("{module}::{}", self.call.symbol)
     }
 
-    /// Statements that compute the counts from the slices.
+    /// Adds statements that compute the counts from the slices.
     fn counts(&mut self) -> Result<(), String> {
         let function = self.function();
         for counter in &self.call.parameters {
@@ -214,12 +214,12 @@ impl<'a> Emitter<'a> {
             }
             let (lengths, optional) = self.lengths(&counter.name);
             let Some((length, others)) = lengths.split_first() else {
-                // A list's count is asked of the driver; see `list_query`.
+                // The driver returns the count of a list; see `list_query`.
                 if optional.is_empty() {
                     continue;
                 }
                 return Err(format!(
-                    "{}: only optional slices give {}",
+                    "{}: only optional slices determine {}",
                     self.call.symbol, counter.name
                 ));
             };
@@ -251,7 +251,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The lengths that a counter has to agree with, and those of slices that may be absent, with their names.
+    /// The lengths that a counter must equal, and those of optional slices, with their names.
     fn lengths(&mut self, counter: &str) -> (Vec<String>, Vec<(String, String)>) {
         let mut lengths = Vec::new();
         let mut absent = Vec::new();
@@ -299,7 +299,7 @@ impl<'a> Emitter<'a> {
         match kind {
             Kind::Value if counted => {
                 if ty.pointers > 0 {
-                    // A list's count is asked for first; see `list_query`.
+                    // For a list, see `list_query`.
                     self.arguments.push(format!("&raw mut {name}"));
                 } else {
                     self.arguments.push(name);
@@ -361,7 +361,7 @@ impl<'a> Emitter<'a> {
             Kind::Bytes { count } => {
                 self.generic = true;
                 self.signature.push(format!("{name}: &[T]"));
-                // As for what is written, below.
+                // As for `Buffer` below.
                 let address = match count {
                     Count::Pointer { .. } => format!("slice({name})"),
                     _ => format!("{name}.as_ptr()"),
@@ -377,7 +377,7 @@ impl<'a> Emitter<'a> {
                     "T"
                 };
                 self.signature.push(format!("{name}: &mut [{element}]"));
-                // A count behind a pointer can be asked for with null.
+                // With a count behind a pointer, null only requests the count.
                 let address = match count {
                     Count::Pointer { .. } => format!("slice_mut({name})"),
                     _ => format!("{name}.as_mut_ptr()"),
@@ -394,7 +394,7 @@ impl<'a> Emitter<'a> {
                 self.outputs.push(Output {
                     field: field.clone().unwrap_or_else(|| name.clone()),
                     ty: ty.pointee(),
-                    // SAFETY is said once, where the value is built.
+                    // The SAFETY comment is written where the value is built.
                     value: format!("unsafe {{ {name}.assume_init() }}"),
                 });
             }
@@ -514,7 +514,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The first call of a two-call idiom asks how many there are: its arrays are null.
+    /// Sets the arguments of the first call for a list: its arrays are null, so that it only returns the count.
     fn list_query(&mut self) {
         let lists: Vec<&Parameter> = self
             .call
@@ -608,7 +608,7 @@ impl<'a> Emitter<'a> {
             let _ = writeln!(out, "    let mut {count} = 0;");
             let _ = writeln!(
                 out,
-                "    // SAFETY: as for the call itself; null arrays only ask how many there are."
+                "    // SAFETY: as for the call below; with null arrays it only returns the count."
             );
             let _ = writeln!(
                 out,
@@ -629,7 +629,7 @@ impl<'a> Emitter<'a> {
             let _ = writeln!(out, "    if {count} > 0 {{");
             let _ = writeln!(
                 out,
-                "        // SAFETY: the caller keeps the contract; the arrays are as long as the count says."
+                "        // SAFETY: upheld by the caller; the arrays have the length that the count says."
             );
             let _ = writeln!(
                 out,
@@ -640,7 +640,7 @@ impl<'a> Emitter<'a> {
         } else {
             let _ = writeln!(
                 out,
-                "    // SAFETY: the caller keeps the contract; what is passed besides is our own."
+                "    // SAFETY: upheld by the caller; all other arguments are local."
             );
             let call = self.raw_call(&self.arguments, "    ");
             let _ = writeln!(out, "    let status = {call};");
@@ -662,8 +662,8 @@ impl<'a> Emitter<'a> {
                 {
                     let _ = writeln!(
                         out,
-                        "    // SAFETY: zeroed before the call, which gives a value where it succeeds.\n    \
-                             unsafe {{ given({variable}, status, {function}) }}"
+                        "    // SAFETY: zeroed before the call, which writes a value if it succeeds.\n    \
+                             unsafe {{ output({variable}, status, {function}) }}"
                     );
                     return;
                 }
@@ -695,7 +695,7 @@ impl<'a> Emitter<'a> {
         out.push_str("    })\n");
     }
 
-    /// What is done on a driver that lacks the export.
+    /// Calls the older function if the driver lacks the export.
     fn fallback(&self, out: &mut String) {
         let names: Vec<&str> = self
             .signature
@@ -706,7 +706,7 @@ impl<'a> Emitter<'a> {
             out,
             "    if let Err(error) = check(status, {}) {{\n        \
              if error.is_missing_function() {{\n            \
-             // SAFETY: the caller keeps the contract, which is the older function's too.\n            \
+             // SAFETY: upheld by the caller; the older function has the same contract.\n            \
              return or_older(error, unsafe {{ fallback::{}({}) }});\n        }}\n        \
              return Err(error);\n    }}",
             self.function(),
@@ -719,7 +719,7 @@ impl<'a> Emitter<'a> {
         let path = if self.call.legacy { "legacy::" } else { "" };
         let _ = writeln!(
             out,
-            "/// What [`{}`](crate::checked::{path}{}) gives.",
+            "/// The values that [`{}`](crate::checked::{path}{}) returns.",
             self.rust_name, self.rust_name
         );
         let copy = if self
@@ -731,7 +731,7 @@ impl<'a> Emitter<'a> {
         } else {
             ", Copy"
         };
-        // These hold a union, so they print nothing.
+        // These hold a union, so they have no `Debug`.
         let silent = self.outputs.iter().any(|o| o.ty == "sys::CUdevResource");
         let debug = if silent { "" } else { "Debug, " };
         if silent {
@@ -740,7 +740,7 @@ impl<'a> Emitter<'a> {
         let _ = writeln!(out, "#[derive({debug}Clone{copy})]");
         let _ = writeln!(out, "pub struct {} {{", self.struct_name());
         for output in &self.outputs {
-            let _ = writeln!(out, "    /// C's `{}`.", self.c_name(&output.field));
+            let _ = writeln!(out, "    /// `{}` in C.", self.c_name(&output.field));
             let _ = writeln!(out, "    pub {}: {},", output.field, output.ty);
         }
         out.push_str("}\n\n");

@@ -1,4 +1,4 @@
-//! What a caller of a checked call must promise.
+//! The obligations of the caller of a checked call.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     let mut raw = Vec::new();
     let (mut addresses, mut records) = (Vec::new(), Vec::new());
     let (mut written, mut plain) = (Vec::new(), Vec::new());
-    // Named behind those that are one.
+    // Listed after single values.
     let (mut many_handles, mut many_addresses) = (Vec::new(), Vec::new());
     for parameter in &call.parameters {
         let ty = &parameter.ty;
@@ -75,7 +75,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
                 many_handles.push(format!("all of {name}"));
             }
             Kind::Slice { .. } if is_address => many_addresses.push(format!("all of {name}")),
-            // What a handle points to is written, not read.
+            // The target of a pointer to a handle is written, not read.
             Kind::In { .. } | Kind::InOut { .. } | Kind::Slice { .. }
                 if facts.pointing.contains(&ty.base) && !is_handle(ty) =>
             {
@@ -92,7 +92,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     }
     handles.append(&mut many_handles);
     addresses.append(&mut many_addresses);
-    // Those that take a stream queue work in it, but for these.
+    // Every call with a stream enqueues work in it, except these.
     let queued = !["SetAttribute", "BeginCapture"]
         .iter()
         .any(|word| call.symbol.contains(word))
@@ -100,7 +100,11 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
             .parameters
             .iter()
             .any(|parameter| parameter.ty.base == "CUstream");
-    let until = if queued { " until that is done" } else { "" };
+    let until = if queued {
+        " until the work is complete"
+    } else {
+        ""
+    };
     let mut out = Vec::new();
     let mut say = |names: &[String], promise: &str| {
         if !names.is_empty() {
@@ -114,21 +118,24 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     };
     say(
         &handles,
-        "must be live, or null where the driver allows it.",
+        "must be a valid handle, or null where the driver accepts null.",
     );
-    say(&destroyed, "must be live, and must not be used again.");
+    say(
+        &destroyed,
+        "must be a live handle, and must not be used again.",
+    );
     say(
         &released,
-        "must be live; the call gives back one use of it, and after the last one it must not be used again.",
+        "must be a live handle; the call releases one reference to it, and after the last one it must not be used again.",
     );
     match &call.safety {
         Some(safety) => out.push(safety.clone()),
-        None if !raw.is_empty() => say(&raw, "must be what the manual asks for."),
+        None if !raw.is_empty() => say(&raw, "must meet the requirements of the manual."),
         None => {
             say(
                 &addresses,
                 &format!(
-                    "must be valid for all that the call reads or writes there{}{until}.",
+                    "must be valid for every access of the call{}{until}.",
                     if queued { "," } else { "" }
                 ),
             );
@@ -139,7 +146,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
                     until
                 };
                 out.push(format!(
-                    "Handles and addresses in {} must be valid{when}, or null where the driver allows it.",
+                    "Handles and addresses in {} must be valid{when}, or null where the driver accepts null.",
                     list(&records)
                 ));
             }
@@ -147,7 +154,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     }
     if !written.is_empty() {
         out.push(format!(
-            "The bytes that come into {} must be values of its type.",
+            "The bytes written to {} must be valid values of its type.",
             list(&written)
         ));
     }
@@ -156,21 +163,17 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     }
     if !plain.is_empty() {
         out.push(format!(
-            "{} must be what the manual allows; the driver refuses most of what is not.",
+            "{} must meet the requirements of the manual; the driver rejects most other values.",
             list(&plain)
         ));
     }
     if uses_the_current_context(&call.symbol) {
         out.push(
-            "The context that is current must be live: the driver crashes on one that is gone."
-                .to_owned(),
+            "The current context must be live: the driver crashes on a destroyed one.".to_owned(),
         );
     }
     if out.is_empty() {
-        out.push(
-            "It takes nothing that could be wrong, and is `unsafe` only as all calls here are."
-                .to_owned(),
-        );
+        out.push("No preconditions; `unsafe` for uniformity with the other calls.".to_owned());
     }
     out
 }
@@ -187,7 +190,7 @@ fn field_types(item: &syn::Item) -> Vec<String> {
     fields.iter().map(|field| type_text(&field.ty)).collect()
 }
 
-/// Whether a call without handles is about the context that is current, and not only about which one that is.
+/// True if a call without handles uses the current context itself.
 fn uses_the_current_context(symbol: &str) -> bool {
     let base = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
     let base = base.trim_end_matches("_v");
@@ -232,45 +235,42 @@ mod tests {
         assert_eq!(found, ["B", "C", "D", "E", "F"]);
     }
 
-    /// What an H200 with driver 580 was seen to crash on, as far as a checked call can pass it, and what its manual calls
-    /// undefined: the word that must be in what a caller promises.
-    const PROMISES: &[(&str, &str)] = &[
+    /// Words that the obligations of a call must contain: for arguments of a checked call that crash driver 580 on an H200,
+    /// and for those that the manual calls undefined.
+    const OBLIGATIONS: &[(&str, &str)] = &[
         ("cuGraphAddKernelNode", "A context must be current"),
         ("cuGraphAddKernelNode_v2", "A context must be current"),
-        ("cuCtxSetFlags", "The context that is current must be live"),
-        ("cuCtxGetLimit", "The context that is current must be live"),
-        (
-            "cuCtxPopCurrent_v2",
-            "The context that is current must be live",
-        ),
+        ("cuCtxSetFlags", "The current context must be live"),
+        ("cuCtxGetLimit", "The current context must be live"),
+        ("cuCtxPopCurrent_v2", "The current context must be live"),
         (
             "cuCtxSetCurrent",
-            "The context that was current must be live",
+            "The previous current context must be live",
         ),
-        ("cuCtxPushCurrent_v2", "`ctx` must be live"),
-        ("cuCtxDestroy_v2", "`ctx` must be live"),
-        ("cuCtxDetach", "gives back one use"),
-        ("cuMemRelease", "gives back one use"),
-        ("cuStreamQuery", "`stream` must be live"),
-        ("cuStreamDestroy_v2", "`stream` must be live"),
+        ("cuCtxPushCurrent_v2", "`ctx` must be a valid handle"),
+        ("cuCtxDestroy_v2", "`ctx` must be a live handle"),
+        ("cuCtxDetach", "releases one reference"),
+        ("cuMemRelease", "releases one reference"),
+        ("cuStreamQuery", "`stream` must be a valid handle"),
+        ("cuStreamDestroy_v2", "`stream` must be a live handle"),
         (
             "cuModuleUnload",
-            "`module` must be live, and must not be used again",
+            "`module` must be a live handle, and must not be used again",
         ),
-        ("cuModuleGetFunction", "`module` must be live"),
-        ("cuFuncGetAttribute", "`func` must be live"),
-        ("cuKernelGetFunction", "`kernel` must be live"),
+        ("cuModuleGetFunction", "`module` must be a valid handle"),
+        ("cuFuncGetAttribute", "`func` must be a valid handle"),
+        ("cuKernelGetFunction", "`kernel` must be a valid handle"),
         ("cuLinkDestroy", "must not be used again"),
-        ("cuFuncSetAttribute", "`attrib` must not be below 0"),
-        ("cuKernelSetAttribute", "`attrib` must not be below 0"),
-        ("cuParamSeti", "`offset` must not be below 0"),
-        ("cuParamSetf", "`offset` must not be below 0"),
-        ("cuParamSetv", "`offset` must not be below 0"),
+        ("cuFuncSetAttribute", "`attrib` must not be negative"),
+        ("cuKernelSetAttribute", "`attrib` must not be negative"),
+        ("cuParamSeti", "`offset` must not be negative"),
+        ("cuParamSetf", "`offset` must not be negative"),
+        ("cuParamSetv", "`offset` must not be negative"),
         ("cuFuncSetBlockShape", "kernel of a library"),
         ("cuStreamAttachMemAsync", "crashes on 0"),
-        ("cuModuleLoad", "cut off"),
-        ("cuModuleLoadData", "cut off"),
-        ("cuModuleLoadFatBinary", "cut off"),
+        ("cuModuleLoad", "truncated"),
+        ("cuModuleLoadData", "truncated"),
+        ("cuModuleLoadFatBinary", "truncated"),
         ("cuModuleLoadDataEx", "a block of 0 threads"),
         ("cuLinkCreate", "a block of 0 threads"),
         ("cuLinkCreate_v2", "a block of 0 threads"),
@@ -278,25 +278,28 @@ mod tests {
         ("cuLibraryLoadData", "table of functions must not be null"),
         ("cuLibraryLoadData", "until the library is unloaded"),
         ("cuLibraryLoadFromFile", "a block of 0 threads"),
-        ("cuLibraryLoadFromFile", "cut off"),
+        ("cuLibraryLoadFromFile", "truncated"),
         (
             "cuLibraryLoadFromFile",
             "table of functions must not be null",
         ),
-        ("cuLinkAddFile_v2", "cut off"),
+        ("cuLinkAddFile_v2", "truncated"),
         ("cuLinkAddData_v2", "undamaged"),
-        ("cuLaunchKernel", "`extra` with a size that is there"),
-        ("cuLaunchHostFunc", "nor wait for work of the driver"),
+        ("cuLaunchKernel", "`extra` must contain a size"),
+        ("cuLaunchHostFunc", "must not wait for work of the driver"),
         ("cuMemcpy", "valid for the copy"),
-        ("cuMemcpyAsync", "valid until the copy is done"),
+        ("cuMemcpyAsync", "valid until the copy is complete"),
         ("cuMemcpyHtoD_v2", "`dst_device` must be valid"),
-        ("cuImportExternalMemory", "file descriptor is the driver's"),
+        (
+            "cuImportExternalMemory",
+            "takes ownership of a file descriptor",
+        ),
         (
             "cuImportExternalSemaphore",
-            "file descriptor is the driver's",
+            "takes ownership of a file descriptor",
         ),
-        ("cuDestroyExternalSemaphore", "must be done"),
-        ("cuUserObjectRelease", "the caller's own"),
+        ("cuDestroyExternalSemaphore", "must be complete"),
+        ("cuUserObjectRelease", "caller must own `count` references"),
         ("cuCtxFromGreenCtx", "must not be destroyed"),
         ("cuFuncGetModule", "must not be unloaded"),
         ("cuMemcpyBatchAsync", "depend on another"),
@@ -311,19 +314,19 @@ mod tests {
             "cuMemDiscardAndPrefetchBatchAsync",
             "nothing else may read, write or prefetch",
         ),
-        ("cuIpcOpenMemHandle_v2", "must not free it"),
-        ("cuIpcOpenEventHandle", "after the process that shares it"),
+        ("cuIpcOpenMemHandle_v2", "must not free the memory"),
+        ("cuIpcOpenEventHandle", "after the exporting process"),
         ("cuMulticastUnbind", "must be those"),
     ];
 
     #[test]
-    fn what_crashes_a_driver_is_promised_not_to_be_done() {
+    fn arguments_that_crash_a_driver_are_excluded() {
         let Some(registry) = Registry::for_tests() else {
             return;
         };
         let calls = calls(&registry).expect("the annotations");
         let facts = Facts::new(&registry);
-        for (symbol, word) in PROMISES {
+        for (symbol, word) in OBLIGATIONS {
             let call = calls.iter().find(|call| call.symbol == *symbol);
             let call = call.unwrap_or_else(|| panic!("there is no {symbol}"));
             let text = sentences(call, &facts).join(" ");

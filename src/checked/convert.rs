@@ -1,4 +1,4 @@
-//! What the generated calls pass to C and take from it.
+//! Conversions between Rust and C for the generated calls.
 
 use core::alloc::Layout;
 use core::ffi::{CStr, c_char};
@@ -11,10 +11,10 @@ use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Error, Result};
 
-/// Bytes that are offered for a text: the longest that a driver gives is a device's name.
+/// The size of a buffer for a text. The longest text that a driver writes is a device's name.
 pub(super) const TEXT: usize = 256;
 
-/// A slice's address, or null for an empty one: Rust's empty slices point nowhere.
+/// Returns a slice's address, or null if it is empty: Rust's empty slices have dangling addresses.
 #[inline]
 pub(super) const fn slice<T>(slice: &[T]) -> *const T {
     if slice.is_empty() {
@@ -24,7 +24,7 @@ pub(super) const fn slice<T>(slice: &[T]) -> *const T {
     }
 }
 
-/// The same for a slice that is written.
+/// The same for a mutable slice.
 #[inline]
 pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
     if slice.is_empty() {
@@ -34,7 +34,7 @@ pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
     }
 }
 
-/// A length as the type that C counts with.
+/// Converts a length to the integer type of a C parameter.
 #[inline]
 #[track_caller]
 pub(super) fn count<C: TryFrom<usize>>(length: usize, function: Function) -> Result<C> {
@@ -48,7 +48,7 @@ pub(super) fn count<C: TryFrom<usize>>(length: usize, function: Function) -> Res
     }
 }
 
-/// Slices that share a count must be of one length.
+/// Returns an error unless two slices that share a count have the same length.
 #[inline]
 #[track_caller]
 pub(super) fn same_length(one: usize, other: usize, function: Function) -> Result<()> {
@@ -63,45 +63,46 @@ pub(super) fn same_length(one: usize, other: usize, function: Function) -> Resul
     }
 }
 
-/// What a call gave, if it succeeded.
+/// Returns the value that a call wrote, if it succeeded.
 ///
 /// # Safety
-/// All zeros is a `T`, and so is what the driver wrote where the status is success.
+/// All zeros must be a valid `T`, and so must be the bytes that the driver wrote if the status is success.
 #[inline]
 #[track_caller]
-pub(super) unsafe fn given<T>(
+pub(super) unsafe fn output<T>(
     value: MaybeUninit<T>,
     status: CUresult,
     function: Function,
 ) -> Result<T> {
     if status.0 == 0 {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         return Ok(unsafe { value.assume_init() });
     }
     Err(Error::new(status, function, Location::caller()))
 }
 
-/// Room for so many values, zeroed: an older driver leaves fields that it does not know as they are. The count is the
-/// caller's or the driver's word, so there may be no such room; and the system's own zeros take none until they are written.
+/// Allocates zeroed memory for `count` values: an older driver leaves fields unchanged that it does not know. The count
+/// comes from the caller or the driver and may be too large, so a failed allocation is an error. The allocator's own zeroed
+/// pages take no memory until they are written.
 #[track_caller]
 pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUninit<T>>> {
     let layout = match Layout::array::<MaybeUninit<T>>(count) {
         Ok(layout) if layout.size() == 0 => return Ok(Vec::new()),
         Ok(layout) => layout,
-        Err(_) => return Err(no_room(function)),
+        Err(_) => return Err(out_of_memory(function)),
     };
     // SAFETY: its size is not 0.
     let address = unsafe { alloc_zeroed(layout) };
     if address.is_null() {
-        return Err(no_room(function));
+        return Err(out_of_memory(function));
     }
-    // SAFETY: the global allocator gave it for an array of so many, and bytes need not be a `T` yet.
+    // SAFETY: the global allocator returned it for an array of this layout, and the bytes need not be a `T` yet.
     Ok(unsafe { Vec::from_raw_parts(address.cast(), count, count) })
 }
 
 #[cold]
 #[track_caller]
-fn no_room(function: Function) -> Error {
+fn out_of_memory(function: Function) -> Error {
     Error::refused(
         CUresult::CUDA_ERROR_OUT_OF_MEMORY,
         function,
@@ -109,59 +110,60 @@ fn no_room(function: Function) -> Error {
     )
 }
 
-/// Values that the driver wrote.
+/// Converts values that the driver wrote.
 ///
 /// # Safety
-/// All zeros is a `T`, and what the driver wrote is.
+/// All zeros must be a valid `T`, and so must be the bytes that the driver wrote.
 pub(super) unsafe fn filled<T>(values: Vec<MaybeUninit<T>>) -> Vec<T> {
     let mut values = ManuallyDrop::new(values);
     let (length, capacity) = (values.len(), values.capacity());
-    // SAFETY: the same allocation, zeroed when it was made; the caller says that the rest holds.
+    // SAFETY: this is the same allocation, which was zeroed; the rest is upheld by the caller.
     unsafe { Vec::from_raw_parts(values.as_mut_ptr().cast(), length, capacity) }
 }
 
-/// The first so many values that the driver wrote.
+/// Converts the first `count` values that the driver wrote.
 ///
 /// # Safety
-/// As [`filled`].
+/// As for [`filled`].
 pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize) -> Vec<T> {
     values.truncate(count);
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { filled(values) }
 }
 
-/// Values that the driver owns, copied; none for null.
+/// Copies values that the driver owns; none for null.
 ///
 /// # Safety
-/// `values` is null or points to so many.
+/// `values` must be null or point to `count` values.
 pub(super) unsafe fn copied<T: Copy>(values: *const T, count: usize) -> Vec<T> {
     if values.is_null() || count == 0 {
         return Vec::new();
     }
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { core::slice::from_raw_parts(values, count) }.to_vec()
 }
 
-/// A text that the driver owns, copied; empty for null.
+/// Copies a text that the driver owns; empty for null.
 ///
 /// # Safety
-/// `text` is null or a C string.
+/// `text` must be null or a C string.
 pub(super) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
 }
 
-/// A text that the driver wrote into a buffer.
+/// Converts a text that the driver wrote to a buffer.
 pub(super) fn string(buffer: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// What an older function gave in place of one that is missing. Where that is missing too, the first error says more.
+/// Returns the result of an older function in place of a missing one. If both are missing, returns the error of the newer
+/// one.
 #[cold]
 pub(super) fn or_older<T>(error: Error, older: Result<T>) -> Result<T> {
     match older {
