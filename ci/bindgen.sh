@@ -113,9 +113,9 @@ sed -i -e 's/^\( *CU_CTX_SCHED_YIELD *= *\)0x02/\10x03/' \
     -e 's/^CUresult CUDAAPI cuDeviceGetCount(int \*count)/CUresult CUDAAPI cuDeviceGetCount(unsigned long long *count)/' \
     -e 's/^\( *unsigned char _oversize\)\[RESOURCE_ABI_BYTES\]/\1[136]/' \
     "$toolkit/include/cuda.h"
-refused "CU_CTX_SCHED_YIELD is 2, in the header 3" "CUaccessPolicyWindow" "cuDeviceGetName takes" \
-    "cuDeviceGetCount takes (pointer to 32-bit integer), in the header (pointer to 64-bit integer)" \
-    "CUdevResource_st has size 144 and alignment 8, in the header 240 and 8" "$toolkit/include/cuda.h" "$off"
+refused "CU_CTX_SCHED_YIELD is 2, but 3 in the header" "CUaccessPolicyWindow" "cuDeviceGetName takes" \
+    "cuDeviceGetCount takes (pointer to 32-bit integer), but (pointer to 64-bit integer) in the header" \
+    "CUdevResource_st has size 144 and alignment 8, but 240 and 8 in the header" "$toolkit/include/cuda.h" "$off"
 
 echo "--- a newer header"
 cp "$current/include/cuda.h" "$toolkit/include/cuda.h"

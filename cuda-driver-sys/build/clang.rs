@@ -1,20 +1,20 @@
-//! What the user is told where the header could not be read: mostly that clang lacks something, which bindgen says by a
-//! panic or in clang's words.
+//! Error messages for a header that could not be read. The usual cause is an incomplete clang, which bindgen reports with a
+//! panic or with clang's own message.
 
 use std::panic;
 
 use super::Model;
 
-/// What everybody can do who does not need the feature.
+/// The advice for users who do not need the feature.
 const OFF: &str =
     "or switch the feature `bindgen` off: the committed bindings need neither header nor libclang";
 
-/// Reads a header. What goes wrong, a panic of bindgen's too, is an error that says what to do.
+/// Reads a header. Errors, and panics of bindgen, become messages that say how to fix the cause.
 ///
 /// # Errors
-/// What bindgen or the reader of its output objects to.
+/// An error of bindgen, or output of bindgen that this generator does not know.
 pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model, String> {
-    // The panic's text is the error's; where in bindgen it was thrown helps nobody.
+    // The message of a panic becomes the error; its location in bindgen helps nobody.
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let outcome = panic::catch_unwind(panic::AssertUnwindSafe(work));
@@ -22,7 +22,9 @@ pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model
     let outcome = outcome.unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        Err(text.unwrap_or("bindgen panicked without a word").to_owned())
+        Err(text
+            .unwrap_or("bindgen panicked without a message")
+            .to_owned())
     });
     outcome.map_err(|error| explained(&error))
 }
@@ -30,14 +32,14 @@ pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model
 fn explained(error: &str) -> String {
     if error.contains("Unable to find libclang") {
         return format!(
-            "the feature `bindgen` needs libclang, and there is none {}. Install it (Debian and Ubuntu: libclang-dev; \
+            "the feature `bindgen` needs libclang, which was not found {}. Install it (Debian and Ubuntu: libclang-dev; \
              Fedora: clang-devel; elsewhere LLVM), or set LIBCLANG_PATH to the folder that holds it, {OFF}.\n{error}",
             searched()
         );
     }
     if error.contains("'stddef.h' file not found") {
         return format!(
-            "libclang is there, but not the headers that belong to it. Install them (Debian and Ubuntu: \
+            "libclang was found, but not its headers. Install them (Debian and Ubuntu: \
              libclang-common-N-dev with libclang's number), or set BINDGEN_EXTRA_CLANG_ARGS to `-resource-dir FOLDER`, the \
              folder that holds include/stddef.h, {OFF}.\n{error}"
         );
@@ -51,7 +53,7 @@ fn explained(error: &str) -> String {
     format!("{error}\nPlease report this, {OFF}.")
 }
 
-/// Where libclang is looked for, by the crate clang-sys.
+/// The places where the crate clang-sys looks for libclang.
 fn searched() -> String {
     let value =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -60,9 +62,9 @@ fn searched() -> String {
         format!("{name} ({})", value.as_deref().unwrap_or("not set"))
     };
     match value("LIBCLANG_PATH") {
-        Some(path) => format!(
-            "in LIBCLANG_PATH ({path}), which is the only place where it is looked for as long as that is set"
-        ),
+        Some(path) => {
+            format!("in LIBCLANG_PATH ({path}), which is the only place searched while it is set")
+        }
         None => format!(
             "in the folders that llvm-config names, {}, {}, or in the usual folders of this system (/usr/lib*, \
              /usr/local/lib* and below)",

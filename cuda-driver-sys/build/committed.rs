@@ -1,4 +1,4 @@
-//! The committed bindings, read back: what they know keeps its form when a user's header is merged into them.
+//! Reads the committed bindings, so that `build.rs` can merge a user's header into them.
 
 use super::model::{Alias, Constant, Enumeration, Layout, Model, Record};
 use super::registry::{Entry, StreamMode};
@@ -15,7 +15,7 @@ pub(crate) fn read_folder(folder: &std::path::Path) -> Result<(Model, Vec<Entry>
     })
 }
 
-/// Reads generated files, whose texts `text` gives by name.
+/// Reads generated files; `text` returns the contents of a file by name.
 ///
 /// # Errors
 /// A file that is missing or not in the form that `render` writes.
@@ -35,7 +35,7 @@ pub(crate) fn read(
     Ok((model, registry))
 }
 
-/// What every line says that is no comment, and for which `parse` has something to say.
+/// The items of all lines, without comments and lines for which `parse` returns `None`.
 fn lines<T>(
     text: &str,
     file: &str,
@@ -162,7 +162,7 @@ fn layout(line: &str) -> Result<Option<(String, Layout)>, String> {
         .ok_or_else(|| format!("not a layout: {line}"))
 }
 
-/// A function's head: its name, its parameters, and what follows.
+/// The start of a function: its name, its parameters, and the rest of the line.
 type Head<'a> = (String, Vec<(String, String)>, &'a str);
 
 fn head(line: &str) -> Option<Head<'_>> {
@@ -225,7 +225,7 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
     };
     Some(Entry {
         group: group.to_owned(),
-        // The doc is a sentence, if there is one, and a paragraph that is made anew.
+        // The text is an optional sentence and a paragraph that is generated.
         does: doc
             .split_once("\\n\\n")
             .map_or("", |(does, _)| does)

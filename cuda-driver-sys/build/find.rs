@@ -5,14 +5,14 @@ use std::process::Command;
 
 use crate::pkg_config;
 
-/// Environment variables that name a toolkit, in the order in which they are asked.
+/// Environment variables that name a toolkit, in order of precedence.
 pub(crate) const VARIABLES: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 
-/// The folder that holds `cuda.h`: of the toolkit that `CUDA_PATH` or `CUDA_HOME` names, else what pkg-config knows,
-/// else the usual folders, else a header package that pip installed.
+/// Returns the folder that contains `cuda.h`: that of the toolkit in `CUDA_PATH` or `CUDA_HOME`, then that of pkg-config,
+/// then the usual folders, then that of a header package installed by pip.
 ///
 /// # Errors
-/// Every place that was looked at.
+/// A list of every place that was searched.
 pub(crate) fn include_folder() -> Result<PathBuf, String> {
     let mut tried = Vec::new();
     for variable in VARIABLES {
@@ -27,15 +27,15 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
         folders.push(toolkit.to_owned());
         return holds_header(&folders, &mut tried).ok_or_else(|| {
             format!(
-                "{variable} is set, but there is no cuda.h in {}; set it to a toolkit's folder, or switch the feature `bindgen` \
-                 off: the committed bindings need no header",
+                "{variable} is set, but there is no cuda.h in {}; set it to the folder of a toolkit, or switch the feature \
+                 `bindgen` off: the committed bindings need no header",
                 tried.join(" nor in ")
             )
         });
     }
     let from_pkg_config = from_pkg_config();
     if from_pkg_config.is_empty() {
-        tried.push("what pkg-config knows (it knows no CUDA)".to_owned());
+        tried.push("the packages of pkg-config (which has no CUDA package)".to_owned());
     }
     let found = holds_header(&from_pkg_config, &mut tried)
         .or_else(|| holds_header(&usual(), &mut tried))
@@ -49,7 +49,7 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
     })
 }
 
-/// The first of these that holds the header; the others are added to `tried`.
+/// Returns the first of these that contains the header; adds the others to `tried`.
 fn holds_header(folders: &[PathBuf], tried: &mut Vec<String>) -> Option<PathBuf> {
     for folder in folders {
         if folder.join("cuda.h").is_file() {
@@ -79,7 +79,7 @@ fn usual() -> Vec<PathBuf> {
 }
 
 fn from_pip() -> Vec<PathBuf> {
-    // Without rights to the first folder, pip installs into the second one.
+    // Without permission to write to the first folder, pip installs into the second one.
     const PROGRAM: &str = "import site, sysconfig; print(sysconfig.get_path('purelib'), site.getusersitepackages(), sep='\\n')";
     let Some(sites) = output("python3", &["-c", PROGRAM]) else {
         return Vec::new();
@@ -92,7 +92,7 @@ fn from_pip() -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a program prints, as a path; `None` if it fails or prints nothing.
+/// Returns the output of a program as a path; `None` if it fails or prints nothing.
 fn output(program: &str, arguments: &[&str]) -> Option<PathBuf> {
     let output = Command::new(program)
         .args(arguments)

@@ -1,10 +1,10 @@
-//! The generator of the raw bindings: `cuda.h` in, Rust source out.
+//! Generates the raw bindings from `cuda.h`.
 //!
-//! `cargo xtask bindings` and, with the feature `bindgen`, `build.rs` both include this file, so that there is one
-//! generator. bindgen reads the header; `model` sorts what it found into constants, enumerations, records, aliases
-//! and functions; `render` writes these down again in the form that is committed, without a word of the header's text.
+//! `cargo xtask generate` and, with the feature `bindgen`, `build.rs` both include this file. bindgen reads the header;
+//! `model` sorts its items into constants, enumerations, records, aliases and functions; `render` writes the Rust source,
+//! which contains no text of the header.
 
-// What only build.rs needs.
+// Only build.rs needs this.
 #[cfg(feature = "bindgen")]
 mod clang;
 #[cfg(any(feature = "bindgen", test))]
@@ -23,30 +23,30 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use model::Model;
 
-/// Written into the first line of every generated file.
+/// The generator's name in the first line of every generated file.
 pub(crate) const GENERATOR: &str = "cuda-driver-sys/build/generate.rs (bindgen 0.73.2)";
 
-/// The macros whose value bindgen types wrongly; `src/constants.rs` has them by hand.
+/// Macros for which bindgen chooses the wrong type; `src/constants.rs` defines them by hand.
 const MISTYPED: &[&str] = &["CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID_ANY"];
 
-/// What fields without a name are called, with a number behind.
+/// The name of fields that have none in C, followed by a number.
 pub(crate) const ANONYMOUS: &str = "anonymous";
 
-/// Where the header is, and what clang is told besides.
+/// The location of the header, and arguments for clang.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
-    /// The folder that holds `cuda.h` and `cudaTypedefs.h`.
+    /// The folder that contains `cuda.h` and `cudaTypedefs.h`.
     pub(crate) include: PathBuf,
-    /// `wrapper.h`.
+    /// The path of `wrapper.h`.
     pub(crate) wrapper: PathBuf,
-    /// For instance `-resource-dir …` where libclang comes without its own headers.
+    /// For instance `-resource-dir …` for a libclang without its own headers.
     pub(crate) clang_args: Vec<String>,
 }
 
-/// Runs bindgen over the header and sorts what it declares.
+/// Runs bindgen on the header and sorts its declarations.
 ///
 /// # Errors
-/// What bindgen or the reader of its output objects to.
+/// An error of bindgen, or output of bindgen that this generator does not know.
 pub(crate) fn read_header(input: &Input) -> Result<Model, String> {
     let source = run_bindgen(input)?;
     let file =
@@ -54,11 +54,11 @@ pub(crate) fn read_header(input: &Input) -> Result<Model, String> {
     Model::from_bindgen(&file)
 }
 
-/// What `build.rs` does with the feature `bindgen`: the committed bindings of a package, with what the header in
-/// `include` adds, are written to `out`.
+/// Writes the committed bindings of a package, extended by the header in `include`, to `out`. `build.rs` calls this with
+/// the feature `bindgen`.
 ///
 /// # Errors
-/// What the header says otherwise than the committed bindings, one line each, or what could not be read.
+/// The differences between the header and the committed bindings, one line each, or a file that could not be read.
 #[cfg(feature = "bindgen")]
 pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Result<(), String> {
     let input = Input {
@@ -79,8 +79,8 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
     let left_out = merge::left_out(&committed, &registry, &header);
     if !left_out.is_empty() {
         println!(
-            "cargo::warning={} has functions that the bindings are left without, since only a header of a newer CUDA \
-             version than theirs adds any: {}",
+            "cargo::warning={} has functions that the bindings do not get, since only a header of a newer CUDA version \
+             than theirs adds functions: {}",
             place.display(),
             left_out.join(", ")
         );

@@ -1,8 +1,8 @@
-//! Makes the driver a library that programs are linked against, for the feature `link`.
+//! Links programs against the driver's library, for the feature `link`.
 //!
-//! Only its name and one symbol are needed of it: whatever the program calls is looked up when it runs. So any
-//! `libcuda.so` of the target will do, the toolkit's stub too, and where there is none a stub with that one symbol is
-//! made. On Windows `raw-dylib` needs no file at all.
+//! Linking needs only the library's name and one symbol: functions are looked up at run time. So any `libcuda.so` of the
+//! target is enough, including the toolkit's stub; if there is none, a stub with that symbol is built. On Windows
+//! `raw-dylib` needs no file.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::process::Command;
 
 use crate::pkg_config;
 
-/// Environment variables that name a toolkit, in the order in which they are asked.
+/// Environment variables that name a toolkit, in order of precedence.
 const TOOLKIT: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 
-/// Others that this depends on.
+/// Other environment variables that the result depends on.
 const VARIABLES: &[&str] = &[
     "PKG_CONFIG_PATH",
     "PKG_CONFIG_LIBDIR",
@@ -21,24 +21,24 @@ const VARIABLES: &[&str] = &[
     "PKG_CONFIG_SYSROOT_DIR",
 ];
 
-/// What the linker looks for.
+/// The file name that the linker looks for.
 const FILE: &str = "libcuda.so";
 
-/// A library with the driver's name and the one symbol that is referred to.
+/// The source of a library with the driver's name and the one symbol.
 const STUB: &str = "\
 #![no_std]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }
-/// Answers as the stub of a toolkit does: CUDA_ERROR_STUB_LIBRARY.
+/// Returns CUDA_ERROR_STUB_LIBRARY, as the stub of a toolkit does.
 #[unsafe(no_mangle)]
 pub extern \"C\" fn cuInit(_flags: u32) -> u32 {
     34
 }
 ";
 
-/// Tells cargo what to link with. The error says what was tried.
+/// Prints the linker arguments for cargo. The error lists the places that were tried.
 pub(crate) fn link() -> Result<(), String> {
     for variable in TOOLKIT.iter().chain(VARIABLES) {
         println!("cargo::rerun-if-env-changed={variable}");
@@ -52,13 +52,13 @@ pub(crate) fn link() -> Result<(), String> {
         .into_iter()
         .map(|folder| folder.join(FILE))
         .find(|file| fits(file, &arch));
-    // Every program above is linked with this folder in its path. One of the toolkit or of the system would have them find
-    // other libraries there than without it, so it is one that holds nothing else.
+    // Every dependent program is linked with this folder in its search path. A folder of the toolkit or the system could
+    // change which other libraries they find, so this folder contains nothing else.
     let out = PathBuf::from(variable("OUT_DIR")?);
     let folder = out.join("linked");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let there = folder.join(FILE);
-    // It may be a link of an earlier build, which must not be written through.
+    // It may be a link from an earlier build, whose target must not be overwritten.
     if let Err(error) = std::fs::remove_file(&there) {
         if error.kind() != std::io::ErrorKind::NotFound {
             return Err(format!("{}: {error}", there.display()));
@@ -66,7 +66,7 @@ pub(crate) fn link() -> Result<(), String> {
     }
     match found {
         Some(file) => {
-            // Without it the link leads nowhere; another version may lie elsewhere.
+            // Without it the link is dangling; another version may be in another folder.
             println!("cargo::rerun-if-changed={}", file.display());
             provide(&file, &there)
                 .map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?;
@@ -82,7 +82,7 @@ fn variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|error| format!("{name}: {error}"))
 }
 
-/// What this machine's pkg-config knows is of use for another target only if it is set up for that.
+/// True if pkg-config describes the target: for another target than this machine only if it is configured for that.
 fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     let cross = variable("TARGET")? != variable("HOST")?;
     let for_cross = ["PKG_CONFIG_ALLOW_CROSS", "PKG_CONFIG_SYSROOT_DIR"];
@@ -113,7 +113,7 @@ fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// Where toolkits and distributions keep the file.
+/// The folders of toolkits and distributions that may contain the file.
 fn usual(arch: &str) -> Vec<PathBuf> {
     let toolkits = TOOLKIT
         .iter()
@@ -140,7 +140,7 @@ fn usual(arch: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether a file is a library for the target: the machine in its ELF header says so.
+/// True if a file is a library for the target, according to the machine in its ELF header.
 fn fits(file: &Path, arch: &str) -> bool {
     const START: usize = 20;
     const MACHINE: std::ops::Range<usize> = 18..START;
@@ -155,7 +155,7 @@ fn fits(file: &Path, arch: &str) -> bool {
     is_read.is_ok() && start.starts_with(b"\x7fELF") && start[MACHINE] == machine.to_le_bytes()
 }
 
-/// Makes a file found under another name too.
+/// Makes a file available under another name.
 fn provide(file: &Path, there: &Path) -> std::io::Result<()> {
     let file = std::fs::canonicalize(file)?;
     #[cfg(unix)]
@@ -164,7 +164,7 @@ fn provide(file: &Path, there: &Path) -> std::io::Result<()> {
     return std::fs::copy(file, there).map(drop);
 }
 
-/// Makes a stub with the compiler that builds this crate.
+/// Builds a stub with the compiler that builds this crate.
 fn stub(out: &Path, there: &Path) -> Result<(), String> {
     let source = out.join("stub.rs");
     std::fs::write(&source, STUB).map_err(|error| format!("{}: {error}", source.display()))?;
@@ -193,7 +193,7 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
     ))
 }
 
-/// The linker that cargo was told to use, and the flags that choose one.
+/// The linker that cargo uses, and the flags that select one.
 fn linker() -> Vec<String> {
     let mut flags = Vec::new();
     if let Ok(linker) = variable("RUSTC_LINKER") {

@@ -1,4 +1,4 @@
-//! A user's header against the committed bindings: what both know must agree, what is newer is added.
+//! Merges a user's header into the committed bindings: items in both must agree, newer items are added.
 
 #[cfg(any(feature = "bindgen", test))]
 use std::collections::BTreeSet;
@@ -13,15 +13,14 @@ use super::signature;
 #[cfg(any(feature = "bindgen", test))]
 use super::unnamed::BETWEEN;
 
-/// Values that say how far the header goes: its version, and masks of all flags that it knows.
+/// Values that grow with the header: its version, and masks of all its flags.
 const GROWING_VALUES: &[&str] = &[
     "CUDA_VERSION",
     "CU_CTX_FLAGS_MASK",
     "CU_COREDUMP_LIGHTWEIGHT_FLAGS",
 ];
 
-/// Enumerators whose value changed under one name, and the values that they had; the committed one is right for every
-/// driver.
+/// Enumerators whose value changed, and all their values. Every driver accepts the committed value.
 const CHANGED_VALUES: &[(&str, &[i128])] = &[
     (
         "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS",
@@ -33,8 +32,8 @@ const CHANGED_VALUES: &[(&str, &[i128])] = &[
     ),
 ];
 
-/// Records whose size or alignment changed under one tag, and the pairs that they had. No function takes a pointer to one
-/// whose size does.
+/// Records whose size or alignment changed, and all pairs of these. No function takes a pointer to a record whose size
+/// changed.
 const CHANGED_LAYOUTS: &[(&str, &[(u64, u64)])] = &[
     ("CUtensorMap_st", &[(128, 64), (128, 128)]),
     ("CUdevSmResource_st", &[(4, 4), (12, 4), (16, 4), (20, 4)]),
@@ -47,13 +46,13 @@ const CHANGED_LAYOUTS: &[(&str, &[(u64, u64)])] = &[
     ("CUDA_EVENT_RECORD_NODE_PARAMS_st", &[(8, 8), (16, 8)]),
 ];
 
-/// Fields that moved inside a record of constant size, or that a later header took from its reserved bytes.
+/// Fields that moved in a record of constant size, or that a later header took from the reserved bytes.
 const CHANGED_FIELDS: &[&str] = &["reserved", "_oversize", "padding", "pad"];
 
 /// Merges a header into the committed bindings.
 ///
 /// # Errors
-/// Everything that both know and that differs, one sentence each.
+/// One sentence for each difference between items in both.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn merge(
     mut committed: Model,
@@ -73,8 +72,8 @@ pub(crate) fn merge(
     Ok((committed, registry))
 }
 
-/// The functions of a header that neither the registry has nor [`merge`] adds: a vendor's, in a header whose CUDA version
-/// is not above that of the committed bindings.
+/// The functions of a header that neither the registry contains nor [`merge`] adds: those of a vendor, in a header whose
+/// CUDA version is not newer than that of the committed bindings.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn left_out<'a>(
     committed: &Model,
@@ -99,7 +98,7 @@ pub(crate) fn version(model: &Model) -> i128 {
         .map_or(0, |constant| constant.value)
 }
 
-/// Everything that both know and that differs beyond what is known to, one sentence each.
+/// One sentence for each unexpected difference between items in both.
 pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
     let mut found = Vec::new();
     for theirs in &header.constants {
@@ -110,7 +109,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         if let Some(ours) = ours.filter(|ours| ours.value != theirs.value) {
             if !may_be(&theirs.name, &[ours.value, theirs.value]) {
                 found.push(format!(
-                    "{} is {}, in the header {}",
+                    "{} is {}, but {} in the header",
                     ours.name, ours.value, theirs.value
                 ));
             }
@@ -128,7 +127,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
             let known = ours.values.iter().find(|(ours, _)| ours == name);
             if let Some((_, known)) = known.filter(|(_, known)| known != value) {
                 if !may_be(name, &[i128::from(*known), i128::from(*value)]) {
-                    found.push(format!("{name} is {known}, in the header {value}"));
+                    found.push(format!("{name} is {known}, but {value} in the header"));
                 }
             }
         }
@@ -143,7 +142,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
                 continue;
             }
             found.push(format!(
-                "{name} has size {} and alignment {}, in the header {} and {}",
+                "{name} has size {} and alignment {}, but {} and {} in the header",
                 ours.size, ours.align, theirs.size, theirs.align
             ));
         }
@@ -152,7 +151,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
             if let Some((_, known)) = known.filter(|(_, known)| known != offset) {
                 if !CHANGED_FIELDS.contains(&field.as_str()) {
                     found.push(format!(
-                        "{name}::{field} is at {known}, in the header at {offset}"
+                        "{name}::{field} is at {known}, but at {offset} in the header"
                     ));
                 }
             }
@@ -166,7 +165,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
             signature::difference(&ours.parameters, committed, &theirs.parameters, header);
         if let Some((known, seen)) = different {
             found.push(format!(
-                "{} takes ({known}), in the header ({seen})",
+                "{} takes ({known}), but ({seen}) in the header",
                 ours.symbol
             ));
         }
@@ -174,18 +173,18 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
     found
 }
 
-/// Whether a list knows that what goes by this name was each of these.
+/// True if a list contains all these values for a name.
 fn among<T: PartialEq>(list: &[(&str, &[T])], name: &str, these: &[T]) -> bool {
     list.iter()
         .any(|(known, all)| *known == name && these.iter().all(|one| all.contains(one)))
 }
 
-/// Whether a name may have these values in different headers.
+/// True if a name may have these values in different headers.
 fn may_be(name: &str, values: &[i128]) -> bool {
     GROWING_VALUES.contains(&name) || among(CHANGED_VALUES, name, values)
 }
 
-/// Adds what the committed bindings do not know; what they know keeps its form.
+/// Adds the items that the committed bindings lack. Existing items stay unchanged.
 #[cfg(any(feature = "bindgen", test))]
 fn add(committed: &mut Model, header: &Model) {
     let constants: BTreeSet<String> = committed.constants.iter().map(|c| c.name.clone()).collect();
@@ -225,7 +224,7 @@ fn add(committed: &mut Model, header: &Model) {
         .chain(committed.aliases.iter().map(|alias| alias.name.clone()))
         .collect();
     for record in &header.records {
-        // An unnamed record inside a known one belongs to a form that is not taken over.
+        // An unnamed record inside an existing one belongs to the header's version of it, which is not used.
         let outer = record.name.split(BETWEEN).next().unwrap_or_default();
         if !known.contains(&record.name) && !known.contains(outer) {
             committed.records.push(record.clone());

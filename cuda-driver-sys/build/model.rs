@@ -1,13 +1,13 @@
-//! What a header declares, sorted by kind.
+//! The declarations of a header, sorted by kind.
 
 use std::collections::BTreeMap;
 
 use syn::{Expr, Item, Lit, Stmt, Type};
 
-/// What one header declares.
+/// The declarations of one header.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Model {
-    /// Macros that are integers.
+    /// Macros with an integer value.
     pub(crate) constants: Vec<Constant>,
     /// C enumerations, in header order.
     pub(crate) enumerations: Vec<Enumeration>,
@@ -34,7 +34,7 @@ pub(crate) struct Constant {
 pub(crate) struct Enumeration {
     /// The typedef.
     pub(crate) name: String,
-    /// The tag, where it differs from the typedef.
+    /// The tag, if it differs from the typedef.
     pub(crate) tag: Option<String>,
     pub(crate) values: Vec<(String, u32)>,
 }
@@ -68,9 +68,10 @@ pub(crate) struct Layout {
     pub(crate) offsets: Vec<(String, u64)>,
 }
 
-/// Ends of an enumeration that move with every release: a program that uses one is wrong on the next driver.
+/// True for enumerators that mark the end of an enumeration and change with every release: a program that uses one is
+/// wrong on the next driver.
 fn is_sentinel(enumerator: &str) -> bool {
-    // These end in MAX too, and mean a maximum.
+    // These end in MAX, too, but are real values.
     const MEANT: &[&str] = &[
         "CU_CTX_LMEM_RESIZE_TO_MAX",
         "CU_ATOMIC_OPERATION_INTEGER_MAX",
@@ -88,7 +89,7 @@ impl Model {
     /// Sorts bindgen's output.
     ///
     /// # Errors
-    /// An item of a kind that no header had so far: the generator must then be taught what to do with it.
+    /// An item of a kind that no header had before, which the generator does not support yet.
     pub(crate) fn from_bindgen(file: &syn::File) -> Result<Self, String> {
         let mut model = Self::default();
         let mut typedefs: Vec<(String, String)> = Vec::new();
@@ -132,7 +133,7 @@ impl Model {
                     for foreign in &item.items {
                         let syn::ForeignItem::Fn(function) = foreign else {
                             return Err(
-                                "the header exports something that is no function".to_owned()
+                                "the header exports an item that is not a function".to_owned()
                             );
                         };
                         model.functions.push(declaration(&function.sig)?);
@@ -160,10 +161,10 @@ impl Model {
             .enumerations
             .iter_mut()
             .find(|e| e.name == name)
-            .ok_or_else(|| format!("an impl of {name}, which is no enumeration"))?;
+            .ok_or_else(|| format!("an impl of {name}, which is not an enumeration"))?;
         for inner in &item.items {
             let syn::ImplItem::Const(constant) = inner else {
-                return Err(format!("an impl of {name} holds more than constants"));
+                return Err(format!("an impl of {name} contains more than constants"));
             };
             let Expr::Call(call) = &constant.expr else {
                 return Err(format!(
@@ -202,7 +203,7 @@ impl Model {
 
     fn add_layout(&mut self, expr: &Expr) -> Result<(), String> {
         let Expr::Block(block) = expr else {
-            return Err("a layout check that is no block".to_owned());
+            return Err("a layout check that is not a block".to_owned());
         };
         for statement in &block.block.stmts {
             let Stmt::Expr(Expr::Index(index), _) = statement else {
@@ -269,7 +270,7 @@ fn use_alias(item: &syn::ItemUse) -> Result<(String, String), String> {
             return Ok((rename.ident.to_string(), rename.rename.to_string()));
         }
     }
-    Err("a `use` that is not of the form `use self::Tag as Typedef`".to_owned())
+    Err("a `use` item of another form than `use self::Tag as Typedef`".to_owned())
 }
 
 fn declaration(signature: &syn::Signature) -> Result<Declaration, String> {

@@ -1,8 +1,8 @@
-//! What pkg-config calls the CUDA driver's library on this machine.
+//! The names of the CUDA driver's library in pkg-config on this machine.
 
 use std::process::Command;
 
-/// A distribution calls it `cuda`, NVIDIA `cuda-12.4`: that name first, then the versions that are there, newest first.
+/// Returns `cuda`, the name in distributions, then NVIDIA's names such as `cuda-12.4`, newest first.
 pub(crate) fn names() -> Vec<String> {
     let listed = Command::new("pkg-config").arg("--list-all").output();
     let text = listed.map_or_else(

@@ -1,4 +1,4 @@
-//! The facts of the registry that no signature tells: base name, CUDA version, default-stream mode, plain name.
+//! The facts about exports that are not in their signatures: base name, CUDA version, default-stream mode, plain names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(crate) enum StreamMode {
 pub(crate) struct Entry {
     /// The exported symbol, for instance `cuMemcpyHtoD_v2_ptds`.
     pub(crate) symbol: String,
-    /// What `cuGetProcAddress` calls it, for instance `cuMemcpyHtoD`.
+    /// The name that `cuGetProcAddress` takes, for instance `cuMemcpyHtoD`.
     pub(crate) base: String,
     /// The CUDA version that introduced it, for instance 12050.
     pub(crate) since: u32,
@@ -28,17 +28,17 @@ pub(crate) struct Entry {
     pub(crate) stream: StreamMode,
     /// Plain C names that mean this export, other than its own.
     pub(crate) aliases: Vec<String>,
-    /// Its own name is a plain name that means another export.
+    /// True if its own name is a plain name that means another export.
     pub(crate) legacy: bool,
-    /// The group of the manual, for instance `CUDA_MEM`; empty where nobody said it.
+    /// The group of the manual, for instance `CUDA_MEM`; empty if unknown.
     pub(crate) group: String,
-    /// One sentence on what it does; empty where nobody said it.
+    /// One sentence on what it does; empty if unknown.
     pub(crate) does: String,
     /// Names and Rust types.
     pub(crate) parameters: Vec<(String, String)>,
 }
 
-/// Symbol without `_ptds`/`_ptsz`, and that suffix.
+/// Splits a symbol into the part before `_ptds` or `_ptsz`, and that suffix.
 pub(crate) fn split_stream(symbol: &str) -> (&str, &str) {
     for suffix in ["_ptds", "_ptsz"] {
         if let Some(rest) = symbol.strip_suffix(suffix) {
@@ -48,7 +48,7 @@ pub(crate) fn split_stream(symbol: &str) -> (&str, &str) {
     (symbol, "")
 }
 
-/// Name without `_vN`, and N, which is 1 where there is none.
+/// Splits a name into the part before `_vN`, and N, which is 1 without a suffix.
 pub(crate) fn split_version(name: &str) -> (&str, u32) {
     if let Some((base, digits)) = name.rsplit_once("_v") {
         if let Ok(version) = digits.parse() {
@@ -58,7 +58,7 @@ pub(crate) fn split_version(name: &str) -> (&str, u32) {
     (name, 1)
 }
 
-/// Which of the function-pointer types of `cudaTypedefs.h` there are: (base, stream suffix) → ascending versions.
+/// The versions of the function-pointer types in `cudaTypedefs.h`: (base, stream suffix) → ascending versions.
 fn typedef_versions(typedefs: &str) -> BTreeMap<(String, String), Vec<u32>> {
     let mut found: BTreeMap<(String, String), BTreeSet<u32>> = BTreeMap::new();
     for line in typedefs
@@ -89,7 +89,7 @@ fn typedef_versions(typedefs: &str) -> BTreeMap<(String, String), Vec<u32>> {
         .collect()
 }
 
-/// Base name and stream suffix → the variants that exist with both, oldest first.
+/// Base name and stream suffix → the variants with both, oldest first.
 pub(crate) type Variants<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a str>>;
 
 pub(crate) fn variants(symbols: &BTreeSet<String>) -> Variants<'_> {
@@ -109,9 +109,9 @@ pub(crate) fn variants(symbols: &BTreeSet<String>) -> Variants<'_> {
     sorted.collect()
 }
 
-/// Which CUDA version introduced each export: the k-th smallest version of a base name belongs to its k-th variant
-/// among those that exist with the same stream suffix (24 bases have no unnumbered `_ptds`). A base name with more
-/// variants than versions, or fewer, is left out: 12.9 forgot to number one.
+/// Returns the CUDA version that introduced each export: the k-th smallest version of a base name belongs to its k-th
+/// variant with the same stream suffix (24 bases have no unnumbered `_ptds`). Base names with different numbers of variants
+/// and versions are skipped: 12.9 has one.
 pub(crate) fn introduced(symbols: &BTreeSet<String>, typedefs: &str) -> BTreeMap<String, u32> {
     let versions = typedef_versions(typedefs);
     let mut since = BTreeMap::new();
@@ -130,7 +130,7 @@ pub(crate) fn introduced(symbols: &BTreeSet<String>, typedefs: &str) -> BTreeMap
     since
 }
 
-/// What is known of one export, when the plain names and the other exports are known.
+/// Makes the entry of an export from the plain names and the other exports.
 pub(crate) fn entry(
     declaration: &Declaration,
     since: u32,
@@ -163,9 +163,8 @@ pub(crate) fn entry(
     }
 }
 
-/// Adds what a newer header declares to a registry, whose own entries stay as they are. A plain name that the
-/// registry does not have means the first variant. What the typedefs do not number (12.9 forgot one) counts as
-/// being as new as the header.
+/// Adds the functions of a newer header to a registry; existing entries stay unchanged. A plain name that the registry lacks
+/// means the first variant. A function that the typedefs do not number (12.9 has one) gets the version of the header.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn extend(
     registry: &mut Vec<Entry>,

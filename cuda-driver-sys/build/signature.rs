@@ -1,5 +1,5 @@
-//! Whether two headers mean the same by a function's name: parameters are passed alike, and what they point to has the
-//! same size, alignment and kind, down to the last pointer.
+//! Compares the signatures of a function in two headers. They agree if parameters are passed in the same way, and the targets
+//! of pointers have the same size, alignment and kind at every level.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use syn::{GenericArgument, PathArguments, PointerMutability, ReturnType, Type};
 
 use super::model::Model;
 
-/// Records behind a pointer that a later header replaced by larger ones with the same members: the earlier tag, and the
-/// committed one. An earlier driver uses no more than its own bytes.
+/// Records behind a pointer that a later header replaced by larger ones with the same members: the earlier tag and the
+/// committed one. An earlier driver accesses only the bytes of its own record.
 const REPLACED_RECORDS: &[(&str, &str)] = &[
     (
         "CUkernelNodeAttrValue_union",
@@ -17,23 +17,23 @@ const REPLACED_RECORDS: &[(&str, &str)] = &[
     ("CUstreamAttrValue_union", "CUlaunchAttributeValue_union"),
 ];
 
-/// What a type is to who calls.
+/// The class of a type in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Class {
-    /// An integer or an enumeration of so many bits.
+    /// An integer or an enumeration with this number of bits.
     Integer(u32),
     Pointer {
         is_const: bool,
         to: Box<Class>,
     },
-    /// What it is called with, and what it returns.
+    /// The parameters and the result.
     Callback(Vec<Class>, Option<Box<Class>>),
     Record {
         name: String,
         size: u64,
         align: u64,
     },
-    /// Nothing is known of it but its name.
+    /// A type of which only the name is known.
     Named(String),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// Separated by commas.
+/// A list separated by commas.
 struct List<'a>(&'a [Class]);
 
 impl fmt::Display for List<'_> {
@@ -74,7 +74,7 @@ impl fmt::Display for List<'_> {
     }
 }
 
-/// What two headers say of the parameters of one function, where they do not mean the same.
+/// The parameters of a function in two headers, if they differ.
 pub(crate) fn difference(
     ours: &[(String, String)],
     known: &Model,
@@ -120,7 +120,7 @@ fn class(ty: &Type, model: &Model) -> Class {
                 return Class::Named(String::new());
             };
             if let PathArguments::AngleBracketed(inside) = &last.arguments {
-                // `Option` of a callback: what is null is no other type.
+                // `Option` of a callback: a callback that may be null has the same class.
                 if let Some(GenericArgument::Type(inside)) = inside.args.first() {
                     return class(inside, model);
                 }
@@ -175,7 +175,7 @@ fn agree(ours: &Class, theirs: &Class) -> bool {
                 to: their_to,
             },
         ) => {
-            // What callers of these bindings let a driver read only, it may not write.
+            // The driver must not write where callers of these bindings expect it only to read.
             (*theirs || !is_const) && agree(to, their_to)
         }
         (Class::Callback(ours, returned), Class::Callback(theirs, returns)) => {
@@ -192,7 +192,7 @@ fn agree(ours: &Class, theirs: &Class) -> bool {
                 align: their_align,
             },
         ) => {
-            // Records of one name are compared by themselves, and what may differ of them is known there.
+            // Records of the same name are compared elsewhere, with their expected differences.
             name == their_name
                 || (size, align) == (their_size, their_align)
                 || REPLACED_RECORDS.contains(&(their_name.as_str(), name.as_str()))

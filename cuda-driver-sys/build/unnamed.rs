@@ -1,8 +1,8 @@
-//! Structs and unions that the header gives no name.
+//! Structures and unions without a name in the header.
 //!
-//! bindgen numbers them in the order of the header, so that a member which a release adds renames the others. Here they
-//! are called after the member that they are the type of, which stays: `CUDA_RESOURCE_DESC_st__res`. Members of a union
-//! that is no named member belong to the record around it, as in C: `CUmemLocation_st__localized`.
+//! bindgen numbers them in the order of the header, so that a new member in a release would rename the others. Here they are
+//! named after the member whose type they are: `CUDA_RESOURCE_DESC_st__res`. The members of an anonymous union belong to
+//! the record around it, as in C: `CUmemLocation_st__localized`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,22 @@ use syn::visit_mut::VisitMut;
 use super::ANONYMOUS;
 use super::model::Model;
 
-/// What bindgen puts before its numbers.
+/// The text before bindgen's numbers.
 const NUMBERED: &str = "__bindgen_ty_";
 
-/// What stands between the name of a record and that of its member; no name of the header holds it.
+/// The separator between the name of a record and that of its member; no name in the header contains it.
 pub(crate) const BETWEEN: &str = "__";
 
-/// A record that has no name in C: what it is called, and what the names of its own members' types begin with.
+/// A record without a name in C: its generated name, and the prefix of the names of its members' types.
 struct Named {
     name: String,
     prefix: String,
 }
 
-/// Calls the unnamed records after their members, and hides those that C reaches without a name from the documentation.
+/// Names the unnamed records after their members, and hides those of anonymous members from the documentation.
 ///
 /// # Errors
-/// An unnamed record that is no member's type, or two that would be called the same.
+/// An unnamed record that is not the type of a member, or two with the same generated name.
 pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
     let mut names: BTreeMap<String, Named> = BTreeMap::new();
     // A record comes before those inside it.
@@ -56,15 +56,15 @@ pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
 
     let mut taken: BTreeSet<&str> = model.records.iter().map(|r| r.name.as_str()).collect();
     for (numbered, named) in &names {
-        // An enumeration inside a record, which no header had so far.
+        // For instance an enumeration inside a record, which no header had before.
         if !taken.contains(numbered.as_str()) {
             return Err(format!(
-                "{numbered}, the type of {}, is no record",
+                "{numbered}, the type of {}, is not a record",
                 named.name
             ));
         }
         if !taken.insert(&named.name) {
-            return Err(format!("two records are called {}", named.name));
+            return Err(format!("two records are named {}", named.name));
         }
     }
     let mut rename = Rename(&names);
@@ -77,7 +77,7 @@ pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
             }
         }
         if record.name.contains(NUMBERED) {
-            return Err(format!("{} is no member's type", record.name));
+            return Err(format!("{} is not the type of a member", record.name));
         }
     }
     let layouts = std::mem::take(&mut model.layouts);
@@ -117,7 +117,7 @@ impl VisitMut for Numbered {
     }
 }
 
-/// Puts the names in the numbers' place.
+/// Replaces the numbered names.
 struct Rename<'a>(&'a BTreeMap<String, Named>);
 
 impl VisitMut for Rename<'_> {

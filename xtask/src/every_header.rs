@@ -1,10 +1,10 @@
 //! `cargo xtask every-header`: fetches the header package of every CUDA release since 11.7 into `.cache/`.
 //!
-//! The bindings are compared with each of them (`ci/abi.sh`, `ci/bindgen.sh`); none is ever committed.
+//! `ci/abi.sh` and `ci/bindgen.sh` compare the bindings with each of them. None is committed.
 
 use crate::headers;
 
-/// Fetches all of them, and prints where each header is.
+/// Fetches all of them, and prints the path of each header.
 pub(crate) fn run() -> Result<(), String> {
     for package in headers::releases() {
         println!("{}", headers::fetch(&package)?.display());

@@ -8,19 +8,19 @@ use std::process::Command;
 
 use crate::{bindings, root};
 
-/// A package of PyPI at one version, and a file that must be in it.
+/// A package of PyPI at one version, and a file that it must contain.
 pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
     pub(crate) holds: Cow<'static, str>,
-    /// SHA-256 of that file, where it is the same on every platform.
+    /// The SHA-256 of that file, if it is the same on every platform.
     pub(crate) sha256: Option<&'static str>,
 }
 
 /// Every release of `cuda.h`, the current one last.
 const RELEASES: &str = include_str!("../../cuda-driver-sys/api/headers.txt");
 
-/// A libclang that brings its own headers along.
+/// A libclang with its own headers.
 const LIBCLANG: Package = Package {
     name: "libclang-ng",
     version: "22.1.4.2",
@@ -36,7 +36,7 @@ const NVRTC: Package = Package {
     sha256: None,
 };
 
-/// What the error of a download that failed three times contains.
+/// The text in the error of a download that failed three times.
 pub(crate) const NOT_FETCHED: &str = "could not be fetched in three tries";
 
 /// The header package of every CUDA release since 11.7, oldest first.
@@ -71,7 +71,7 @@ fn previous_package() -> Result<Package, String> {
     before.ok_or_else(|| "cuda-driver-sys/api/headers.txt lists only one release".to_owned())
 }
 
-/// The last header of CUDA 12, which says what the plain names mean.
+/// The last header of CUDA 12, which defines the plain names.
 fn frozen_package() -> Result<Package, String> {
     let of_12 = releases().filter(|release| release.version.starts_with("12."));
     let none = "cuda-driver-sys/api/headers.txt names no release of CUDA 12";
@@ -88,18 +88,18 @@ pub(crate) fn current_release() -> Result<String, String> {
     }
 }
 
-/// Fetches all of them, and prints the variables by which the feature `bindgen` of cuda-driver-sys finds them, in
-/// the shell's words: `eval "$(cargo xtask headers)"`.
+/// Fetches the header and libclang, and prints the variables with which the feature `bindgen` of cuda-driver-sys finds
+/// them, as shell commands: `eval "$(cargo xtask headers)"`.
 pub(crate) fn run() -> Result<(), String> {
     for package in [&current_package()?, &frozen_package()?, &LIBCLANG] {
         eprintln!("{}", fetch(package)?.display());
     }
     let include = current()?;
-    let toolkit = include.parent().ok_or("the header lies in no toolkit")?;
+    let toolkit = include.parent().ok_or("the header is not in a toolkit")?;
     let native = folder_of(&LIBCLANG)?;
     println!("export CUDA_PATH='{}'", toolkit.display());
     println!("export LIBCLANG_PATH='{}'", native.display());
-    // In quotes of its own: bindgen splits the variable as a shell does.
+    // Quoted twice, since bindgen splits the variable as a shell does.
     println!(
         "export BINDGEN_EXTRA_CLANG_ARGS='-resource-dir \"{}\"'",
         native.join("resource").display()
@@ -107,7 +107,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether everything was fetched before.
+/// True if all inputs of the generator have been fetched.
 #[cfg(test)]
 pub(crate) fn are_fetched() -> bool {
     let (Ok(current), Ok(frozen)) = (current_package(), frozen_package()) else {
@@ -118,7 +118,7 @@ pub(crate) fn are_fetched() -> bool {
         .all(|package| folder(package).join(&*package.holds).is_file())
 }
 
-/// Where a package is unpacked.
+/// The folder of an unpacked package.
 pub(crate) fn folder(package: &Package) -> PathBuf {
     root()
         .join(".cache")
@@ -145,10 +145,10 @@ pub(crate) fn nvrtc() -> Result<PathBuf, String> {
     folder_of(&NVRTC)
 }
 
-/// What the generator reads, with the pinned libclang chosen.
+/// Selects the pinned libclang, and returns the input of the generator.
 pub(crate) fn generator_input() -> Result<bindings::Input, String> {
     let native = folder_of(&LIBCLANG)?;
-    // SAFETY: xtask has one thread, and none that reads the environment was started yet.
+    // SAFETY: no other thread reads the environment at this point.
     unsafe { std::env::set_var("LIBCLANG_PATH", &native) };
     Ok(bindings::Input {
         include: current()?,
@@ -164,10 +164,10 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
     let file = fetch(package)?;
     file.parent()
         .map(Path::to_owned)
-        .ok_or_else(|| format!("{} lies in no folder", file.display()))
+        .ok_or_else(|| format!("{} has no parent folder", file.display()))
 }
 
-/// The named file of a package, downloaded if it is not there; three tries.
+/// Returns the file of a package, and downloads it if it is missing, in up to three tries.
 pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let Package {
         name,
@@ -178,7 +178,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let folder = folder(package);
     let file = folder.join(&**holds);
     if !file.is_file() {
-        // Its own, since several processes may fetch the same.
+        // Each process uses its own folder, since several may fetch the same package.
         let process = std::process::id();
         let wheels = root()
             .join(".cache/wheels")
@@ -203,7 +203,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
             return Err(format!("{pinned} {NOT_FETCHED}: {failure}"));
         }
         if !file.is_file() {
-            return Err(format!("{pinned} holds no {holds}"));
+            return Err(format!("{pinned} does not contain {holds}"));
         }
     }
     let Some(expected) = sha256 else {
@@ -219,7 +219,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     ))
 }
 
-/// What the first lines of generated files name: version and checksum of the header.
+/// The version and the checksum of the header, for the first lines of generated files.
 pub(crate) fn current_stamp() -> Result<String, String> {
     let current = current_package()?;
     let sum = current.sha256.unwrap_or_default();
@@ -263,7 +263,7 @@ fn download(pinned: &str, into: &Path) -> Result<PathBuf, String> {
     wheel.ok_or_else(|| format!("pip left no wheel in {}", into.display()))
 }
 
-/// Unpacks a package in one step, since another process may be doing the same, or be looking for `file` there.
+/// Unpacks a package and moves it into place in one step, since another process may be doing the same.
 fn unpack(wheel: &Path, into: &Path, file: &Path) -> Result<(), String> {
     let fresh = wheel.with_extension("unpacked");
     command(

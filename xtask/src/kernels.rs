@@ -1,8 +1,8 @@
 //! `cargo xtask kernels [--check]`: compiles `tests/kernels/*.cu` to PTX with NVRTC 11.7.99.
 //!
-//! That release emits PTX 7.7, which every supported driver takes; no GPU is needed. A file is compiled for `compute_52`
-//! unless its name says more (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds options.
-//! `--check` writes nothing and fails where a committed file differs.
+//! That release emits PTX 7.7, which every supported driver accepts; no GPU is needed. A file is compiled for `compute_52`
+//! unless its name contains another architecture (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds options.
+//! With `--check`, writes nothing and fails if a committed file differs.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Write as _;
@@ -22,7 +22,11 @@ pub(crate) fn run() -> Result<(), String> {
         None => false,
         Some("--check") => true,
         Some("--print") => return print(std::env::args().nth(3).unwrap_or_default().as_ref()),
-        Some(other) => return Err(format!("{other}: unknown option; there is --check")),
+        Some(other) => {
+            return Err(format!(
+                "unknown option {other}; the only option is --check"
+            ));
+        }
     };
     let folder = root().join("tests/kernels");
     let generated = folder.join("generated");
@@ -43,7 +47,7 @@ pub(crate) fn run() -> Result<(), String> {
         if fs::read_to_string(&target).ok().as_ref() != Some(&ptx) {
             if check {
                 stale.push(format!(
-                    "{} is not what {name} compiles to",
+                    "{} is stale: {name} compiles to something else",
                     target.display()
                 ));
             } else {
@@ -74,9 +78,9 @@ pub(crate) fn run() -> Result<(), String> {
     }
 }
 
-/// The PTX of one file, compiled in a process of its own: the compiler numbers calls across the files of a process.
+/// Returns the PTX of one file, compiled in a process of its own: the compiler numbers calls across the files of a process.
 fn compile(source: &Path) -> Result<String, String> {
-    let this = std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?;
+    let this = std::env::current_exe().map_err(|e| format!("the path of this program: {e}"))?;
     let output = Command::new(this)
         .args(["kernels", "--print"])
         .arg(source)
@@ -139,7 +143,7 @@ struct Nvrtc {
 
 impl Nvrtc {
     fn load(folder: &Path) -> Result<Self, String> {
-        // The compiler opens its second library by name: loaded first, that name is already answered.
+        // The compiler opens its second library by name, and finds it only if it is loaded already.
         let builtins = open(&folder.join("libnvrtc-builtins.so.11.7"))?;
         let library = open(&folder.join("libnvrtc.so.11.2"))?;
         // Never closed: the function pointers below outlive this function.
@@ -165,7 +169,7 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// The PTX of one source file, with a first line that says where it comes from in place of the compiler's.
+    /// Returns the PTX of one source file; the first line names the source instead of the compiler.
     fn compile(&self, name: &str, text: &str) -> Result<String, String> {
         let architecture = name
             .split('.')
@@ -223,7 +227,7 @@ impl Nvrtc {
             "// Written by `cargo xtask kernels` from tests/kernels/{name} with NVRTC {VERSION} ({}). Do not edit.",
             options.join(" ")
         );
-        // With line information NVRTC writes the folder it ran in before the name of the source.
+        // With line information, NVRTC writes its working folder before the name of the source.
         let here = std::env::current_dir().map_err(|e| format!("{name}: {e}"))?;
         let ptx = ptx.replace(&format!("\"{}/", here.display()), "\"");
         let body: Vec<_> = ptx
@@ -247,7 +251,7 @@ impl Nvrtc {
         let code = unsafe { size_of(program, &mut size) };
         self.check(name, code)?;
         let mut buffer = vec![0_u8; size];
-        // SAFETY: the buffer has the size just asked for, the terminating zero included.
+        // SAFETY: the buffer has the size just asked for, including the terminating NUL.
         let code = unsafe { read(program, buffer.as_mut_ptr().cast()) };
         self.check(name, code)?;
         while buffer.last() == Some(&0) {

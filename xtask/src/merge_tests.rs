@@ -1,4 +1,4 @@
-//! The generator's merge of a user's header into committed bindings, tried on the fetched headers.
+//! Tests the merge of a user's header into the committed bindings with the fetched headers.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::bindings::registry::Entry;
 use crate::bindings::{self, Input, Model, committed, render};
 use crate::{headers, read, root};
 
-/// What the headers are read with, or `None`, said aloud, where they were not fetched.
+/// The input for the headers; prints a note and returns `None` if they have not been fetched.
 fn inputs() -> Option<(Input, PathBuf)> {
     if !headers::are_fetched() {
         println!("needs the headers: run `cargo xtask headers`");
@@ -34,7 +34,7 @@ fn committed_bindings() -> (Model, Vec<Entry>) {
         .expect("the committed bindings")
 }
 
-/// Everything that is rendered, without the first lines, which name the inputs.
+/// All rendered files, without the first lines, which name the inputs.
 fn rendered(model: &Model, registry: &[Entry]) -> Vec<(&'static str, String)> {
     let files = render::render(model, registry, "");
     files
@@ -120,9 +120,9 @@ fn a_newer_header_adds_what_it_has() {
     let (new, new_typedefs) = header(&input, &input.include);
     let (model, entries) = merge(old, old_registry, &new, &new_typedefs)
         .unwrap_or_else(|differences| panic!("{}", differences.join("\n")));
-    // Plain names are the same in the end: what CUDA 12 has keeps its meaning, the rest means its first variant.
+    // The plain names are the same: those of CUDA 12 keep their meaning, the others mean the first variant.
     let (_, mut committed) = committed_bindings();
-    // The manual's group of what is newer is not in any header, nor what it does.
+    // The group and the description of a newer function are not in the header.
     let added = entries.iter().filter(|entry| entry.group.is_empty());
     assert_eq!(added.count(), committed.len() - known);
     for (entry, committed) in entries.iter().zip(&mut committed) {
@@ -142,7 +142,7 @@ fn a_newer_header_adds_what_it_has() {
 }
 
 #[test]
-fn a_header_that_says_otherwise_is_refused() {
+fn a_header_with_differences_is_refused() {
     let (ours, registry) = committed_bindings();
     let mut theirs = ours.clone();
     theirs.enumerations[0].values[0].1 += 1;
@@ -151,7 +151,7 @@ fn a_header_that_says_otherwise_is_refused() {
         .get_mut("CUuuid_st")
         .expect("a record of the header");
     layout.size += 1;
-    // It did change, but never to this.
+    // This size changed between releases, but never to this value.
     let layout = theirs
         .layouts
         .get_mut("CUdevResource_st")
@@ -162,7 +162,7 @@ fn a_header_that_says_otherwise_is_refused() {
         .get_mut("CUmemLocation_st__localized")
         .expect("a record of the header");
     layout.size += 1;
-    // So it was before 13.1.
+    // The size before CUDA 13.1.
     let layout = theirs
         .layouts
         .get_mut("CUdevSmResource_st")
@@ -180,19 +180,19 @@ fn a_header_that_says_otherwise_is_refused() {
     assert_eq!(
         differences,
         [
-            "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS is 1, in the header 2",
-            "CUdevResource_st has size 144 and alignment 8, in the header 152 and 8",
-            "CUmemLocation_st__localized has size 2 and alignment 1, in the header 3 and 1",
-            "CUuuid_st has size 16 and alignment 1, in the header 17 and 1",
+            "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS is 1, but 2 in the header",
+            "CUdevResource_st has size 144 and alignment 8, but 152 and 8 in the header",
+            "CUmemLocation_st__localized has size 2 and alignment 1, but 3 and 1 in the header",
+            "CUuuid_st has size 16 and alignment 1, but 17 and 1 in the header",
             "cuArray3DCreate takes (pointer to pointer to CUarray_st, pointer to const CUDA_ARRAY3D_DESCRIPTOR_v1_st of 24 \
-             bytes aligned to 4), in the header (pointer to pointer to CUarray_st, pointer to const \
-             CUDA_ARRAY3D_DESCRIPTOR_v1_st of 24 bytes aligned to 4, 32-bit integer)",
+             bytes aligned to 4), but (pointer to pointer to CUarray_st, pointer to const \
+             CUDA_ARRAY3D_DESCRIPTOR_v1_st of 24 bytes aligned to 4, 32-bit integer) in the header",
         ]
     );
 }
 
 #[test]
-fn records_without_a_name_are_called_after_their_member() {
+fn records_without_a_name_are_named_after_their_member() {
     let names = |before: &str| {
         let source = format!(
             "pub struct R {{ {before} pub anonymous1: R__bindgen_ty_2, pub m: [R__bindgen_ty_3; 2] }}
@@ -217,11 +217,11 @@ fn records_without_a_name_are_called_after_their_member() {
     );
     assert_eq!(
         names("pub k: R__bindgen_ty_1, pub e: R__bindgen_ty_4,"),
-        Err("R__bindgen_ty_4, the type of R__e, is no record".to_owned())
+        Err("R__bindgen_ty_4, the type of R__e, is not a record".to_owned())
     );
     assert_eq!(
         names(""),
-        Err("R__bindgen_ty_1 is no member's type".to_owned())
+        Err("R__bindgen_ty_1 is not the type of a member".to_owned())
     );
 }
 
@@ -240,12 +240,12 @@ fn generated_files_name_the_bindgen_that_is_locked() {
     );
 }
 
-/// Names and types.
+/// The names and types of parameters.
 type Parameters = Vec<(String, String)>;
 
-/// Functions of a header that say something else of what a pointer leads to.
+/// A change behind a pointer is a difference.
 #[test]
-fn what_is_behind_a_pointer_counts() {
+fn targets_of_pointers_are_compared() {
     let (ours, registry) = committed_bindings();
     let found = |change: &dyn Fn(&mut Model, &mut Parameters), symbol: &str| {
         let mut theirs = ours.clone();
@@ -265,17 +265,17 @@ fn what_is_behind_a_pointer_counts() {
     assert_eq!(
         found(&ty(0, "*mut c_ulonglong"), "cuDeviceGetCount"),
         [
-            "cuDeviceGetCount takes (pointer to 32-bit integer), in the header (pointer to 64-bit integer)"
+            "cuDeviceGetCount takes (pointer to 32-bit integer), but (pointer to 64-bit integer) in the header"
         ]
     );
-    // Written to where it was read only; the other way round nobody is hurt.
+    // A target that the driver may now write is a difference; one that it only reads is not.
     assert_eq!(
         found(&ty(1, "*mut c_void"), "cuMemcpyHtoD_v2").len(),
         1,
-        "a const that went"
+        "const was removed"
     );
     assert!(found(&ty(0, "*const c_int"), "cuDeviceGetCount").is_empty());
-    // Another spelling.
+    // An alias of the same type.
     assert!(found(&ty(0, "*mut CUdevice"), "cuDeviceGetCount").is_empty());
     let callback = |theirs: &mut Model, _: &mut Parameters| {
         let alias = theirs.aliases.iter_mut().find(|one| one.name == "CUhostFn");
@@ -283,7 +283,7 @@ fn what_is_behind_a_pointer_counts() {
             syn::parse_quote!(Option<unsafe extern "system" fn(userData: u32)>);
     };
     assert_eq!(found(&callback, "cuLaunchHostFunc").len(), 1);
-    // A smaller record, with a name that an earlier header had and with one that none had.
+    // A smaller record, with a name from an earlier header and with an unknown name.
     let smaller = |name: &'static str| {
         move |theirs: &mut Model, all: &mut Parameters| {
             let layout = theirs.layouts["CUaccessPolicyWindow_st"].clone();

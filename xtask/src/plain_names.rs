@@ -1,14 +1,14 @@
-//! The registry of the current header, with the plain names frozen at the meaning that CUDA 12 gave them.
+//! The exports of the newest header, with the plain names of CUDA 12.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bindings::model::Declaration;
 use crate::bindings::registry::{Entry, entry, introduced, split_stream, variants};
 
-/// The registry of everything that `declared` exports.
+/// Returns an entry for every declared function.
 ///
-/// A plain name means what a C program gets from the CUDA 12 header (`frozen`), and for functions which that one
-/// does not have, the first variant.
+/// A plain name means the same export as in a C program with the CUDA 12 header (`frozen`); for functions that this header
+/// lacks, it means the first variant.
 ///
 /// # Errors
 /// An export without a version, or a version without an export.
@@ -34,7 +34,7 @@ pub(crate) fn registry(
     declared.iter().map(known).collect()
 }
 
-/// Every plain name and what it means.
+/// Plain name → export.
 fn plain_names(
     symbols: &BTreeSet<String>,
     frozen: &str,
@@ -60,7 +60,7 @@ fn plain_names(
     Ok(plain)
 }
 
-/// Plain name → export that a header's own `#define`s make of it, per-thread suffixes apart.
+/// Plain name → export according to the header's `#define`s, without per-thread suffixes.
 fn defined_aliases(header: &str) -> BTreeMap<String, String> {
     let mut aliases = BTreeMap::new();
     for line in header.lines() {
@@ -86,7 +86,7 @@ fn defined_aliases(header: &str) -> BTreeMap<String, String> {
     aliases
 }
 
-/// Whether a header declares a function of that name, or defines an alias of it.
+/// True if a header declares a function or an alias of this name.
 fn knows(header: &str, name: &str) -> bool {
     header.match_indices(name).any(|(at, _)| {
         let before = header[..at].chars().next_back();
@@ -103,6 +103,6 @@ fn knows(header: &str, name: &str) -> bool {
 fn version_of(symbol: &str, since: &BTreeMap<String, u32>) -> Result<u32, String> {
     let version = since.get(symbol).copied();
     version.ok_or_else(|| {
-        format!("{symbol}: cudaTypedefs.h, beside cuda.h, does not tell which CUDA version introduced it")
+        format!("{symbol}: cudaTypedefs.h does not contain the CUDA version that introduced it")
     })
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask results`: the result codes of `annotations.toml` against those that the manual names, and what is deprecated
-//! there against what the header marks so.
+//! `cargo xtask results`: compares the result codes in `annotations.toml` with the manual, and the deprecated functions with
+//! the header.
 //!
-//! The manual is made from the comments of `cuda.h`; of these, only the names of codes are looked at.
+//! The manual is made from the comments in `cuda.h`; only the names of codes are read from these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::bindings::registry::{Entry, StreamMode};
 use crate::registry::Registry;
 use crate::{headers, read};
 
-/// Compares, and fails with every function whose codes are others.
+/// Fails with a list of the functions that differ.
 pub(crate) fn run() -> Result<(), String> {
     let header = read(&headers::current()?.join("cuda.h"))?;
     let (manual, marked) = (documented(&header), deprecated(&header));
@@ -37,7 +37,7 @@ pub(crate) fn run() -> Result<(), String> {
                 ("is not", "is")
             };
             wrong.push(format!(
-                "[{}] {one} in a group of what is deprecated, and {other} marked so in the header",
+                "[{}] {one} in a group of deprecated functions, but {other} marked as deprecated in the header",
                 entry.symbol
             ));
         }
@@ -49,7 +49,7 @@ pub(crate) fn run() -> Result<(), String> {
         };
         if ours != *theirs {
             wrong.push(format!(
-                "[{}] lacks {{{}}}, and the manual does not have {{{}}}",
+                "[{}] lacks {{{}}}, and lists {{{}}}, which the manual does not",
                 entry.symbol,
                 only(theirs, &ours),
                 only(&ours, theirs)
@@ -59,15 +59,14 @@ pub(crate) fn run() -> Result<(), String> {
     if wrong.is_empty() {
         let release = headers::current_release()?;
         println!(
-            "{compared} functions answer the codes that the manual of the {release} header names, and those that it marks \
-             are deprecated"
+            "the result codes and deprecations of {compared} functions are those of the {release} header"
         );
         return Ok(());
     }
     Err(format!("annotations.toml:\n  {}", wrong.join("\n  ")))
 }
 
-/// What the manual says of an export: under its own name, one that C calls it by, or that of its family.
+/// The manual's codes for an export: under its own name, a plain name, or its base name.
 fn of<'a>(
     entry: &Entry,
     manual: &'a BTreeMap<String, BTreeSet<String>>,
@@ -110,7 +109,7 @@ fn documented(header: &str) -> BTreeMap<String, BTreeSet<String>> {
         let Some((comment, between)) = comment.split_once("*/") else {
             continue;
         };
-        // Between the two there is nothing but what says for whom the declaration is.
+        // Only preprocessor lines and marks may be between the comment and the declaration.
         let is_own = between.lines().all(|line| {
             let line = line.trim();
             line.is_empty() || line.starts_with('#') || line.starts_with("__CUDA_DEPRECATED")
@@ -131,7 +130,7 @@ fn documented(header: &str) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// A text up to the first of some words.
+/// The part of a text before the first of some words.
 fn until<'a>(text: &'a str, ends: &[&str]) -> &'a str {
     let end = ends.iter().filter_map(|end| text.find(end)).min();
     &text[..end.unwrap_or(text.len())]

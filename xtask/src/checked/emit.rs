@@ -1,4 +1,4 @@
-//! A checked call as Rust.
+//! Writes the checked calls as Rust.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::docs::{self, Facts};
 use super::model::{Call, Count, Kind, Parameter};
 use super::names;
 
-/// One group's file.
+/// Returns the file of one group.
 pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     let group = calls
         .first()
@@ -68,10 +68,10 @@ fn imports(text: &str, checked: &str) -> String {
             let after: &[&str] = match name {
                 // The length of an array.
                 "TEXT" => &["]"],
-                // Called, or passed on as a function.
+                // A call, or the function as a value.
                 "slice" | "slice_mut" => &["(", ")"],
                 "zeroed" => &["::<"],
-                // The others are called, or types.
+                // The others are calls or types.
                 _ if FFI.contains(&name) => &[""],
                 _ => &["("],
             };

@@ -1,6 +1,6 @@
-//! Names in Rust's case.
+//! The names of C in Rust's case.
 
-/// Words that the rules below would cut in the wrong place, and how they are cut.
+/// Words that the rules below would split in the wrong place, and their correct form.
 const WORDS: &[(&str, &str)] = &[
     ("HtoD", "Htod"),
     ("DtoH", "Dtoh"),
@@ -66,12 +66,12 @@ pub(super) fn camel(name: &str) -> String {
         .collect()
 }
 
-/// The name of a checked call: the name in the sys crate without `cu`.
+/// The name of a checked call: the name in `cuda-driver-sys` without `cu`.
 pub(super) fn call(name: &str) -> String {
     snake(name.strip_prefix("cu").unwrap_or(name))
 }
 
-/// The name of a parameter: C's, without the letter that says that it is a handle or a pointer.
+/// The name of a parameter: the name in C without the prefix for handles and pointers.
 pub(super) fn parameter(name: &str) -> String {
     let bare = ["ph", "pp", "h", "p"].iter().find_map(|prefix| {
         name.strip_prefix(prefix)
@@ -80,7 +80,7 @@ pub(super) fn parameter(name: &str) -> String {
     let bare = bare.unwrap_or(name);
     let name = snake(bare.strip_suffix("_out").unwrap_or(bare));
     match name.as_str() {
-        // Handles that C shortens beyond its own rule.
+        // Handles with irregular short names in C.
         "hfunc" => "func".to_owned(),
         "hmod" | "mod" | "mod_" => "module".to_owned(),
         "lib" => "library".to_owned(),

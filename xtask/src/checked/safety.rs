@@ -51,7 +51,7 @@ impl Pointing {
     }
 }
 
-/// The sentences, at least one.
+/// Returns the sentences under *Safety*, at least one.
 pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     let is_handle = |ty: &CType| facts.registry.is_handle(&ty.base);
     let (mut handles, mut destroyed, mut released) = (Vec::new(), Vec::new(), Vec::new());
@@ -198,7 +198,7 @@ fn uses_the_current_context(symbol: &str) -> bool {
         || (base.starts_with("cuCtx") && !["cuCtxCreate", "cuCtxGetCurrent"].contains(&base))
 }
 
-/// Names as prose.
+/// Joins names with commas and `and`.
 pub(super) fn list(names: &[String]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
