@@ -1,6 +1,6 @@
 //! Lists the PTX instructions that run: each form of the instruction table is loaded and decoded.
 //!
-//! `cargo xtask ptx-md` makes PTX.md from the output: for each row its syntax, PTX version, architecture, number of
+//! `cargo xtask generate` makes PTX.md from the output: for each row its syntax, PTX version, architecture, number of
 //! forms, and the forms that do not run; then the instructions without a row, and the classes of modifiers.
 
 use cuda_driver_soft_engine::Program;

@@ -407,7 +407,7 @@ pub unsafe fn ctx_push_current(ctx: sys::CUcontext) -> Result<()> {
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
+/// `ctx` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuCtxRecordEvent")]
 #[inline]
 #[track_caller]
@@ -557,7 +557,7 @@ pub unsafe fn ctx_synchronize_v2(ctx: sys::CUcontext) -> Result<()> {
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
+/// `ctx` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuCtxWaitEvent")]
 #[inline]
 #[track_caller]

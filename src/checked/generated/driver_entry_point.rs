@@ -41,7 +41,7 @@ pub struct GetProcAddress {
     pub symbol_status: sys::CUdriverProcAddressQueryResult,
 }
 
-/// Returns the address of a driver function by its base name and CUDA version. If there is none, the address is null and the status says why. Newer drivers refuse a version above their own.
+/// Returns the address of a driver function by its base name and CUDA version. If there is none, the address is null and the status says why. Newer drivers reject a version above their own.
 ///
 /// The caller does not own `pfn`.
 ///

@@ -59,7 +59,7 @@ pub unsafe fn event_destroy(event: sys::CUevent) -> Result<()> {
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `start` and `end` must be a valid handle, or null where the driver accepts null.
+/// `start` and `end` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuEventElapsedTime")]
 #[inline]
 #[track_caller]
@@ -79,7 +79,7 @@ pub unsafe fn event_elapsed_time(start: sys::CUevent, end: sys::CUevent) -> Resu
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `start` and `end` must be a valid handle, or null where the driver accepts null.
+/// `start` and `end` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuEventElapsedTime_v2")]
 #[inline]
 #[track_caller]
@@ -117,7 +117,7 @@ pub unsafe fn event_query(event: sys::CUevent) -> Result<()> {
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `event` and `stream` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuEventRecord")]
 #[inline]
 #[track_caller]
@@ -137,7 +137,7 @@ pub unsafe fn event_record(event: sys::CUevent, stream: sys::CUstream) -> Result
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `event` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `event` and `stream` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuEventRecordWithFlags")]
 #[inline]
 #[track_caller]

@@ -233,7 +233,7 @@ pub unsafe fn func_set_cache_config(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `f` and `stream` must be valid handles, or null where the driver accepts null.
 /// `kernel_params` must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchCooperativeKernel")]
 #[allow(clippy::too_many_arguments)]
@@ -326,7 +326,7 @@ pub unsafe fn launch_host_func_v2(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `f` and `stream` must be valid handles, or null where the driver accepts null.
 /// If the kernel has parameters, exactly one of `kernel_params` and `extra` must be given, and must match the kernel's parameters as compiled; `extra` must contain a size. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchKernel")]
 #[allow(clippy::too_many_arguments)]

@@ -149,7 +149,7 @@ pub unsafe fn launch_grid(f: sys::CUfunction, grid_width: i32, grid_height: i32)
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `f` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `f` and `stream` must be valid handles, or null where the driver accepts null.
 /// The parameters that were set must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid.
 #[doc(alias = "cuLaunchGridAsync")]
 #[inline]
@@ -194,7 +194,7 @@ pub unsafe fn param_set_size(func: sys::CUfunction, numbytes: u32) -> Result<()>
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `func` and `tex_ref` must be a valid handle, or null where the driver accepts null.
+/// `func` and `tex_ref` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuParamSetTexRef")]
 #[inline]
 #[track_caller]

@@ -164,7 +164,7 @@ pub unsafe fn import_external_semaphore(
 /// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `ext_sem_array` must be a valid handle, or null where the driver accepts null.
+/// `stream` and all of `ext_sem_array` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `params_array` must be valid until the work is complete, or null where the driver accepts null.
 #[doc(alias = "cuSignalExternalSemaphoresAsync")]
 #[inline]
@@ -196,7 +196,7 @@ pub unsafe fn signal_external_semaphores_async(
 /// `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_TIMEOUT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `ext_sem_array` must be a valid handle, or null where the driver accepts null.
+/// `stream` and all of `ext_sem_array` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `params_array` must be valid until the work is complete, or null where the driver accepts null.
 #[doc(alias = "cuWaitExternalSemaphoresAsync")]
 #[inline]

@@ -82,7 +82,7 @@ pub unsafe fn device_set_graph_mem_attribute(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddBatchMemOpNode")]
 #[inline]
@@ -118,7 +118,7 @@ pub unsafe fn graph_add_batch_mem_op_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `child_graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph`, `child_graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddChildGraphNode")]
 #[inline]
 #[track_caller]
@@ -152,7 +152,7 @@ pub unsafe fn graph_add_child_graph_node(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
+/// `graph`, all of `from` and all of `to` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddDependencies")]
 #[inline]
 #[track_caller]
@@ -176,7 +176,7 @@ pub unsafe fn graph_add_dependencies(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
+/// `graph`, all of `from` and all of `to` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -214,7 +214,7 @@ pub unsafe fn graph_add_dependencies_v2(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddEmptyNode")]
 #[inline]
 #[track_caller]
@@ -247,7 +247,7 @@ pub unsafe fn graph_add_empty_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `event` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph`, `event` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddEventRecordNode")]
 #[inline]
 #[track_caller]
@@ -282,7 +282,7 @@ pub unsafe fn graph_add_event_record_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `event` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph`, `event` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddEventWaitNode")]
 #[inline]
 #[track_caller]
@@ -317,7 +317,7 @@ pub unsafe fn graph_add_event_wait_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddExternalSemaphoresSignalNode")]
 #[inline]
@@ -353,7 +353,7 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddExternalSemaphoresWaitNode")]
 #[inline]
@@ -389,7 +389,7 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// The function must not unwind, and its data must be valid whenever the graph runs.
 #[doc(alias = "cuGraphAddHostNode")]
 #[inline]
@@ -426,7 +426,7 @@ pub unsafe fn graph_add_host_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// The parameters must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid. A context must be current, even if the parameters name one: without it the driver crashes.
 #[doc(alias = "cuGraphAddKernelNode")]
 #[doc(alias = "cuGraphAddKernelNode_v2")]
@@ -470,7 +470,7 @@ pub unsafe fn graph_add_kernel_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Pointers in `node_params` must be valid.
 #[doc(alias = "cuGraphAddMemAllocNode")]
 #[inline]
@@ -506,7 +506,7 @@ pub unsafe fn graph_add_mem_alloc_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// `dptr` must be the address of a memory allocation node.
 #[doc(alias = "cuGraphAddMemFreeNode")]
 #[inline]
@@ -542,7 +542,7 @@ pub unsafe fn graph_add_mem_free_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `ctx` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph`, `ctx` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// The memory in the description must be valid whenever the graph runs.
 #[doc(alias = "cuGraphAddMemcpyNode")]
 #[inline]
@@ -580,7 +580,7 @@ pub unsafe fn graph_add_memcpy_node(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, `ctx` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph`, `ctx` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphAddMemsetNode")]
 #[inline]
@@ -619,7 +619,7 @@ pub unsafe fn graph_add_memset_node(
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphAddNode")]
 #[inline]
@@ -655,7 +655,7 @@ pub unsafe fn graph_add_node(
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphAddNode_v2")]
 #[inline]
@@ -696,7 +696,7 @@ pub unsafe fn graph_add_node_v2(
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 /// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphAddNode_v3")]
 #[inline]
@@ -827,7 +827,7 @@ pub unsafe fn graph_clone(original_graph: sys::CUgraph) -> Result<sys::CUgraph> 
 /// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `ctx` must be a valid handle, or null where the driver accepts null.
+/// `graph` and `ctx` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphConditionalHandleCreate")]
 #[inline]
 #[track_caller]
@@ -963,7 +963,7 @@ pub unsafe fn graph_event_record_node_get_event(node: sys::CUgraphNode) -> Resul
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` and `event` must be a valid handle, or null where the driver accepts null.
+/// `node` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphEventRecordNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1006,7 +1006,7 @@ pub unsafe fn graph_event_wait_node_get_event(node: sys::CUgraphNode) -> Result<
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `node` and `event` must be a valid handle, or null where the driver accepts null.
+/// `node` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphEventWaitNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1027,7 +1027,7 @@ pub unsafe fn graph_event_wait_node_set_event(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
 #[inline]
@@ -1050,7 +1050,7 @@ pub unsafe fn graph_exec_batch_mem_op_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `child_graph` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec`, `node` and `child_graph` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1090,7 +1090,7 @@ pub unsafe fn graph_exec_destroy(graph_exec: sys::CUgraphExec) -> Result<()> {
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `event` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec`, `node` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecEventRecordNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1112,7 +1112,7 @@ pub unsafe fn graph_exec_event_record_node_set_event(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `event` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec`, `node` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecEventWaitNodeSetEvent")]
 #[inline]
 #[track_caller]
@@ -1134,7 +1134,7 @@ pub unsafe fn graph_exec_event_wait_node_set_event(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecExternalSemaphoresSignalNodeSetParams")]
 #[inline]
@@ -1163,7 +1163,7 @@ pub unsafe fn graph_exec_external_semaphores_signal_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecExternalSemaphoresWaitNodeSetParams")]
 #[inline]
@@ -1234,7 +1234,7 @@ pub unsafe fn graph_exec_get_id(graph_exec: sys::CUgraphExec) -> Result<u32> {
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// The function must not unwind, and its data must be valid whenever the graph runs.
 #[doc(alias = "cuGraphExecHostNodeSetParams")]
 #[inline]
@@ -1258,7 +1258,7 @@ pub unsafe fn graph_exec_host_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// The parameters must match the kernel's parameters as compiled. No kernel may update the node at the same time.
 #[doc(alias = "cuGraphExecKernelNodeSetParams")]
 #[doc(alias = "cuGraphExecKernelNodeSetParams_v2")]
@@ -1289,7 +1289,7 @@ pub unsafe fn graph_exec_kernel_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `ctx` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec`, `node` and `ctx` must be valid handles, or null where the driver accepts null.
 /// The memory in the description must be valid whenever the graph runs.
 #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
 #[inline]
@@ -1313,7 +1313,7 @@ pub unsafe fn graph_exec_memcpy_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec`, `node` and `ctx` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec`, `node` and `ctx` must be valid handles, or null where the driver accepts null.
 /// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver accepts null.
 #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
 #[inline]
@@ -1337,7 +1337,7 @@ pub unsafe fn graph_exec_memset_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// Pointers in the parameters must be valid for the type of the node.
 #[doc(alias = "cuGraphExecNodeSetParams")]
 #[inline]
@@ -1361,7 +1361,7 @@ pub unsafe fn graph_exec_node_set_params(
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `graph` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `graph` must be valid handles, or null where the driver accepts null.
 /// The contents of `result_info` before the call do not matter.
 #[doc(alias = "cuGraphExecUpdate")]
 #[doc(alias = "cuGraphExecUpdate_v2")]
@@ -1819,7 +1819,7 @@ pub unsafe fn graph_instantiate_v2(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst` and `src` must be a valid handle, or null where the driver accepts null.
+/// `dst` and `src` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphKernelNodeCopyAttributes")]
 #[inline]
 #[track_caller]
@@ -1948,7 +1948,7 @@ pub unsafe fn graph_kernel_node_set_params(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `graph` and `stream` must be valid handles, or null where the driver accepts null.
 /// Everything that its nodes use must stay valid until the launch is complete, and must allow repeated use if the graph is launched again.
 #[doc(alias = "cuGraphLaunch")]
 #[inline]
@@ -2100,7 +2100,7 @@ pub unsafe fn graph_memset_node_set_params(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `original_node` and `cloned_graph` must be a valid handle, or null where the driver accepts null.
+/// `original_node` and `cloned_graph` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeFindInClone")]
 #[inline]
 #[track_caller]
@@ -2333,7 +2333,7 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphNodeGetEnabled")]
 #[inline]
 #[track_caller]
@@ -2437,7 +2437,7 @@ pub unsafe fn graph_node_get_type(node: sys::CUgraphNode) -> Result<sys::CUgraph
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+/// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
 /// No kernel may update the node at the same time.
 #[doc(alias = "cuGraphNodeSetEnabled")]
 #[inline]
@@ -2504,7 +2504,7 @@ pub unsafe fn graph_node_set_params_v2(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `object` must be a valid handle, or null where the driver accepts null.
+/// `graph` and `object` must be valid handles, or null where the driver accepts null.
 /// The graph must own `count` references to `object`.
 #[doc(alias = "cuGraphReleaseUserObject")]
 #[inline]
@@ -2528,7 +2528,7 @@ pub unsafe fn graph_release_user_object(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
+/// `graph`, all of `from` and all of `to` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphRemoveDependencies")]
 #[inline]
 #[track_caller]
@@ -2552,7 +2552,7 @@ pub unsafe fn graph_remove_dependencies(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph`, all of `from` and all of `to` must be a valid handle, or null where the driver accepts null.
+/// `graph`, all of `from` and all of `to` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphRemoveDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -2590,7 +2590,7 @@ pub unsafe fn graph_remove_dependencies_v2(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `object` must be a valid handle, or null where the driver accepts null.
+/// `graph` and `object` must be valid handles, or null where the driver accepts null.
 /// The caller must own the references that are moved to the graph.
 #[doc(alias = "cuGraphRetainUserObject")]
 #[inline]
@@ -2614,7 +2614,7 @@ pub unsafe fn graph_retain_user_object(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `graph` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `graph` and `stream` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGraphUpload")]
 #[inline]
 #[track_caller]
@@ -2710,7 +2710,7 @@ pub(super) mod legacy {
     /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+    /// `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
     /// The parameters must match the kernel's parameters as compiled. All memory that the kernel accesses must be valid. A context must be current: without one the driver crashes.
     #[doc(alias = "cuGraphAddKernelNode")]
     #[inline]
@@ -2745,7 +2745,7 @@ pub(super) mod legacy {
     /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph_exec` and `node` must be a valid handle, or null where the driver accepts null.
+    /// `graph_exec` and `node` must be valid handles, or null where the driver accepts null.
     /// The parameters must match the kernel's parameters as compiled. No kernel may update the node at the same time.
     #[doc(alias = "cuGraphExecKernelNodeSetParams")]
     #[inline]
@@ -2769,7 +2769,7 @@ pub(super) mod legacy {
     /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`. May also return errors from earlier asynchronous work.
     ///
     /// # Safety
-    /// `graph_exec` and `graph` must be a valid handle, or null where the driver accepts null.
+    /// `graph_exec` and `graph` must be valid handles, or null where the driver accepts null.
     #[doc(alias = "cuGraphExecUpdate")]
     #[inline]
     #[track_caller]

@@ -15,7 +15,7 @@ use crate::{Result, check};
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `resources` must be a valid handle, or null where the driver accepts null.
+/// `stream` and all of `resources` must be valid handles, or null where the driver accepts null.
 /// The graphics API must not use the resources while they are mapped.
 #[doc(alias = "cuGraphicsMapResources")]
 #[inline]
@@ -165,7 +165,7 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `resources` must be a valid handle, or null where the driver accepts null.
+/// `stream` and all of `resources` must be valid handles, or null where the driver accepts null.
 /// The mapped addresses and arrays must not be used again.
 #[doc(alias = "cuGraphicsUnmapResources")]
 #[inline]

@@ -295,7 +295,7 @@ pub unsafe fn green_ctx_get_id(green_ctx: sys::CUgreenCtx) -> Result<u64> {
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
+/// `ctx` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxRecordEvent")]
 #[inline]
 #[track_caller]
@@ -341,7 +341,7 @@ pub unsafe fn green_ctx_stream_create(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `ctx` and `event` must be a valid handle, or null where the driver accepts null.
+/// `ctx` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuGreenCtxWaitEvent")]
 #[inline]
 #[track_caller]

@@ -41,7 +41,7 @@ pub unsafe fn mem_alloc_async(bytesize: usize, stream: sys::CUstream) -> Result<
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `pool` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `pool` and `stream` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuMemAllocFromPoolAsync")]
 #[inline]
 #[track_caller]

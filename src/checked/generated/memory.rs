@@ -1070,7 +1070,7 @@ pub unsafe fn memcpy_async(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_array` and `src_array` must be a valid handle, or null where the driver accepts null.
+/// `dst_array` and `src_array` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuMemcpyAtoA")]
 #[doc(alias = "cuMemcpyAtoA_v2")]
 #[inline]
@@ -1120,7 +1120,7 @@ pub unsafe fn memcpy_atod(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `src_array` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `src_array` and `stream` must be valid handles, or null where the driver accepts null.
 /// `dst_host` must stay valid, and must not be accessed, until the copy is complete.
 /// The bytes written to `dst_host` must be valid values of its type.
 #[doc(alias = "cuMemcpyAtoHAsync")]
@@ -1401,7 +1401,7 @@ pub unsafe fn memcpy_dtoh<T>(dst_host: &mut [T], src_device: sys::CUdeviceptr) -
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_array` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_array` and `stream` must be valid handles, or null where the driver accepts null.
 /// `src_host` must stay valid and unchanged until the copy is complete.
 #[doc(alias = "cuMemcpyHtoAAsync")]
 #[doc(alias = "cuMemcpyHtoAAsync_v2")]
@@ -1518,7 +1518,7 @@ pub unsafe fn memcpy_htod<T>(dst_device: sys::CUdeviceptr, src_host: &[T]) -> Re
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_context` and `src_context` must be a valid handle, or null where the driver accepts null.
+/// `dst_context` and `src_context` must be valid handles, or null where the driver accepts null.
 /// `dst_device` and `src_device` must be valid for every access of the call.
 #[doc(alias = "cuMemcpyPeer")]
 #[inline]
@@ -1543,7 +1543,7 @@ pub unsafe fn memcpy_peer(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_context`, `src_context` and `stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_context`, `src_context` and `stream` must be valid handles, or null where the driver accepts null.
 /// `dst_device` and `src_device` must be valid for every access of the call, until the work is complete.
 #[doc(alias = "cuMemcpyPeerAsync")]
 #[inline]

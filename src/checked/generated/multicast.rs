@@ -94,7 +94,7 @@ pub unsafe fn multicast_bind_addr_v2(
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` and `mem_handle` must be a valid handle, or null where the driver accepts null.
+/// `mc_handle` and `mem_handle` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuMulticastBindMem")]
 #[inline]
 #[track_caller]
@@ -121,7 +121,7 @@ pub unsafe fn multicast_bind_mem(
 /// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `mc_handle` and `mem_handle` must be a valid handle, or null where the driver accepts null.
+/// `mc_handle` and `mem_handle` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuMulticastBindMem_v2")]
 #[inline]
 #[track_caller]

@@ -96,7 +96,7 @@ pub unsafe fn stream_begin_capture_to_cig(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream`, `graph` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `stream`, `graph` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuStreamBeginCaptureToGraph")]
 #[inline]
 #[track_caller]
@@ -155,7 +155,7 @@ pub unsafe fn stream_begin_capture(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and `graph` must be a valid handle, or null where the driver accepts null.
+/// `stream` and `graph` must be valid handles, or null where the driver accepts null.
 /// `callback_func` must not unwind, and `user_data` must be valid for it.
 #[doc(alias = "cuStreamBeginRecaptureToGraph")]
 #[inline]
@@ -180,7 +180,7 @@ pub unsafe fn stream_begin_recapture_to_graph(
 /// `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `dst_stream` and `src_stream` must be a valid handle, or null where the driver accepts null.
+/// `dst_stream` and `src_stream` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuStreamCopyAttributes")]
 #[inline]
 #[track_caller]
@@ -682,7 +682,7 @@ pub unsafe fn stream_synchronize(stream: sys::CUstream) -> Result<()> {
 /// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `stream` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuStreamUpdateCaptureDependencies")]
 #[inline]
 #[track_caller]
@@ -714,7 +714,7 @@ pub unsafe fn stream_update_capture_dependencies(
 /// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and all of `dependencies` must be a valid handle, or null where the driver accepts null.
+/// `stream` and all of `dependencies` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuStreamUpdateCaptureDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -751,7 +751,7 @@ pub unsafe fn stream_update_capture_dependencies_v2(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `stream` and `event` must be a valid handle, or null where the driver accepts null.
+/// `stream` and `event` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuStreamWaitEvent")]
 #[inline]
 #[track_caller]

@@ -41,7 +41,7 @@ pub unsafe fn surf_ref_get_array(surf_ref: sys::CUsurfref) -> Result<sys::CUarra
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `surf_ref` and `array` must be a valid handle, or null where the driver accepts null.
+/// `surf_ref` and `array` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuSurfRefSetArray")]
 #[inline]
 #[track_caller]

@@ -468,7 +468,7 @@ pub unsafe fn tex_ref_set_address(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` and `array` must be a valid handle, or null where the driver accepts null.
+/// `tex_ref` and `array` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetArray")]
 #[inline]
 #[track_caller]
@@ -664,7 +664,7 @@ pub unsafe fn tex_ref_set_mipmap_level_clamp(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `tex_ref` and `mipmapped_array` must be a valid handle, or null where the driver accepts null.
+/// `tex_ref` and `mipmapped_array` must be valid handles, or null where the driver accepts null.
 #[doc(alias = "cuTexRefSetMipmappedArray")]
 #[inline]
 #[track_caller]

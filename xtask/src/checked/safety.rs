@@ -106,39 +106,43 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
         ""
     };
     let mut out = Vec::new();
-    let mut say = |names: &[String], promise: &str| {
-        if !names.is_empty() {
+    let mut say = |names: &[String], one: &str, several: &str| {
+        if let Some(first) = names.first() {
+            let promise = if names.len() > 1 || first.starts_with("all of") {
+                several
+            } else {
+                one
+            };
             let names = list(names);
             let names = match names.strip_prefix('a') {
                 Some(rest) => format!("A{rest}"),
                 None => names,
             };
-            out.push(format!("{names} {promise}"));
+            out.push(format!("{names} must be {promise}"));
         }
     };
     say(
         &handles,
-        "must be a valid handle, or null where the driver accepts null.",
+        "a valid handle, or null where the driver accepts null.",
+        "valid handles, or null where the driver accepts null.",
     );
     say(
         &destroyed,
-        "must be a live handle, and must not be used again.",
+        "a live handle, and must not be used again.",
+        "live handles, and must not be used again.",
     );
-    say(
-        &released,
-        "must be a live handle; the call releases one reference to it, and after the last one it must not be used again.",
-    );
+    let released_once = "a live handle; the call releases one reference to it, and after the last one it must not be used again.";
+    say(&released, released_once, released_once);
     match &call.safety {
         Some(safety) => out.push(safety.clone()),
-        None if !raw.is_empty() => say(&raw, "must meet the requirements of the manual."),
+        None if !raw.is_empty() => out.push(format!(
+            "{} must meet the requirements of the manual.",
+            list(&raw)
+        )),
         None => {
-            say(
-                &addresses,
-                &format!(
-                    "must be valid for every access of the call{}{until}.",
-                    if queued { "," } else { "" }
-                ),
-            );
+            let comma = if queued { "," } else { "" };
+            let valid = format!("valid for every access of the call{comma}{until}.");
+            say(&addresses, &valid, &valid);
             if !records.is_empty() {
                 let when = if call.symbol.starts_with("cuGraph") {
                     " whenever the graph runs"
