@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::annotations::is_32_bit;
 use crate::bindings::registry::{Entry, StreamMode, split_stream};
 use crate::checked::{Call, version};
+use crate::files::{read, root};
+use crate::headers;
 use crate::registry::Registry;
-use crate::{headers, output_of_example, read, root};
+use crate::software::output_of_example;
 
 /// The contents of the file.
 pub(crate) struct Table<'a> {

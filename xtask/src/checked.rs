@@ -2,6 +2,7 @@
 
 mod docs;
 mod emit;
+mod facts;
 mod model;
 mod names;
 mod safety;
@@ -11,10 +12,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use docs::Facts;
+use facts::Facts;
 pub(crate) use model::{Call, calls, version};
 
-use crate::generate::Output;
+use crate::files::Output;
 use crate::registry::Registry;
 
 /// The first line of every file.

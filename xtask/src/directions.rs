@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use crate::bindings::registry::Entry;
+use crate::files::{read, root, write};
 use crate::headers::{self, Package};
 use crate::registry::Registry;
-use crate::{read, root, write};
 
 /// The bindings, compiled for this machine's Python. They load without a driver. Each CUDA release has its own version.
 const BINDINGS: Package = Package {

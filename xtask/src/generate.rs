@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::bindings::render;
+use crate::files::{Output, root};
 use crate::registry::Registry;
-use crate::{annotations, api_md, checked, functions_toml, headers, ptx_md, root, write};
+use crate::{api_md, checked, checks, functions_toml, headers, ptx_md};
 
 /// The folders that hold nothing but generated files.
 const FOLDERS: &[&str] = &[
@@ -13,30 +14,10 @@ const FOLDERS: &[&str] = &[
     "tests/checked_calls/generated",
 ];
 
-/// The text of one generated file.
-pub(crate) struct Output {
-    /// The path in the repository.
-    path: PathBuf,
-    text: String,
-}
-
-impl Output {
-    pub(crate) fn new(path: impl Into<PathBuf>, text: String) -> Self {
-        Self {
-            path: path.into(),
-            text,
-        }
-    }
-
-    fn write(&self) -> Result<(), String> {
-        write(&root().join(&self.path), &self.text)
-    }
-}
-
 /// Writes all of them, and removes files that are no longer generated.
 pub(crate) fn run() -> Result<(), String> {
     let registry = Registry::read()?;
-    annotations::check(&registry)?;
+    checks::check(&registry)?;
     let calls = checked::calls(&registry)?;
     let mut files = vec![Output::new(
         "cuda-driver-sys/api/functions.toml",

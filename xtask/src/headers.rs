@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{bindings, root};
+use crate::bindings;
+use crate::files::root;
 
 /// A package of PyPI at one version, and a file that it must contain.
 pub(crate) struct Package {

@@ -12,7 +12,8 @@ use std::{fs, ptr};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use crate::{headers, read, root, write};
+use crate::files::{read, root, write};
+use crate::headers;
 
 const VERSION: &str = "11.7.99";
 

@@ -8,8 +8,10 @@ mod api_md;
 mod bindings;
 mod c_type;
 mod checked;
+mod checks;
 mod directions;
 mod every_header;
+mod files;
 mod functions_toml;
 mod generate;
 mod headers;
@@ -24,9 +26,9 @@ mod plain_names;
 mod ptx_md;
 mod registry;
 mod results;
+mod software;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// A task: its name, a description, and the function that runs it.
 type Task = (&'static str, &'static str, fn() -> Result<(), String>);
@@ -96,45 +98,4 @@ fn main() -> ExitCode {
             }
         }
     }
-}
-
-/// The folder of the workspace.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map(Path::to_owned)
-        .unwrap_or_default()
-}
-
-/// Writes a file if its text changed, so that cargo rebuilds only what it must.
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
-        return Ok(());
-    }
-    let parent = path.parent().ok_or("the path has no parent folder")?;
-    std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
-    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-/// Runs an example of a package of the software driver, and returns its output.
-fn output_of_example(package: &str, name: &str) -> Result<String, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["run", "--quiet", "--package", package, "--example", name])
-        .current_dir(root())
-        .output()
-        .map_err(|e| format!("cargo run --example {name}: {e}"))?;
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    if output.status.success() {
-        return Ok(text(&output.stdout));
-    }
-    Err(format!(
-        "cargo run --example {name} failed:\n{}",
-        text(&output.stderr)
-    ))
-}
-
-/// Reads a text file; the error names the file.
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }

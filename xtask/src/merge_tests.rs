@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::bindings::merge::{left_out, merge, version};
 use crate::bindings::registry::Entry;
 use crate::bindings::{self, Input, Model, committed, render};
-use crate::{headers, read, root};
+use crate::files::{read, root};
+use crate::headers;
 
 /// The input for the headers; prints a note and returns `None` if they have not been fetched.
 fn inputs() -> Option<(Input, PathBuf)> {

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use crate::bindings::model::{Enumeration, Model};
 use crate::bindings::{self, Input, merge, render};
+use crate::files::{read, root};
 use crate::registry::Registry;
-use crate::{headers, plain_names, read, root};
+use crate::{headers, plain_names};
 
 /// The files written by hand that hold the answers.
 struct ByHand {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::output_of_example;
+use crate::software::output_of_example;
 
 /// The groups of the document, each with its roots; the others come last.
 const GROUPS: &[(&str, &str)] = &[

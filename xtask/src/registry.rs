@@ -9,7 +9,8 @@ use crate::annotations::Annotations;
 use crate::bindings::model::{Enumeration, Model, type_text};
 use crate::bindings::registry::{Entry, StreamMode};
 use crate::bindings::{self, render};
-use crate::{headers, plain_names, read};
+use crate::files::read;
+use crate::{headers, plain_names};
 
 /// The newest header together with the annotations.
 pub(crate) struct Registry {

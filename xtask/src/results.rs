@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bindings::registry::{Entry, StreamMode};
+use crate::files::read;
+use crate::headers;
 use crate::registry::Registry;
-use crate::{headers, read};
 
 /// Fails with a list of the functions that differ.
 pub(crate) fn run() -> Result<(), String> {

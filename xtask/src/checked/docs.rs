@@ -2,25 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::facts::Facts;
 use super::model::{Call, Kind, Other, Owner, Parameter, version};
 use super::names;
-use super::safety::{self, Pointing};
-use crate::registry::Registry;
-
-/// The facts about types and constants that the documentation needs.
-pub(super) struct Facts<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) pointing: Pointing,
-}
-
-impl<'a> Facts<'a> {
-    pub(super) fn new(registry: &'a Registry) -> Self {
-        Self {
-            registry,
-            pointing: Pointing::new(&registry.header),
-        }
-    }
-}
+use super::safety;
 
 /// Writes the documentation, and the aliases that let a search find the call.
 pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::docs::{self, Facts};
+use super::docs;
+use super::facts::Facts;
 use super::model::{Call, Count, Kind, Parameter};
 use super::names;
 

@@ -1,55 +1,9 @@
 //! The obligations of the caller of a checked call.
 
-use std::collections::BTreeSet;
-
-use super::docs::Facts;
+use super::facts::Facts;
 use super::model::{Call, Kind};
 use super::names;
-use crate::bindings::model::{Model, type_text};
 use crate::c_type::CType;
-
-/// The records of C that hold handles or addresses.
-pub(super) struct Pointing(BTreeSet<String>);
-
-impl Pointing {
-    /// Collects the records that hold a pointer, a device address, or such a record.
-    pub(super) fn new(header: &Model) -> Self {
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        let records = header
-            .records
-            .iter()
-            .map(|record| (&record.name, field_types(&record.item)));
-        let aliases = header
-            .aliases
-            .iter()
-            .map(|alias| (&alias.name, vec![type_text(&alias.target)]));
-        let types: Vec<(&String, Vec<String>)> = records.chain(aliases).collect();
-        let mut found = BTreeSet::from(["CUdeviceptr_v2".to_owned()]);
-        loop {
-            let more: Vec<&String> = types
-                .iter()
-                .filter(|(name, _)| !found.contains(*name))
-                .filter(|(_, types)| {
-                    types.iter().any(|ty| {
-                        let mut words = ty.split(|c| !is_part(c));
-                        ty.contains("*mut ")
-                            || ty.contains("*const ")
-                            || words.any(|word| word == "Option" || found.contains(word))
-                    })
-                })
-                .map(|(name, _)| *name)
-                .collect();
-            if more.is_empty() {
-                return Self(found);
-            }
-            found.extend(more.into_iter().cloned());
-        }
-    }
-
-    fn contains(&self, record: &str) -> bool {
-        self.0.contains(record)
-    }
-}
 
 /// Returns the sentences under *Safety*, at least one.
 pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
@@ -182,18 +136,6 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     out
 }
 
-/// The types of the fields of a structure or union.
-fn field_types(item: &syn::Item) -> Vec<String> {
-    let fields = match item {
-        syn::Item::Struct(item) => &item.fields,
-        syn::Item::Union(item) => {
-            return item.fields.named.iter().map(|f| type_text(&f.ty)).collect();
-        }
-        _ => return Vec::new(),
-    };
-    fields.iter().map(|field| type_text(&field.ty)).collect()
-}
-
 /// True if a call without handles uses the current context itself.
 fn uses_the_current_context(symbol: &str) -> bool {
     let base = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -212,32 +154,10 @@ pub(super) fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pointing, sentences};
-    use crate::bindings::model::Model;
-    use crate::checked::docs::Facts;
+    use super::sentences;
+    use crate::checked::facts::Facts;
     use crate::checked::model::calls;
     use crate::registry::Registry;
-
-    #[test]
-    fn records_that_hold_handles_or_addresses() {
-        let file: syn::File = syn::parse_quote! {
-            pub struct A { pub n: c_int }
-            pub struct B { pub ptr: CUdeviceptr }
-            pub union C { pub n: c_int, pub b: [B; 2usize] }
-            pub type D = C;
-            pub type CUdeviceptr = CUdeviceptr_v2;
-            pub type CUdeviceptr_v2 = ::core::ffi::c_ulonglong;
-            pub type CUstream = *mut CUstream_st;
-            pub struct E { pub stream: CUstream }
-            pub struct F { pub call: ::core::option::Option<unsafe extern "C" fn()> }
-        };
-        let pointing = Pointing::new(&Model::from_bindgen(&file).expect("items of bindgen"));
-        let found: Vec<&str> = ["A", "B", "C", "D", "E", "F"]
-            .into_iter()
-            .filter(|record| pointing.contains(record))
-            .collect();
-        assert_eq!(found, ["B", "C", "D", "E", "F"]);
-    }
 
     /// Words that the obligations of a call must contain: for arguments of a checked call that crash driver 580 on an H200,
     /// and for those that the manual calls undefined.

@@ -8,7 +8,7 @@ pub(super) fn check(registry: &Registry, found: &mut Vec<String>) {
     let annotations = &registry.annotations;
     for entry in &registry.functions {
         let symbol = &entry.symbol;
-        let Some(annotation) = annotations.0.get(symbol) else {
+        let Some(annotation) = annotations.own(symbol) else {
             continue;
         };
         let mut say = |what: String| found.push(format!("[{symbol}] {what}"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::word;
+use crate::annotations::word;
 use crate::bindings::registry::Entry;
 use crate::c_type::CType;
 use crate::registry::Registry;

@@ -1,6 +1,6 @@
 //! Checks the integer parameters that hold flags.
 
-use super::kinds;
+use crate::annotations::kinds;
 use crate::bindings::registry::Entry;
 use crate::c_type::CType;
 use crate::registry::Registry;
