@@ -25,9 +25,9 @@
 //! context that was destroyed on another thread, or while it was pushed twice, is still current, and the driver crashes
 //! when it uses it.
 
+mod convert;
 mod fallback;
 #[rustfmt::skip]
 mod generated;
-mod convert;
 
 pub use generated::*;
