@@ -1,9 +1,9 @@
 //! Every load and store of device memory.
 //!
-//! Kernels, and copies beside kernels, may touch the same bytes at the same time. That is no undefined behaviour of the
-//! host process, because nothing here is a plain load or store of Rust: single values go through relaxed atomics, rows
-//! of a warp and bulk copies through `asm!`, whose effect on memory the compiler does not reason about. On machines
-//! without such code, and under `--cfg cuda_soft_atomics` (for sanitizers), all goes through relaxed atomics.
+//! Kernels and copies may access the same bytes at the same time. That is not undefined behaviour of the host process,
+//! because nothing here is a plain load or store of Rust: single values use relaxed atomics; rows of a warp and bulk
+//! copies use `asm!`, whose effect on memory the compiler does not reason about. On targets other than x86-64, and under
+//! `--cfg cuda_soft_atomics` (for sanitizers), everything uses relaxed atomics.
 
 use std::sync::atomic::{
     AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed,
@@ -17,7 +17,7 @@ macro_rules! scalar {
         /// `at` must be valid for reads of the value and aligned to its size.
         #[inline(always)]
         pub(crate) unsafe fn $load(at: *const u8) -> $ty {
-            // SAFETY: valid and aligned, as the caller promises; atomics may race with other accesses of this module.
+            // SAFETY: the caller promises a valid, aligned address; atomics may race with other accesses of this module.
             unsafe { &*at.cast::<$atomic>() }.load(Relaxed)
         }
 
@@ -38,15 +38,14 @@ scalar!(load16, store16, u16, AtomicU16);
 scalar!(load32, store32, u32, AtomicU32);
 scalar!(load64, store64, u64, AtomicU64);
 
-/// Replaces a value of 2, 4 or 8 bytes by a function of it, as one step that no other thread comes between. Gives the
-/// old value.
+/// Atomically replaces a value of 2, 4 or 8 bytes by a function of it. Returns the old value.
 ///
 /// # Safety
 /// `at` must be valid for reads and writes of the value and aligned to its size.
 pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -> u64 {
     macro_rules! update {
         ($ty:ty, $atomic:ty) => {{
-            // SAFETY: valid and aligned, as the caller promises; atomics may race with other accesses of this module.
+            // SAFETY: the caller promises a valid, aligned address; atomics may race with other accesses of this module.
             let place = unsafe { &*at.cast::<$atomic>() };
             let mut old = place.load(Relaxed);
             while let Err(other) =
@@ -64,7 +63,8 @@ pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -
     }
 }
 
-/// Replaces a value of 2, 4 or 8 bytes by a function of it, where no other thread comes between. Gives the old value.
+/// Replaces a value of 2, 4 or 8 bytes by a function of it, not atomically: for memory that no other thread accesses.
+/// Returns the old value.
 ///
 /// # Safety
 /// As [`update`].
@@ -86,8 +86,9 @@ pub(crate) unsafe fn replace(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) 
     }
 }
 
-/// Replaces a value of 16 bytes by a function of it, as one step that no other such step comes between; nor any other
-/// access, where the CPU can exchange 16 bytes. Gives the old value.
+/// Atomically replaces a value of 16 bytes by a function of it. Returns the old value.
+///
+/// If the CPU cannot exchange 16 bytes, the update is atomic only with regard to other calls of this function.
 ///
 /// # Safety
 /// `at` must be valid for reads and writes of 16 bytes and aligned to 16.
@@ -116,14 +117,14 @@ pub(crate) unsafe fn update128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 
 /// As [`update128`]; the CPU has `cmpxchg16b`.
 #[cfg(all(target_arch = "x86_64", not(cuda_soft_atomics)))]
 unsafe fn exchange128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 {
-    // A guess: if it is wrong, the exchange fails and says what is there.
+    // The two halves are not loaded atomically. If they do not belong together, the exchange fails and returns the value.
     // SAFETY: both halves are valid and aligned, as the caller promises.
     let mut old = unsafe { u128::from(load64(at.wrapping_add(8))) << 64 | u128::from(load64(at)) };
     loop {
         let value = new(old);
         let (mut low, mut high) = (old as u64, (old >> 64) as u64);
-        // SAFETY: valid and aligned to 16, as the caller promises. The compiler keeps `rbx` for itself, so that it is
-        // exchanged with another register and back.
+        // SAFETY: valid and aligned to 16, as the caller promises. `rbx` is reserved by the compiler and cannot be an
+        // operand, so it is exchanged with `rsi` and back.
         unsafe {
             std::arch::asm!("xchg rsi, rbx", "lock cmpxchg16b [rdi]", "xchg rsi, rbx",
                 in("rdi") at, inout("rsi") value as u64 => _, in("rcx") (value >> 64) as u64,
@@ -143,7 +144,7 @@ unsafe fn exchange128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 {
 /// `from` must be valid for reads and `to` for writes of `bytes` bytes.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     if (to as usize).wrapping_sub(from as usize) < bytes {
-        // The target starts inside the source: back to front.
+        // The target starts inside the source, so the last bytes have to be copied first.
         // SAFETY: as promised by the caller.
         unsafe { copy_backward(to, from, bytes) }
     } else {
@@ -152,19 +153,22 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
+/// # Safety
+/// As [`copy`].
 unsafe fn copy_backward(to: *mut u8, from: *const u8, bytes: usize) {
-    /// Pieces of at least this size are copied fast.
+    /// Bytes that are copied at once, at least: smaller pieces are slow.
     const PIECE: usize = 16 << 10;
     let mut between = [0u8; PIECE];
     let between = between.as_mut_ptr();
-    // The last piece first. One that overlaps its own target is taken out of the way before.
+    // The last piece comes first. A piece that overlaps its own target goes through the buffer.
     let distance = (to as usize).wrapping_sub(from as usize);
     let piece = distance.max(PIECE);
     let mut end = bytes;
     while end > 0 {
         let start = end.saturating_sub(piece);
         let part = end - start;
-        // SAFETY: a part of the ranges that the caller promises; what overlaps is no longer than the buffer.
+        // SAFETY: a part of the ranges that the caller promises. A part longer than `distance` is at most `PIECE` bytes,
+        // since `piece` is the greater of the two.
         unsafe {
             let (to, from) = (to.add(start), from.add(start));
             if part <= distance {
@@ -195,8 +199,8 @@ mod bulk {
     /// Copies the row of a register to memory or back.
     ///
     /// # Safety
-    /// `from` must be valid for reads and `to` for writes of `bytes` bytes, a multiple of 16; with `WIDE` the CPU has
-    /// AVX.
+    /// `bytes` must be a multiple of 16, `from` valid for reads and `to` for writes of `bytes` bytes. With `WIDE` the CPU
+    /// must have AVX.
     #[inline(always)]
     pub(crate) unsafe fn copy_row<const WIDE: bool>(to: *mut u8, from: *const u8, bytes: usize) {
         let mut offset = 0;
@@ -205,7 +209,7 @@ mod bulk {
             if WIDE && bytes - offset >= 128 {
                 // SAFETY: the 128 bytes are inside the promised ranges.
                 unsafe {
-                    // A register is named by its lower half, since this function is not compiled for AVX by itself.
+                    // Clobbers name the lower halves of the registers, because this function is not compiled for AVX.
                     asm!("vmovups ymm4, [{from}]", "vmovups ymm5, [{from} + 32]",
                         "vmovups ymm6, [{from} + 64]", "vmovups ymm7, [{from} + 96]",
                         "vmovups [{to}], ymm4", "vmovups [{to} + 32], ymm5",
@@ -346,7 +350,7 @@ mod tests {
     use super::copy;
 
     #[test]
-    fn overlapping_copies_are_as_if_by_another_place() {
+    fn overlapping_copies_give_the_source_bytes() {
         let pattern: Vec<u8> = (0..100_000u32).map(|i| (i * 7 + i / 256) as u8).collect();
         for distance in [0, 1, 3, 8, 63, 4096, 16 << 10, (16 << 10) + 1, 40_000] {
             for bytes in [0, 1, 7, 16 << 10, 33_333, 60_000] {
@@ -358,7 +362,7 @@ mod tests {
                     };
                     let (mut ours, mut theirs) = (pattern.clone(), pattern.clone());
                     let base = ours.as_mut_ptr();
-                    // SAFETY: both ranges are inside of the vector.
+                    // SAFETY: both ranges are inside the vector.
                     unsafe { copy(base.add(to), base.add(from), bytes) };
                     theirs.copy_within(from..from + bytes, to);
                     assert!(ours == theirs, "{bytes} bytes from {from} to {to}");

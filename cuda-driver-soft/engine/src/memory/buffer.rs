@@ -1,17 +1,17 @@
-//! Memory that only one block at a time uses: shared and local memory, and the parameters of a launch.
+//! Memory that one block at a time uses: shared memory, local memory, and the parameters of a launch.
 
 use super::zeroed::Zeroed;
 use std::fmt;
 
-/// Most bytes of local memory that a thread can have: 512 KiB, less what a driver keeps for itself.
+/// The most bytes of local memory that a thread can have: 512 KiB less the bytes that the driver keeps for itself.
 pub(crate) const MOST_LOCAL: u64 = (512 << 10) - 1024;
 
-/// Alignment of a buffer, and the unit of its size.
+/// Alignment of a buffer in bytes, and the unit of its size.
 const LINE: u64 = 128;
 
-/// Zeroed bytes at an address that is a multiple of 128.
+/// Owned bytes at an address that is a multiple of 128, initially zero.
 pub(crate) struct Buffer {
-    /// The bytes, rounded up to whole lines.
+    /// The memory: `bytes`, rounded up to whole lines.
     memory: Zeroed,
     bytes: u64,
 }
@@ -26,7 +26,7 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// `None` if the host has no memory for it.
+    /// Creates a buffer. Returns `None` if the host has no memory for it.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let memory = match bytes.checked_next_multiple_of(LINE)? {
             0 => Zeroed::empty(LINE as usize),
@@ -35,33 +35,33 @@ impl Buffer {
         Some(Buffer { memory, bytes })
     }
 
-    /// A buffer with these bytes.
+    /// Creates a buffer with a copy of these bytes. Returns `None` if the host has no memory for it.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let mut buffer = Self::new(bytes.len() as u64)?;
         buffer.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         Some(buffer)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.bytes
     }
 
-    /// Address of the first byte on the host.
+    /// Returns the address of the first byte on the host.
     pub(crate) fn host(&mut self) -> *mut u8 {
         self.memory.address()
     }
 
-    /// All bytes, `len` rounded up to whole lines.
+    /// Returns all bytes: `len`, rounded up to whole lines.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         let room = self.bytes.next_multiple_of(LINE) as usize;
-        // SAFETY: `memory` has that many bytes, initialised, and is borrowed as long as the slice lives.
+        // SAFETY: `memory` has that many initialised bytes, and is mutably borrowed as long as the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.host(), room) }
     }
 
-    /// Sets all to zero.
+    /// Sets all bytes to zero.
     pub(crate) fn clear(&mut self) {
-        // Some CPUs take long to write nothing to nowhere.
+        // Filling an empty slice is slow on some CPUs.
         if self.bytes > 0 {
             self.as_mut_slice().fill(0);
         }
@@ -76,7 +76,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// The local memory of the 32 threads of a warp: a stack each, at the same offsets.
+/// The local memory of the 32 threads of a warp: one stack per thread, all of the same size.
 #[derive(Debug, Default)]
 pub(crate) struct LocalMemory {
     buffer: Buffer,
@@ -85,13 +85,13 @@ pub(crate) struct LocalMemory {
 }
 
 impl LocalMemory {
-    /// Bytes that each thread has.
+    /// Returns the bytes that each thread has.
     pub(crate) fn stride(&self) -> u64 {
         self.stride
     }
 
-    /// Makes room for at least this many bytes for each thread. `None` if the host has no memory for it, or a thread
-    /// cannot have so much.
+    /// Makes room for at least this many bytes for each thread. Returns `None` if the host has no memory for them, or if
+    /// they are more than [`MOST_LOCAL`].
     pub(crate) fn reserve(&mut self, bytes: u64) -> Option<()> {
         if bytes <= self.stride {
             return Some(());
@@ -113,12 +113,12 @@ impl LocalMemory {
         Some(())
     }
 
-    /// Address of the first byte of lane 0's stack on the host.
+    /// Returns the address on the host of the first byte of lane 0's stack.
     pub(crate) fn host(&mut self) -> *mut u8 {
         self.buffer.host()
     }
 
-    /// The bytes of one thread's stack from `offset` on.
+    /// Returns `bytes` bytes of one thread's stack from `offset` on, or `None` if the stack is shorter.
     pub(crate) fn lane(&mut self, lane: usize, offset: u64, bytes: u64) -> Option<&mut [u8]> {
         let end = offset
             .checked_add(bytes)
@@ -129,7 +129,7 @@ impl LocalMemory {
             .get_mut((start + offset) as usize..(start + end) as usize)
     }
 
-    /// Copies bytes inside one thread's stack.
+    /// Copies bytes inside one thread's stack. Does nothing if either range is outside of it.
     pub(crate) fn copy(&mut self, lane: usize, from: u64, to: u64, bytes: u64) {
         let Some(source) = self.lane(lane, from, bytes).map(|s| s.to_vec()) else {
             return;
@@ -141,8 +141,11 @@ impl LocalMemory {
 
     /// Sets the same part of every thread's stack to zero.
     pub(crate) fn clear(&mut self, offset: u64, bytes: u64) {
-        // Most kernels have none, and some CPUs take long to write nothing to nowhere.
-        for lane in 0..if bytes == 0 { 0 } else { 32 } {
+        // Most kernels use no local memory, and filling an empty slice is slow on some CPUs.
+        if bytes == 0 {
+            return;
+        }
+        for lane in 0..32 {
             if let Some(part) = self.lane(lane, offset, bytes) {
                 part.fill(0);
             }

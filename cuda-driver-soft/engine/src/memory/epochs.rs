@@ -1,108 +1,118 @@
-//! When a freed backing may be given back: not before all work that was in flight at the free has ended.
+//! Keeps freed items until all work that was in flight at the free has ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex};
 
-/// Work in flight, and what waits for its end.
+/// The work in flight, and the items that are dropped when it ends.
+///
+/// Each [`retire`](Self::retire) starts a new epoch. An item is dropped when no work of its epoch, or of an earlier one,
+/// is in flight.
 pub(super) struct Epochs<T> {
-    state: Mutex<State<T>>,
-    /// Work has ended.
+    ledger: Mutex<Ledger<T>>,
+    /// Notified when work ends.
     ended: Condvar,
 }
 
-struct State<T> {
+struct Ledger<T> {
+    /// The current epoch.
     now: u64,
-    /// Epoch in which work began → how many are still in flight.
+    /// Epoch in which work began → the number of those still in flight.
     active: BTreeMap<u64, usize>,
-    /// (epoch of the free, what to drop), oldest first.
-    limbo: VecDeque<(u64, T)>,
-    /// Threads in [`Epochs::wait`].
+    /// The retired items with their epochs, oldest first.
+    retired: VecDeque<(u64, T)>,
+    /// The number of threads in [`Epochs::wait`].
     waiting: usize,
 }
 
 impl<T> Epochs<T> {
     pub(super) fn new() -> Self {
         Epochs {
-            state: Mutex::new(State {
+            ledger: Mutex::new(Ledger {
                 now: 0,
                 active: BTreeMap::new(),
-                limbo: VecDeque::new(),
+                retired: VecDeque::new(),
                 waiting: 0,
             }),
             ended: Condvar::new(),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State<T>> {
-        self.state
+    fn lock(&self) -> std::sync::MutexGuard<'_, Ledger<T>> {
+        self.ledger
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Work begins: nothing retired from now on is dropped before [`leave`](Self::leave) with the returned epoch.
+    /// Marks the start of work, and returns its epoch. Items that are retired from now on are kept until
+    /// [`leave`](Self::leave) is called with that epoch.
     pub(super) fn enter(&self) -> u64 {
-        let mut state = self.lock();
-        let now = state.now;
-        *state.active.entry(now).or_insert(0) += 1;
+        let mut ledger = self.lock();
+        let now = ledger.now;
+        *ledger.active.entry(now).or_insert(0) += 1;
         now
     }
 
-    /// Work that began in this epoch has ended.
+    /// Marks the end of work that began in this epoch.
     pub(super) fn leave(&self, epoch: u64) {
-        let mut state = self.lock();
-        if let Some(count) = state.active.get_mut(&epoch) {
+        let mut ledger = self.lock();
+        if let Some(count) = ledger.active.get_mut(&epoch) {
             *count -= 1;
             if *count == 0 {
-                state.active.remove(&epoch);
+                ledger.active.remove(&epoch);
             }
         }
-        if state.waiting > 0 {
+        if ledger.waiting > 0 {
             self.ended.notify_all();
         }
-        let done = state.take_done();
-        drop(state);
+        let done = ledger.take_done();
+        drop(ledger);
         drop(done);
     }
 
-    /// Drops `item` as soon as no work is in flight that began before now. Gives the epoch of that work.
+    /// Drops `item` as soon as all work that is in flight now has ended. Returns the last epoch of that work.
     pub(super) fn retire(&self, item: T) -> u64 {
-        let mut state = self.lock();
-        let now = state.now;
-        state.limbo.push_back((now, item));
-        state.now += 1;
-        let done = state.take_done();
-        drop(state);
+        let mut ledger = self.lock();
+        let now = ledger.now;
+        ledger.retired.push_back((now, item));
+        ledger.now += 1;
+        let done = ledger.take_done();
+        drop(ledger);
         drop(done);
         now
     }
 
-    /// Waits until no work is in flight that began in this epoch or before it.
+    /// Waits until all work that began in this epoch, or in an earlier one, has ended.
     pub(super) fn wait(&self, epoch: u64) {
-        let mut state = self.lock();
-        state.waiting += 1;
-        while state
+        let mut ledger = self.lock();
+        ledger.waiting += 1;
+        while ledger
             .active
             .first_key_value()
             .is_some_and(|(oldest, _)| *oldest <= epoch)
         {
-            state = self
+            ledger = self
                 .ended
-                .wait(state)
+                .wait(ledger)
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        state.waiting -= 1;
+        ledger.waiting -= 1;
     }
 }
 
-impl<T> State<T> {
+impl<T> Ledger<T> {
+    /// Removes the items that no work in flight can use. The caller drops them without the lock.
     fn take_done(&mut self) -> Vec<T> {
         let oldest = self
             .active
             .first_key_value()
             .map_or(u64::MAX, |(epoch, _)| *epoch);
         let mut done = Vec::new();
-        while self.limbo.front().is_some_and(|(epoch, _)| *epoch < oldest) {
-            done.extend(self.limbo.pop_front().map(|(_, item)| item));
+        while self
+            .retired
+            .front()
+            .is_some_and(|(epoch, _)| *epoch < oldest)
+        {
+            done.extend(self.retired.pop_front().map(|(_, item)| item));
         }
         done
     }
@@ -114,7 +124,7 @@ mod tests {
     use std::rc::Rc;
 
     #[test]
-    fn an_item_outlives_the_work_that_was_in_flight_and_no_more() {
+    fn an_item_is_kept_until_the_work_in_flight_ends() {
         let epochs = Epochs::new();
         let item = Rc::new(());
         let first = epochs.enter();

@@ -1,15 +1,14 @@
-//! What can be wrong with an allocation or an address.
+//! The errors of allocations and addresses.
 
-use super::Allocation;
+use super::allocation::Allocation;
 use std::fmt;
 
-/// No memory, or no addresses, left for an allocation.
+/// No memory, or no addresses, are left for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// How much was asked for.
+    /// The bytes that were requested.
     pub bytes: u64,
-    /// Bytes in use and the most that there may be, if it was this limit that stood in the way; `None` if the host has
-    /// no more.
+    /// The bytes in use and the limit on them, if the limit is the reason; `None` if the host has no more.
     pub limit: Option<(u64, u64)>,
 }
 
@@ -19,9 +18,12 @@ impl fmt::Display for OutOfMemory {
         match self.limit {
             Some((used, most)) => write!(
                 f,
-                "no memory left for {bytes} bytes: {used} of {most} are in use"
+                "cannot allocate {bytes} bytes: {used} of {most} bytes are in use; free some first"
             ),
-            None => write!(f, "the host has no memory left for {bytes} bytes"),
+            None => write!(
+                f,
+                "cannot allocate {bytes} bytes: the host has no memory or no addresses left"
+            ),
         }
     }
 }
@@ -33,31 +35,33 @@ impl std::error::Error for OutOfMemory {}
 pub struct NotAnAllocation {
     /// The address.
     pub address: u64,
-    /// The allocation that it lies in, if any.
+    /// The allocation that contains it, if any.
     pub inside: Option<Allocation>,
 }
 
 impl fmt::Display for NotAnAllocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x} is not the start of an allocation", self.address)?;
+        let address = self.address;
         match self.inside {
-            Some(a) if a.base == self.address => {
-                write!(f, " of the right kind (it is {:?} memory)", a.kind)
-            }
+            Some(a) if a.base == address => write!(
+                f,
+                "{address:#x} is {:?} memory, which this call does not free",
+                a.kind
+            ),
             Some(a) => write!(
                 f,
-                ": it lies {} bytes inside that at {:#x}",
-                self.address - a.base,
+                "{address:#x} is {} bytes past the start of an allocation; pass its start, {:#x}",
+                address - a.base,
                 a.base
             ),
-            None => Ok(()),
+            None => write!(f, "{address:#x} is not the start of a live allocation"),
         }
     }
 }
 
 impl std::error::Error for NotAnAllocation {}
 
-/// A range that cannot be registered: empty, or known already.
+/// A range that cannot be registered: it is empty, overlaps an allocation or a registered range, or is not addressable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadyRegistered {
     /// Start of the range.
@@ -70,7 +74,8 @@ impl fmt::Display for AlreadyRegistered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} bytes at {:#x} are empty, or overlap a registered range",
+            "cannot register {} bytes at {:#x}: the range is empty or overlaps memory that is already registered or \
+             allocated",
             self.bytes, self.address
         )
     }
@@ -78,27 +83,38 @@ impl fmt::Display for AlreadyRegistered {
 
 impl std::error::Error for AlreadyRegistered {}
 
-/// A range that does not lie in one allocation.
+/// A range that is not inside one allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange {
     /// Start of the range.
     pub address: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The allocation that its start lies in, if any.
+    /// The allocation that contains its start, if any.
     pub inside: Option<Allocation>,
+}
+
+impl BadRange {
+    fn is_inside(&self, allocation: &Allocation) -> bool {
+        let offset = self.address.checked_sub(allocation.base);
+        let last = allocation.bytes.checked_sub(self.bytes);
+        offset.is_some_and(|offset| last.is_some_and(|last| offset <= last))
+    }
 }
 
 impl fmt::Display for BadRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes at {:#x} ", self.bytes, self.address)?;
         match self.inside {
+            Some(a) if self.is_inside(&a) => {
+                write!(f, "are in memory that does not permit this access")
+            }
             Some(a) => write!(
                 f,
-                "run past the end of the {} bytes at {:#x}",
+                "run past the end of the allocation of {} bytes at {:#x}",
                 a.bytes, a.base
             ),
-            None => write!(f, "lie in no allocation"),
+            None => write!(f, "are not inside a live allocation"),
         }
     }
 }

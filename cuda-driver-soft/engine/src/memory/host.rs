@@ -1,8 +1,10 @@
-//! Memory of the program that a call names: the host's side of a copy.
+//! The host's side of a copy: memory of the program that it passes to a call.
 
-use super::{BadRange, access, space};
+use super::access;
+use super::address_space::space;
+use super::errors::BadRange;
 
-/// Bytes of the program that a copy may read or write until it is done.
+/// A range of the program's memory that a copy may access until it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRange {
     address: usize,
@@ -10,19 +12,20 @@ pub struct HostRange {
 }
 
 impl HostRange {
-    /// Takes the word of whoever made the call.
+    /// Creates a range from the address that a caller passed.
     ///
     /// # Safety
-    /// The bytes must be valid for what the copy does with them until it is done, as the manual asks of the caller.
+    /// Until the copy is done, the bytes must be valid for the reads or writes that it does.
     pub unsafe fn new(address: usize, bytes: usize) -> Self {
         HostRange { address, bytes }
     }
 
+    /// Returns the address of the first byte.
     pub fn address(&self) -> u64 {
         self.address as u64
     }
 
-    /// A part of the range; a part outside of it is cut off.
+    /// Returns a part of the range, without the bytes that would be outside of it.
     pub fn part(&self, offset: usize, bytes: usize) -> HostRange {
         let offset = offset.min(self.bytes);
         HostRange {
@@ -31,34 +34,40 @@ impl HostRange {
         }
     }
 
-    /// The bytes as they are now.
+    /// Returns a copy of the bytes as they are now.
     pub fn snapshot(&self) -> Vec<u8> {
         let mut copy = vec![0; self.bytes];
-        // SAFETY: the range is valid for reads, as promised to `new`; the vector is as long.
+        // SAFETY: the range is valid for reads, as promised to `new`, and the vector has the same length.
         unsafe { access::copy(copy.as_mut_ptr(), self.address as *const u8, self.bytes) };
         copy
     }
 
-    /// Copies bytes to the range, as far as both reach.
+    /// Copies bytes to the range, up to the shorter of the two lengths.
     pub fn write(&self, from: &[u8]) {
         let bytes = from.len().min(self.bytes);
-        // SAFETY: the range is valid for writes, as promised to `new`; the slice has as many bytes.
+        // SAFETY: the range is valid for writes, as promised to `new`, and the slice has as many bytes.
         unsafe { access::copy(self.address as *mut u8, from.as_ptr(), bytes) };
     }
 
     /// Copies the range to the device.
+    ///
+    /// # Errors
+    /// As [`AddressSpace::write`](super::AddressSpace::write).
     pub fn write_to(&self, device: u64) -> Result<(), BadRange> {
         // SAFETY: the range is valid for reads, as promised to `new`.
         unsafe { space().write_from(device, self.address as *const u8, self.bytes as u64) }
     }
 
     /// Copies from the device to the range.
+    ///
+    /// # Errors
+    /// As [`AddressSpace::read`](super::AddressSpace::read).
     pub fn read_from(&self, device: u64) -> Result<(), BadRange> {
         // SAFETY: the range is valid for writes, as promised to `new`.
         unsafe { space().read_to(device, self.address as *mut u8, self.bytes as u64) }
     }
 
-    /// Copies from another range of the program, as far as both reach.
+    /// Copies from another range of the program, up to the shorter of the two lengths.
     pub fn copy_from(&self, from: HostRange) {
         // SAFETY: both ranges are valid, as promised to `new`.
         unsafe {

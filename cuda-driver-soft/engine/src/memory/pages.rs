@@ -1,10 +1,10 @@
-//! From an address to the allocation on its page, without a lock: a two-level table over 48 bits of address.
+//! Finds the allocation on the page of an address without a lock: a two-level table over 48 bits of address.
 
-use super::Record;
+use super::record::Record;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Bytes of a page. Every device allocation starts its own page.
+/// Bytes of a page. Every device allocation starts a new page.
 pub(super) const PAGE: u64 = 1 << PAGE_BITS;
 const PAGE_BITS: u32 = 16;
 const LEAF_BITS: u32 = 16;
@@ -12,22 +12,23 @@ const ROOT_BITS: u32 = 48 - PAGE_BITS - LEAF_BITS;
 
 type Leaf = [AtomicPtr<Record>; 1 << LEAF_BITS];
 
-/// What the table says about a page.
+/// The entry of a page.
 pub(super) enum Page {
-    /// No allocation touches it.
+    /// No allocation has bytes on the page.
     Empty,
-    /// The only allocation that touches it.
+    /// One allocation has bytes on the page.
     One(*const Record),
-    /// Several allocations touch it: ask the ordered map.
+    /// Several allocations have, or had, bytes on the page. The index knows which.
     Mixed,
 }
 
-/// The table.
+/// A table of the allocations by page. Reads take no lock; the callers of all other methods hold the lock of the address
+/// space.
 pub(super) struct PageTable {
     root: Box<[AtomicPtr<Leaf>]>,
 }
 
-/// Marks a page that several allocations touch. Never dereferenced.
+/// Returns the entry of a page that several allocations share. It is never dereferenced.
 fn mixed() -> *mut Record {
     ptr::without_provenance_mut(1)
 }
@@ -39,13 +40,14 @@ impl PageTable {
         }
     }
 
+    /// Returns the indexes of the page in the root and in the leaf, or `None` if the table does not cover the address.
     fn split(address: u64) -> Option<(usize, usize)> {
         let page = address >> PAGE_BITS;
         let root = (page >> LEAF_BITS) as usize;
         (root < 1 << ROOT_BITS).then_some((root, (page & ((1 << LEAF_BITS) - 1)) as usize))
     }
 
-    /// What touches the page of this address.
+    /// Returns the entry of the page of this address.
     #[inline]
     pub(super) fn get(&self, address: u64) -> Page {
         let Some((root, index)) = Self::split(address) else {
@@ -55,7 +57,7 @@ impl PageTable {
         if leaf.is_null() {
             return Page::Empty;
         }
-        // SAFETY: a leaf, once published in the root, is never freed while the table lives.
+        // SAFETY: leaves that were published in the root are never freed.
         let entry = unsafe { &(&*leaf)[index] }.load(Ordering::Acquire);
         if entry.is_null() {
             Page::Empty
@@ -66,8 +68,7 @@ impl PageTable {
         }
     }
 
-    /// Enters an allocation on all its pages. The caller holds the space's lock. False if the addresses are beyond
-    /// what the table covers.
+    /// Enters an allocation on all its pages. Returns false if the table does not cover its addresses.
     pub(super) fn insert(&self, start: u64, bytes: u64, record: *const Record) -> bool {
         let end = start.saturating_add(bytes.max(1)) - 1;
         if Self::split(end).is_none() {
@@ -84,7 +85,7 @@ impl PageTable {
         true
     }
 
-    /// Puts another allocation on all pages of one that has them for itself. The caller holds the space's lock.
+    /// Replaces the record of an allocation that shares its pages with no other.
     pub(super) fn replace(&self, start: u64, bytes: u64, record: *const Record) {
         let end = start.saturating_add(bytes.max(1)) - 1;
         self.each_page(start, end, |entry| {
@@ -92,7 +93,7 @@ impl PageTable {
         });
     }
 
-    /// Takes an allocation off all its pages. Mixed pages stay mixed: that is slower, never wrong.
+    /// Takes an allocation off all its pages. Mixed pages stay mixed, which is slower but not wrong.
     pub(super) fn remove(&self, start: u64, bytes: u64, record: *const Record) {
         let end = start.saturating_add(bytes.max(1)) - 1;
         self.each_page(start, end, |entry| {
@@ -118,20 +119,20 @@ impl PageTable {
         }
     }
 
-    /// The leaf, made when first needed. The caller holds the space's lock.
+    /// Returns a leaf, creating it on first use.
     fn leaf(&self, root: usize) -> &Leaf {
         let mut leaf = self.root[root].load(Ordering::Acquire);
         if leaf.is_null() {
             leaf = Box::into_raw(zeroed_pointers::<Record>(1 << LEAF_BITS)).cast::<Leaf>();
             self.root[root].store(leaf, Ordering::Release);
         }
-        // SAFETY: published leaves live as long as the table.
+        // SAFETY: leaves that were published in the root are never freed.
         unsafe { &*leaf }
     }
 }
 
-/// Null pointers, from zeroed memory that the system provides page by page as it is touched.
+/// Returns null pointers in zeroed memory, which the system provides as it is touched.
 fn zeroed_pointers<T>(n: usize) -> Box<[AtomicPtr<T>]> {
-    // SAFETY: all bits zero is a null `AtomicPtr`.
+    // SAFETY: an `AtomicPtr` of zero bytes is a null pointer.
     unsafe { Box::<[AtomicPtr<T>]>::new_zeroed_slice(n).assume_init() }
 }

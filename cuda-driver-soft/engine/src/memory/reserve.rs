@@ -1,19 +1,19 @@
-//! The range of addresses that device memory is given out from.
+//! Reserves the range of addresses that device addresses come from.
 
 #[cfg(unix)]
 use super::pages::PAGE;
 use std::ops::Range;
 
-/// Where the range should be: far from where systems put programs, heaps and mappings, and the same in each run.
+/// The preferred start of the range: far from the programs, heaps and mappings of common systems, and the same in each run.
 const BASE: u64 = 0x2000_0000_0000;
 
-/// Sizes to try, in bytes.
+/// Sizes in bytes, in the order in which they are tried.
 const SIZES: [u64; 3] = [1 << 40, 1 << 37, 1 << 35];
 
-/// Reserves the range, inaccessible, at its fixed place if that is free.
+/// Reserves the range without access rights, at its fixed start if that is free.
 ///
-/// Where the system has no such reservation the range is only a range of numbers: all works the same, but a host
-/// program that follows a device pointer may not crash at once.
+/// On systems other than Unix nothing is reserved, and the range is only a range of numbers. Everything works the same,
+/// but a host program that follows a device pointer may not crash at once.
 pub(super) fn reserve() -> Range<u64> {
     for fixed in [true, false] {
         for size in SIZES {
@@ -27,24 +27,24 @@ pub(super) fn reserve() -> Range<u64> {
 
 #[cfg(unix)]
 fn map(at: Option<u64>, size: u64) -> Option<u64> {
-    // One page more leaves room to align the start.
+    // One extra page leaves room to align the start.
     let (hint, length) = (
         at.unwrap_or(0) as usize as *mut libc::c_void,
         (size + PAGE) as usize,
     );
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-    // SAFETY: a new private mapping without access rights, at a place of the system's choice (the address is only a
-    // hint, so nothing that is mapped already is replaced).
-    let got = unsafe { libc::mmap(hint, length, libc::PROT_NONE, flags, -1, 0) };
-    if got == libc::MAP_FAILED {
+    // SAFETY: a new private mapping without access rights. Without `MAP_FIXED` the address is only a hint, so no existing
+    // mapping is replaced.
+    let mapping = unsafe { libc::mmap(hint, length, libc::PROT_NONE, flags, -1, 0) };
+    if mapping == libc::MAP_FAILED {
         return None;
     }
-    if at.is_some_and(|at| at != got as u64) {
-        // SAFETY: the mapping made above, which nothing uses.
-        unsafe { libc::munmap(got, length) };
+    if at.is_some_and(|at| at != mapping as u64) {
+        // SAFETY: the mapping was made above, and nothing uses it.
+        unsafe { libc::munmap(mapping, length) };
         return None;
     }
-    Some((got as u64).next_multiple_of(PAGE))
+    Some((mapping as u64).next_multiple_of(PAGE))
 }
 
 #[cfg(not(unix))]

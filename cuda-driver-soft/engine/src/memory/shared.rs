@@ -1,25 +1,25 @@
-//! Memory that another process can have too: an unnamed file of the system's, mapped by each of them.
+//! Memory that processes share: an unnamed file of the system (`memfd_create`) that each of them maps.
 //!
-//! Behind the memory itself the file has a page that says what it is, so that a descriptor of anything else is found out.
-//! The file is sealed: nobody can make it shorter under those who have it mapped. Only Linux has such files; elsewhere
-//! there is no shared memory.
+//! The last page of the file is a label, so that descriptors of other files are recognised and refused. The file is
+//! sealed: no process can shrink it while others have it mapped. Only Linux has such files; on other systems nothing can
+//! be shared.
 
-/// What a shared file is for.
+/// The label of a shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// What it was made for: those who open it want the right one.
+    /// The purpose of the file. A process that opens it names the purpose that it expects.
     pub purpose: Purpose,
-    /// A number of whoever made it: the device that the memory is of.
+    /// A number chosen by the creator: the device of the memory.
     pub number: u32,
 }
 
-/// See [`Label`].
+/// The purpose of a shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Purpose {
-    /// What `cuMemCreate` made.
+    /// Physical memory from `cuMemCreate`.
     Physical = 1,
-    /// What `cuMemAlloc` made, and another process may open.
+    /// Memory from `cuMemAlloc` that other processes may open.
     Allocation = 2,
     /// An event.
     Event = 3,
@@ -39,32 +39,33 @@ mod linux {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::os::unix::fs::{FileExt, MetadataExt};
 
-    /// What the last page begins with; the number is the version of what follows.
+    /// The first bytes of the label page. The version, the purpose and the number follow.
     const MAGIC: [u8; 16] = *b"cuda-driver-soft";
     const VERSION: u32 = 1;
-    /// Bytes of the page that says what a file is.
+    /// Bytes of the label page.
     const PAGE: u64 = 4096;
-    /// What nobody can do to a file any more.
+    /// The size of the file, and its seals, are final.
     const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-    /// A shared file, mapped.
+    /// A shared file that this process has mapped.
     #[derive(Debug)]
     pub struct SharedFile {
         file: File,
         address: *mut u8,
         bytes: u64,
         label: Label,
-        /// Device and number of the file: the same for all that have it open.
+        /// Device and inode number of the file: the same in all processes.
         identity: (u64, u64),
     }
 
-    // SAFETY: a mapping that lives as long as this value, which never looks inside.
+    // SAFETY: a mapping that this value alone owns and never accesses itself.
     unsafe impl Send for SharedFile {}
     // SAFETY: as above.
     unsafe impl Sync for SharedFile {}
 
     impl SharedFile {
-        /// This many zeroed bytes; the system provides them as they are touched. `None`: it does not.
+        /// Creates a file of at least `bytes` zeroed bytes, which the system provides as they are touched. Returns `None`
+        /// if the system refuses.
         pub fn new(bytes: u64, label: Label) -> Option<Self> {
             let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
             // SAFETY: the name is a C string.
@@ -72,16 +73,16 @@ mod linux {
             if fd < 0 {
                 return None;
             }
-            // SAFETY: made just now, and nobody else's.
+            // SAFETY: the descriptor is new, and nothing else owns it.
             let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
             let bytes = bytes.max(1).checked_next_multiple_of(PAGE)?;
             file.set_len(bytes.checked_add(PAGE)?).ok()?;
-            let mut said = MAGIC.to_vec();
+            let mut header = MAGIC.to_vec();
             for word in [VERSION, label.purpose as u32, label.number] {
-                said.extend(word.to_le_bytes());
+                header.extend(word.to_le_bytes());
             }
-            file.write_all_at(&said, bytes).ok()?;
-            // SAFETY: plain arguments, for a descriptor of this value's.
+            file.write_all_at(&header, bytes).ok()?;
+            // SAFETY: the arguments are integers, and `file` owns the descriptor.
             let sealed = unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, SEALS) };
             if sealed != 0 {
                 return None;
@@ -89,18 +90,21 @@ mod linux {
             Self::map(file, bytes, label)
         }
 
-        /// Opens the file of a descriptor again; `None` if it is not one of these, or not for this purpose.
+        /// Opens the file of a descriptor of this process, which stays the caller's. Returns `None` if it is not a shared
+        /// file, or has another purpose.
         pub fn open(descriptor: i32, purpose: Purpose) -> Option<Self> {
-            // SAFETY: asks only; a descriptor that is not open is an error.
-            let own = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };
-            if own < 0 {
+            // SAFETY: the arguments are integers; a descriptor that is not open is an error.
+            let duplicate = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };
+            if duplicate < 0 {
                 return None;
             }
-            // SAFETY: made just now, and nobody else's.
-            Self::of(File::from(unsafe { OwnedFd::from_raw_fd(own) }), purpose)
+            // SAFETY: the descriptor is new, and nothing else owns it.
+            let file = File::from(unsafe { OwnedFd::from_raw_fd(duplicate) });
+            Self::of(file, purpose)
         }
 
-        /// Opens the file that another process of the same user has under this descriptor.
+        /// Opens the file of a descriptor of another process of the same user. Returns `None` if it is not a shared file,
+        /// or has another purpose.
         pub fn open_of(process: u32, descriptor: i32, purpose: Purpose) -> Option<Self> {
             let path = format!("/proc/{process}/fd/{descriptor}");
             let file = File::options().read(true).write(true).open(path).ok()?;
@@ -108,23 +112,23 @@ mod linux {
         }
 
         fn of(file: File, purpose: Purpose) -> Option<Self> {
-            // SAFETY: asks only; a file that has no seals is an error.
+            // SAFETY: the arguments are integers; a file without seals is an error.
             let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
             let bytes = file.metadata().ok()?.len().checked_sub(PAGE)?;
-            let mut said = [0; 28];
-            file.read_exact_at(&mut said, bytes).ok()?;
+            let mut header = [0; 28];
+            file.read_exact_at(&mut header, bytes).ok()?;
             let word = |at: usize| {
-                said[at..at + 4]
+                header[at..at + 4]
                     .iter()
                     .rev()
                     .fold(0, |n, &b| n << 8 | u32::from(b))
             };
-            let right = seals & SEALS == SEALS
-                && said[..16] == MAGIC
+            let valid = seals & SEALS == SEALS
+                && header[..16] == MAGIC
                 && word(16) == VERSION
                 && word(20) == purpose as u32;
             let number = word(24);
-            right.then(|| Self::map(file, bytes, Label { purpose, number }))?
+            valid.then(|| Self::map(file, bytes, Label { purpose, number }))?
         }
 
         fn map(file: File, bytes: u64, label: Label) -> Option<Self> {
@@ -134,7 +138,7 @@ mod linux {
                 libc::MAP_SHARED | libc::MAP_NORESERVE,
             );
             let length = usize::try_from(bytes).ok()?;
-            // SAFETY: a new mapping at a place of the system's choice, of a file that cannot become shorter.
+            // SAFETY: a new mapping, at an address that the system chooses, of a file that cannot shrink.
             let address = unsafe {
                 libc::mmap(
                     std::ptr::null_mut(),
@@ -154,30 +158,35 @@ mod linux {
             })
         }
 
-        /// A descriptor of the file, which is the caller's to close.
+        /// Returns a new descriptor of the file, which the caller owns.
         pub fn export(&self) -> Option<i32> {
-            // SAFETY: a descriptor of this value's.
+            // SAFETY: the arguments are integers, and `file` owns the descriptor.
             let fd = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
             (fd >= 0).then_some(fd)
         }
 
-        /// The descriptor of this process under which others find it, as long as this value lives.
+        /// Returns this process's descriptor of the file, for [`open_of`](Self::open_of) in another process. It is valid
+        /// as long as this value lives.
         pub fn descriptor(&self) -> i32 {
             self.file.as_raw_fd()
         }
 
+        /// Returns the address of the first byte of the mapping.
         pub fn address(&self) -> *mut u8 {
             self.address
         }
 
+        /// Returns the length in bytes, rounded up to whole pages.
         pub fn bytes(&self) -> u64 {
             self.bytes
         }
 
+        /// Returns the label.
         pub fn label(&self) -> Label {
             self.label
         }
 
+        /// Returns two numbers that identify the file in all processes.
         pub fn identity(&self) -> (u64, u64) {
             self.identity
         }
@@ -185,7 +194,7 @@ mod linux {
 
     impl Drop for SharedFile {
         fn drop(&mut self) {
-            // SAFETY: the mapping that `map` made; whoever accessed it kept this value alive.
+            // SAFETY: `map` made the mapping. Accesses are valid only while this value lives.
             unsafe { libc::munmap(self.address.cast(), self.bytes as usize) };
         }
     }
@@ -203,13 +212,13 @@ mod linux {
             let one = SharedFile::new(100_000, label).unwrap();
             assert_eq!(one.bytes(), 102_400);
             let descriptor = one.export().unwrap();
-            // SAFETY: exported to this test.
-            let _closes = unsafe { OwnedFd::from_raw_fd(descriptor) };
+            // SAFETY: `export` gave the descriptor to this test.
+            let _owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
             let two = SharedFile::open(descriptor, Purpose::Physical).unwrap();
             assert_eq!(two.label(), label);
             assert_eq!(one.identity(), two.identity());
             assert_ne!(one.address(), two.address());
-            // SAFETY: both are valid for 102400 bytes, and nobody else has them.
+            // SAFETY: both mappings have 102400 bytes, and nothing else accesses them.
             unsafe {
                 one.address().add(102_399).write(42);
                 assert_eq!(two.address().add(102_399).read(), 42);
@@ -229,43 +238,52 @@ mod linux {
 mod none {
     use super::{Label, Purpose};
 
-    /// No such thing here.
+    /// A shared file. This system has none, so no value of this type exists.
     #[derive(Debug)]
     pub enum SharedFile {}
 
     impl SharedFile {
+        /// Returns `None` on this system.
         pub fn new(_bytes: u64, _label: Label) -> Option<Self> {
             None
         }
 
+        /// Returns `None` on this system.
         pub fn open(_descriptor: i32, _purpose: Purpose) -> Option<Self> {
             None
         }
 
+        /// Returns `None` on this system.
         pub fn open_of(_process: u32, _descriptor: i32, _purpose: Purpose) -> Option<Self> {
             None
         }
 
+        /// Returns a new descriptor of the file.
         pub fn export(&self) -> Option<i32> {
             match *self {}
         }
 
+        /// Returns the descriptor of the file.
         pub fn descriptor(&self) -> i32 {
             match *self {}
         }
 
+        /// Returns the address of the first byte of the mapping.
         pub fn address(&self) -> *mut u8 {
             match *self {}
         }
 
+        /// Returns the length in bytes.
         pub fn bytes(&self) -> u64 {
             match *self {}
         }
 
+        /// Returns the label.
         pub fn label(&self) -> Label {
             match *self {}
         }
 
+        /// Returns two numbers that identify the file in all processes.
         pub fn identity(&self) -> (u64, u64) {
             match *self {}
         }

@@ -1,103 +1,105 @@
 //! Accesses of a warp: 32 addresses at once, checked to one byte.
 //!
-//! An instruction usually accesses the same *pattern* of addresses each time it runs: a row, one place, a tile. An
-//! [`AccessCache`] remembers the pattern (the distance of each lane's address from the lowest) and the allocation that
-//! it was in last. When both still hold, bounds and alignment of all lanes are one comparison each; else the slow path
-//! finds out anew, or which lane is at fault.
+//! An instruction usually accesses the same *pattern* of addresses each time it runs: a row, one address, a tile. An
+//! [`AccessCache`] remembers the last pattern (the distance of each lane's address from the lowest) and the last
+//! allocation. If both still match, the bounds and the alignment of all lanes are checked with one comparison each. If
+//! not, the slow path checks each lane, learns the new pattern, or reports the lane at fault.
 
+use super::address_space::InFlight;
 use super::buffer::{Buffer, LocalMemory};
-use super::space::{InFlight, Record};
+use super::record::Record;
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::window::{LOCAL, PARAM, SHARED, WINDOW_BITS};
 use ptx::ir::Space;
 
-/// What a warp can address.
+/// The memory that a warp can address.
 #[derive(Debug)]
 pub(crate) struct Spaces<'m> {
     /// Global and constant memory.
     pub(crate) flight: &'m InFlight,
     /// The block's shared memory.
     pub(crate) shared: Buffer,
-    /// What the addresses of the block's shared memory begin with: not 0 in all but the first block of a cluster.
+    /// The first address of the block's shared memory: 0 in the first block of a cluster only, and without clusters.
     pub(crate) shared_base: u64,
-    /// The shared memory of each block of the cluster, by rank; that of the block itself is above. Empty without clusters.
+    /// The shared memory of the other blocks of the cluster, by rank; the block's own is in `shared`. Empty without
+    /// clusters.
     pub(crate) cluster: Vec<Buffer>,
     /// The warp's local memory.
     pub(crate) local: LocalMemory,
     /// End of the local memory that the running frame may access.
     pub(crate) local_end: u64,
-    /// The launch's parameters.
+    /// The parameters of the launch.
     pub(crate) params: Buffer,
 }
 
-/// How the lanes of a pattern lie.
+/// The arrangement of a warp's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// One lane after the other, without gaps: lane `i` at `i` times the size of the access.
+pub(crate) enum LanePattern {
+    /// Consecutive without gaps: lane `i` is at `i` times the size of the access.
     Row,
-    /// All at one address.
+    /// All lanes at one address.
     Same,
-    /// Any other way.
+    /// Any other arrangement.
     Any,
 }
 
-/// What one memory instruction remembers.
+/// The last pattern and allocation of one memory instruction.
 #[derive(Debug)]
 pub(crate) struct AccessCache<'m> {
     /// Distance from the lowest address, for the lanes of `lanes`.
     pub(crate) deltas: Lanes<u32>,
-    /// Lanes that the pattern is known for; none at first.
+    /// Lanes whose pattern is known; none at first.
     lanes: Mask,
-    /// How they lie.
-    pub(crate) shape: Shape,
-    /// From the lowest byte to the end of the highest, in bytes.
+    /// The arrangement of these lanes.
+    pub(crate) pattern: LanePattern,
+    /// Distance in bytes from the lowest address to the end of the highest access.
     span: u64,
     /// The allocation of the last access, if it was in global memory.
     record: Option<&'m Record>,
-    /// Its first address.
+    /// The first address of that allocation.
     base: u64,
-    /// What leads from its addresses to the host's.
+    /// Host address minus device address in that allocation, wrapping.
     to_host: u64,
-    /// How often the addresses had another pattern.
+    /// The number of scattered accesses.
     misses: u32,
 }
 
-/// Where the lanes of an access are on the host. Each place is valid for the access, and aligned.
+/// The host addresses of an access. Each is valid for the access, and aligned.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant)] // A box would cost an allocation for each access.
 pub(crate) enum Placed {
-    /// At this place, plus the pattern's delta.
+    /// The host address of the lowest lane, to which the deltas of the cache are added.
     Pattern(*mut u8),
-    /// Each at its own place.
+    /// The host address of each lane.
     Each(Lanes<*mut u8>),
 }
 
-/// Why an access is refused.
+/// The reason why an access is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Outside of what the space has at this address.
+    /// The access is not inside the memory that the space has at this address.
     Outside,
-    /// Not a multiple of the size of the access.
+    /// The address is not a multiple of the size of the access.
     Misaligned,
-    /// In another block of the cluster, beyond what that has.
+    /// The access is past the end of the shared memory of another block of the cluster.
     OutsideOfBlock,
-    /// In a block that the cluster does not have.
+    /// The address names a block that is not in the cluster.
     NoBlock,
 }
 
-/// Bits of an address in shared memory above which the rank of the block in its cluster is.
+/// The lowest bit of the block's rank in its cluster, in an address of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;
 
-/// The first lane that is refused.
+/// A refused access: the first lane that may not do it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
-    /// Why.
+    /// The reason.
     pub(crate) why: Refused,
     /// The lane.
     pub(crate) lane: usize,
-    /// Its address, in the space below.
+    /// The lane's address in `space`.
     pub(crate) address: u64,
-    /// The space, which is not `Generic`.
+    /// The space, never `Generic`.
     pub(crate) space: Space,
 }
 
@@ -106,7 +108,7 @@ impl Default for AccessCache<'_> {
         AccessCache {
             deltas: [0; LANES],
             lanes: 0,
-            shape: Shape::Any,
+            pattern: LanePattern::Any,
             span: 0,
             record: None,
             base: 0,
@@ -117,7 +119,7 @@ impl Default for AccessCache<'_> {
 }
 
 impl<'m> AccessCache<'m> {
-    /// The lowest address, if the addresses of the lanes have the pattern that is remembered.
+    /// Returns the lowest address if the addresses of the lanes match the remembered pattern.
     #[inline(always)]
     fn anchor<const FULL: bool>(&self, addresses: &Lanes<u64>, mask: Mask) -> Option<u64> {
         if FULL {
@@ -146,8 +148,8 @@ impl<'m> AccessCache<'m> {
         }
     }
 
-    /// Where the access goes, if it is to global memory and all is as remembered. `bytes` is the size of one lane's
-    /// access, a power of two.
+    /// Returns the host address of the lowest lane of an access to global memory, if pattern and allocation match and
+    /// the access is inside the allocation and aligned. `bytes` is the size of one lane's access, a power of two.
     #[inline(always)]
     pub(crate) fn global<const FULL: bool>(
         &self,
@@ -163,8 +165,8 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| anchor.wrapping_add(self.to_host) as usize as *mut u8)
     }
 
-    /// Where `span` bytes from this address on are, a multiple of `align`, if they are in the allocation of the last
-    /// access.
+    /// Returns the host address of `span` bytes at `address`, if they are in the last allocation and `address` is a
+    /// multiple of `align`.
     #[inline(always)]
     pub(crate) fn range(&self, address: u64, span: u64, align: u64) -> Option<*mut u8> {
         let length = self.record?.length();
@@ -174,7 +176,8 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| address.wrapping_add(self.to_host) as usize as *mut u8)
     }
 
-    /// The same for memory that starts at address `start` in its space and has `length` bytes from `host` on.
+    /// Does the same as [`global`](Self::global) for memory that starts at address `start` in its space and has `length`
+    /// bytes from `host` on.
     #[inline(always)]
     pub(crate) fn buffer<const FULL: bool>(
         &self,
@@ -189,8 +192,8 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| host.wrapping_add(offset as usize))
     }
 
-    /// Where the lanes are whose addresses have no pattern, if all are in the allocation of the last access: what leads from
-    /// addresses to the host's. Now and then nothing is said, so that a new pattern is learned.
+    /// Returns the difference between host addresses and device addresses if all lanes are in the last allocation and
+    /// aligned, whatever their pattern. Returns `None` at some misses all the same, so that a new pattern is learned.
     #[inline(always)]
     pub(crate) fn scattered(
         &mut self,
@@ -203,7 +206,8 @@ impl<'m> AccessCache<'m> {
         Some(self.to_host)
     }
 
-    /// The same for memory that starts at address `start` in its space and has `length` bytes from `host` on.
+    /// Does the same as [`scattered`](Self::scattered) for memory that starts at address `start` in its space and has
+    /// `length` bytes from `host` on.
     #[inline(always)]
     pub(crate) fn scattered_in(
         &mut self,
@@ -216,6 +220,7 @@ impl<'m> AccessCache<'m> {
         Some((host as u64).wrapping_sub(start))
     }
 
+    /// Checks the bounds and the alignment of each lane, and counts a miss.
     #[inline(always)]
     fn inside(
         &mut self,
@@ -235,7 +240,7 @@ impl<'m> AccessCache<'m> {
         (fits && aligned && !self.misses.is_power_of_two()).then_some(())
     }
 
-    /// Remembers the pattern of these addresses. False if they are too far apart to be one.
+    /// Remembers the pattern of these addresses and returns the lowest, or `None` if they are 4 GiB or more apart.
     fn learn(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
         let (mut lowest, mut highest) = (u64::MAX, 0);
         for i in lanes::iter(mask) {
@@ -255,12 +260,12 @@ impl<'m> AccessCache<'m> {
             row &= delta == i as u64 * bytes;
             same &= delta == 0;
         }
-        self.shape = if row && mask == lanes::FULL {
-            Shape::Row
+        self.pattern = if row && mask == lanes::FULL {
+            LanePattern::Row
         } else if same {
-            Shape::Same
+            LanePattern::Same
         } else {
-            Shape::Any
+            LanePattern::Any
         };
         self.lanes = mask;
         self.span = span + bytes;
@@ -269,7 +274,7 @@ impl<'m> AccessCache<'m> {
 }
 
 impl<'m> Spaces<'m> {
-    /// What [`AccessCache::buffer`] wants to know of shared memory.
+    /// Returns the address, length and host address of shared memory from offset `start` on, for [`AccessCache::buffer`].
     #[inline(always)]
     pub(crate) fn shared(&mut self, start: u64) -> (u64, u64, *mut u8) {
         (
@@ -279,13 +284,14 @@ impl<'m> Spaces<'m> {
         )
     }
 
-    /// Whether an address in shared memory is one of this block.
+    /// Returns true if an address in shared memory belongs to this block.
     pub(crate) fn is_own(&self, address: u64) -> bool {
         address as u32 >> RANK_SHIFT == self.shared_base as u32 >> RANK_SHIFT
     }
 
-    /// Whether lanes of an access are in the shared memory of other blocks, each of which has a place of its own.
-    fn is_apart(&self, space: Space, addresses: &Lanes<u64>, mask: Mask) -> bool {
+    /// Returns true if some lane accesses the shared memory of another block. Each block's shared memory is a separate
+    /// buffer.
+    fn leaves_block(&self, space: Space, addresses: &Lanes<u64>, mask: Mask) -> bool {
         !self.cluster.is_empty()
             && lanes::iter(mask).any(|lane| {
                 let (space, address) = resolve(space, addresses[lane]);
@@ -293,13 +299,13 @@ impl<'m> Spaces<'m> {
             })
     }
 
-    /// Where an access to shared memory goes.
+    /// Returns the host address of an access to shared memory.
     fn place_shared(&mut self, space: Space, address: u64, bytes: u64) -> Result<*mut u8, Refused> {
         let fits = |length: u64, offset: u64| offset <= length && bytes <= length - offset;
         let rank = address >> RANK_SHIFT;
         let offset = address & ((1 << RANK_SHIFT) - 1);
         let own = self.shared_base >> RANK_SHIFT;
-        // Without `::cluster` an address without a rank is one of the block, too.
+        // Without `::cluster`, rank 0 also means this block.
         if (rank == own || (rank == 0 && space == Space::Shared)) && fits(self.shared.len(), offset)
         {
             return Ok(self.shared.host().wrapping_add(offset as usize));
@@ -315,11 +321,11 @@ impl<'m> Spaces<'m> {
         }
     }
 
-    /// Places an access that the fast path did not, and makes the cache remember it. `align` may be more than `bytes`,
-    /// for one half of an access that the decoder has split.
+    /// Checks each lane of an access, and makes the cache remember it: the slow path. `align` is greater than `bytes` for
+    /// one half of an access that the decoder has split.
     ///
     /// # Errors
-    /// The first lane that may not do this access.
+    /// The first lane whose access is refused.
     #[cold]
     #[inline(never)]
     pub(crate) fn place(
@@ -348,10 +354,10 @@ impl<'m> Spaces<'m> {
             };
         }
         let first_space = resolve(space, addresses[mask.trailing_zeros() as usize % LANES]).0;
-        // A pattern must lie in one piece of memory that is the same for all lanes.
+        // A pattern needs one piece of memory that is the same for all lanes.
         if one_record
             && first_space != Space::Local
-            && !self.is_apart(space, addresses, mask)
+            && !self.leaves_block(space, addresses, mask)
             && let Some(lowest) = cache.learn(addresses, mask, bytes)
         {
             let lane = lanes::iter(mask)
@@ -364,7 +370,10 @@ impl<'m> Spaces<'m> {
         Ok(Placed::Each(each))
     }
 
-    /// Where one lane's access goes, and the allocation if it is in global memory.
+    /// Returns the host address of one lane's access, and the allocation if it is in global memory.
+    ///
+    /// # Errors
+    /// The access is refused.
     pub(crate) fn place_lane(
         &mut self,
         space: Space,
@@ -388,7 +397,7 @@ impl<'m> Spaces<'m> {
         let flight: &'m InFlight = self.flight;
         match space {
             Space::Shared | Space::SharedCluster => {
-                // A generic address may be that of any block.
+                // A generic address may belong to any block of the cluster.
                 let wanted = if generic { Space::SharedCluster } else { space };
                 let found = self.place_shared(wanted, address, bytes);
                 found.map(|host| (host, None)).map_err(refused)
@@ -397,7 +406,7 @@ impl<'m> Spaces<'m> {
                 let offset = lane as u64 * self.local.stride() + address;
                 Ok((self.local.host().wrapping_add(offset as usize), None))
             }
-            // Not for writing: the blocks that come after this one would see it.
+            // Parameters are read-only: later blocks would see a write.
             Space::Param if !write && fits(self.params.len(), address) => {
                 Ok((self.params.host().wrapping_add(address as usize), None))
             }
@@ -416,7 +425,7 @@ impl<'m> Spaces<'m> {
     }
 }
 
-/// The space that an address is in, and the address there.
+/// Returns the space that an address is in, and the address there.
 pub(crate) fn resolve(space: Space, address: u64) -> (Space, u64) {
     if space != Space::Generic {
         return (space, address);

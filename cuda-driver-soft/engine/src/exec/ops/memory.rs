@@ -11,7 +11,7 @@ use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs, Slot};
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::memory::access;
-use crate::memory::warp::{Placed, Shape};
+use crate::memory::warp::{LanePattern, Placed};
 use crate::window::SHARED;
 use ptx::ir::{MemMods, Order, RegClass, Space};
 use std::marker::PhantomData;
@@ -230,20 +230,20 @@ impl Addresses for u32 {
 /// See [`Regs`]; the places of the lanes of the mask are valid for reads, and aligned.
 #[inline(always)]
 unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
-    (host, shape, deltas): (*mut u8, Shape, &Lanes<u32>),
+    (host, shape, deltas): (*mut u8, LanePattern, &Lanes<u32>),
     regs: Regs<'_>,
     d: Slot,
     mask: Mask,
 ) {
     // SAFETY (all blocks): as promised by the caller.
     match shape {
-        Shape::Row if FULL => {
+        LanePattern::Row if FULL => {
             // SAFETY: a row without gaps, all of it valid.
             unsafe {
                 access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize)
             }
         }
-        Shape::Same => {
+        LanePattern::Same => {
             // SAFETY: one valid place for all.
             let value = unsafe { E::load(host) };
             // SAFETY: the destination as promised.
@@ -275,12 +275,12 @@ unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
 /// See [`Regs`]; the places of the lanes of the mask are valid for writes, and aligned.
 #[inline(always)]
 unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
-    (host, shape, deltas): (*mut u8, Shape, &Lanes<u32>),
+    (host, shape, deltas): (*mut u8, LanePattern, &Lanes<u32>),
     regs: Regs<'_>,
     b: Slot,
     mask: Mask,
 ) {
-    if FULL && shape == Shape::Row {
+    if FULL && shape == LanePattern::Row {
         // SAFETY: a row without gaps, all of it valid.
         unsafe {
             access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize)
@@ -334,7 +334,7 @@ macro_rules! fast {
                 let $cache = &$m.caches[inst.aux as usize];
                 match $fast {
                     Some(host) => {
-                        let place = (host, $cache.shape, &$cache.deltas);
+                        let place = (host, $cache.pattern, &$cache.deltas);
                         // SAFETY: the cache says that the places are valid; the slot as above.
                         unsafe { $transfer::<$e, $full, WIDE>(place, regs, inst.$slot, $mask) };
                         Flow::Next

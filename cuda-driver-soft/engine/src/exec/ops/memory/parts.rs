@@ -8,7 +8,7 @@ use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs, Slot};
 use crate::lanes::{self, FULL as FULL_MASK, LANES, Lanes, Mask};
 use crate::memory::access;
-use crate::memory::warp::Shape;
+use crate::memory::warp::LanePattern;
 use crate::window::SHARED;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
@@ -241,10 +241,10 @@ unsafe fn find<'c>(
     };
     Some(Found {
         host: host?,
-        lie: match cache.shape {
-            Shape::Row => Lie::Row,
-            Shape::Same => Lie::Same,
-            Shape::Any => Lie::Any,
+        lie: match cache.pattern {
+            LanePattern::Row => Lie::Row,
+            LanePattern::Same => Lie::Same,
+            LanePattern::Any => Lie::Any,
         },
         lanes: LANES,
         deltas: &cache.deltas,

@@ -1,11 +1,18 @@
-use super::*;
+use super::AddressSpace;
+use crate::memory::addresses::FreeAddresses;
+use crate::memory::allocation::{Access, BACKING_ALIGN, Kind};
+use crate::memory::errors::OutOfMemory;
+use crate::memory::pages::PAGE;
+use crate::memory::record::Record;
+use crate::memory::usage::Quota;
+use crate::memory::zeroed::Zeroed;
 
 fn leak(slack: u64) -> &'static AddressSpace {
     Box::leak(Box::new(AddressSpace::new(slack)))
 }
 
 #[test]
-fn bytes_come_back_and_every_edge_is_exact() {
+fn copies_return_the_bytes_and_bounds_are_exact() {
     let space = leak(0);
     let a = space.alloc(Kind::Device, 1, 100).unwrap();
     assert_eq!(a % BACKING_ALIGN, 0);
@@ -32,7 +39,7 @@ fn bytes_come_back_and_every_edge_is_exact() {
 }
 
 #[test]
-fn free_wants_the_base_and_once() {
+fn free_takes_a_live_base_only() {
     let space = leak(0);
     let a = space.alloc(Kind::Device, 1, 70_000).unwrap();
     let b = space.alloc(Kind::Device, 2, 1).unwrap();
@@ -54,13 +61,11 @@ fn free_wants_the_base_and_once() {
 }
 
 #[test]
-fn addresses_come_back_when_the_range_was_used_up() {
+fn freed_addresses_are_reused_when_the_range_is_used_up() {
     let space = leak(0);
-    let mut index = space.index();
-    let (start, end) = index.free.first_key_value().map(|(s, e)| (*s, *e)).unwrap();
-    index.free = BTreeMap::from([(start, start + 4 * PAGE)]);
-    drop(index);
-    assert!(end > start + 4 * PAGE);
+    let start = space.range.start;
+    assert!(space.range.end > start + 4 * PAGE);
+    space.index().free = FreeAddresses::new(start..start + 4 * PAGE);
     let a: Vec<u64> = (0..4)
         .map(|_| space.alloc(Kind::Device, 0, 1).unwrap())
         .collect();
@@ -93,7 +98,7 @@ fn freed_addresses_come_back_late() {
     let last = space.alloc(Kind::Device, 0, 1).unwrap();
     for bytes in [1, 3 * PAGE, PAGE] {
         let freed = space.alloc(Kind::Device, 0, bytes).unwrap();
-        // It is joined with all that is free behind it.
+        // The freed addresses are joined with the free ones that follow.
         space.free(freed).unwrap();
         let next = space.alloc(Kind::Device, 0, bytes).unwrap();
         assert!(next > freed, "{next:#x} was {freed:#x}");
@@ -182,7 +187,7 @@ fn a_quota_counts_by_pool_and_owner() {
     );
     let b = space.alloc_within(Kind::Managed, 2, 400, quota).unwrap();
     assert!(space.alloc_within(Kind::Constant, 1, 1, quota).is_err());
-    // Page-locked memory, other owners and the heap do not count.
+    // Page-locked memory, the allocations of other owners and the heap do not count.
     space
         .alloc_within(Kind::Pinned, 1, 5000, quota)
         .expect("memory of the host");
@@ -198,7 +203,7 @@ fn a_quota_counts_by_pool_and_owner() {
     assert!(space.alloc_within(Kind::Heap, 1, u64::MAX, heap).is_err());
     space.free(pieces[1]).unwrap();
     space.alloc_within(Kind::Heap, 1, 16, heap).unwrap();
-    // What failed is not counted.
+    // A failed allocation does not count.
     assert!(space.alloc(Kind::Device, 1, u64::MAX).is_err());
     assert_eq!(space.device_bytes(&[1, 2]), 1000);
     space.free(a).unwrap();
@@ -207,7 +212,7 @@ fn a_quota_counts_by_pool_and_owner() {
 }
 
 #[test]
-fn a_stale_registration_ends_where_its_memory_is_given_out_again() {
+fn a_stale_registration_ends_when_its_memory_is_allocated_again() {
     let space = leak(0);
     let backing = Zeroed::new(2 * PAGE, PAGE).unwrap();
     let given = backing.address() as u64;
@@ -255,7 +260,7 @@ fn the_end_of_a_registration_waits_for_work_in_flight() {
         "work is in flight that may access the memory"
     );
     drop(work);
-    // Work that began later cannot know of it.
+    // Work that began after the free cannot find the registration, so the free does not wait for it.
     ended.join().unwrap().unwrap();
     drop(later);
 }
@@ -267,14 +272,14 @@ fn the_end_of_a_registration_waits_for_copies() {
     let at = memory.as_mut_ptr() as usize;
     // SAFETY: `memory` outlives the registration.
     unsafe { space.register_host(at as *mut u8, 4096, 1, false) }.unwrap();
-    let visit = space.visit(at as u64 + 10, 100, false).ok().unwrap();
+    let host_access = space.host_access(at as u64 + 10, 100, false).ok().unwrap();
     let ended = std::thread::spawn(move || space.unregister(at as *mut u8).map(|_| ()));
     while space.find(at as u64).is_some() {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert!(!ended.is_finished(), "a copy accesses the memory");
-    drop(visit);
+    drop(host_access);
     ended.join().unwrap().unwrap();
 }
 
@@ -293,7 +298,7 @@ fn an_empty_allocation_hides_none_below_it() {
 }
 
 #[test]
-fn only_what_is_meant_is_freed() {
+fn free_if_asks_before_it_frees() {
     let space = leak(0);
     let a = space.alloc(Kind::Device, 1, 8).unwrap();
     let id = space.find(a).unwrap().id;
@@ -302,7 +307,7 @@ fn only_what_is_meant_is_freed() {
 }
 
 #[test]
-fn device_memory_beside_registered_blocks_proves_nothing() {
+fn device_memory_beside_a_registered_block_does_not_end_the_registration() {
     let space = leak(0);
     let backing = Zeroed::new(PAGE, 16).unwrap();
     let page = (backing.address() as u64) & !4095;
@@ -315,7 +320,7 @@ fn device_memory_beside_registered_blocks_proves_nothing() {
 }
 
 #[test]
-fn what_is_out_of_reach_keeps_its_address_and_its_bytes() {
+fn an_unreachable_allocation_keeps_its_address_and_its_bytes() {
     let space = leak(0);
     let a = space.alloc(Kind::Device, 1, 100).unwrap();
     let mut out = [0u8; 4];
@@ -331,7 +336,7 @@ fn what_is_out_of_reach_keeps_its_address_and_its_bytes() {
     assert_eq!(flight.lookup(a).map(Record::length), Some(100));
     space.read(a, &mut out).unwrap();
     assert_eq!(out, [1, 2, 3, 4]);
-    // It is freed out of reach as well, and its pages are then another's.
+    // An unreachable allocation can be freed.
     space.set_reachable(a, false);
     space.free(a).unwrap();
     assert!(flight.lookup(a).is_none());
@@ -346,7 +351,7 @@ const EVERYTHING: Quota<'_> = Quota {
 };
 
 #[test]
-fn mappings_share_bytes_and_give_what_access_says() {
+fn mappings_share_bytes_and_permit_what_access_says() {
     const PART: u64 = 1 << 17;
     let space = leak(0);
     let one = space.create(PART, 1, EVERYTHING, None).unwrap();
@@ -365,12 +370,12 @@ fn mappings_share_bytes_and_give_what_access_says() {
         space.set_access(base + n * PART, Access::ReadWrite);
     }
     assert_eq!(work.lookup(base).map(Record::length), Some(PART));
-    // Over both borders at once, overlapping.
+    // The range crosses both borders, so its end overlaps its start.
     let pattern: Vec<u8> = (0..PART + 20).map(|i| (i * 7 + i / 256) as u8).collect();
     space.write(base + PART - 10, &pattern).unwrap();
     let mut back = vec![0; pattern.len()];
     space.read(base + PART - 10, &mut back).unwrap();
-    // The last ten bytes lie in the first memory again, behind its start.
+    // The last ten bytes are at the start of the first memory again, which the first mapping shows, too.
     assert_eq!(back, pattern);
     space.read(base, &mut back[..10]).unwrap();
     assert_eq!(back[..10], pattern[PART as usize + 10..]);
