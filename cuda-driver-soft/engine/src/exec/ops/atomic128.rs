@@ -1,4 +1,4 @@
-//! Atomic operations on 128 bits: where `atom.global.cas.b128` happens.
+//! Atomic operations on 128 bits, such as `atom.global.cas.b128`.
 
 use super::atomic::HAS_RESULT;
 use super::memory::{Access, places, widened};
@@ -11,10 +11,10 @@ use crate::memory::access;
 use ptx::ir::AtomOp;
 use std::sync::atomic::{Ordering, fence};
 
-/// Bit of [`Inst::mods`]: it compares.
+/// Bit of [`Inst::mods`]: the operation is `cas`.
 const CAS: u32 = 1 << 17;
 
-/// Handlers and modifiers of `exch` and `cas`: there are no others.
+/// Returns the handlers and modifiers of `exch` or `cas`. PTX has no other operations on 128 bits.
 pub(crate) fn form(op: AtomOp, access: &Access, has_result: bool) -> Option<(Handlers, u32)> {
     let op = match op {
         AtomOp::Exch => 0,
@@ -22,13 +22,13 @@ pub(crate) fn form(op: AtomOp, access: &Access, has_result: bool) -> Option<(Han
         _ => return None,
     };
     let result = if has_result { HAS_RESULT } else { 0 };
-    Some((Rare::compile::<Wide>(), access.pack() | op | result))
+    Some((Rare::compile::<Atomic128>(), access.pack() | op | result))
 }
 
-/// `a` the address, `b` and `c` the operands, `d` the result: registers of 128 bits.
-struct Wide;
+/// An operation on the address `a`, with the operands `b` and `c` and the result `d`, which are registers of 128 bits.
+struct Atomic128;
 
-impl Body for Wide {
+impl Body for Atomic128 {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -71,7 +71,7 @@ impl Body for Wide {
     }
 }
 
-/// The row of the upper halves.
+/// Returns the row of the upper halves of a register of 128 bits.
 fn high(slot: Slot) -> Slot {
     Slot(slot.0 + 8 * LANES as u32)
 }

@@ -1,4 +1,4 @@
-//! Bit fields, bytes and carries: where `bfe.u32` and `add.cc.u32` happen.
+//! Instructions on bit fields, bytes and carries, such as `bfe.u32` and `add.cc.u32`.
 
 use super::mods::Mods;
 use super::shapes::{
@@ -126,8 +126,8 @@ pub(super) fn form(op: &Op) -> Option<Form> {
     })
 }
 
-/// `subc` as GPUs do it: by adding the complement, so that the condition code is a carry here too, and means that nothing
-/// is borrowed. It shows where a chain mixes additions and subtractions.
+/// `subc` as GPUs do it: they add the complement, so the condition code is a carry, and set if nothing is borrowed. The
+/// difference is visible in chains that mix additions and subtractions.
 #[inline(always)]
 fn not_borrowing<T: int::Int>(a: T, b: T, carry: bool) -> (T, bool) {
     let (difference, borrowed) = carry::subc(a, b, !carry);

@@ -1,4 +1,4 @@
-//! Comparison and selection: where `setp.lt.s32` happens.
+//! Comparison and selection, such as `setp.lt.s32`.
 
 use super::mods::Mods;
 use super::shapes::{
@@ -60,10 +60,12 @@ pub(super) fn form(inst: &Inst) -> Option<Form> {
     })
 }
 
+/// Returns true if a source is a negated predicate.
 fn negated(inst: &Inst, source: usize) -> bool {
     matches!(inst.srcs.get(source), Some(Operand::NotReg(_)))
 }
 
+/// Returns the form of `setp`.
 fn setp(
     cmp: Compare,
     ty: Type,
@@ -73,7 +75,7 @@ fn setp(
     second: bool,
 ) -> Option<Form> {
     use Compare::*;
-    // `a > b` is `b < a`: half the handlers do.
+    // `a > b` is `b < a`, so half of the handlers are enough.
     let (cmp, swap) = match cmp {
         Gt => (Lt, true),
         Ge => (Le, true),
@@ -134,7 +136,7 @@ fn setp(
     Some(form.swapped(swap))
 }
 
-/// `set`: the outcome of a comparison of two values of `ty`, as a value of `dty`.
+/// Returns the form of `set`, which compares values of `ty` and writes the result as a value of `dty`.
 fn set(dty: Type, ty: Type, mods: Mods) -> Option<Form> {
     let has_op = mods.has_bool_op();
     macro_rules! form {

@@ -1,4 +1,4 @@
-//! Branches and what else decides where a warp goes on; calls, returns and barriers are the scheduler's (`warp`).
+//! Branches, guards and traps. Calls, returns and barriers end the handler's turn, and the scheduler (`warp`) runs them.
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::fault::FaultKind;
@@ -7,7 +7,7 @@ use crate::exec::machine::Machine;
 use crate::exec::registers::Regs;
 use crate::lanes::Mask;
 
-/// `bra`: to the instruction `aux`.
+/// `bra` to the instruction `aux`.
 pub(crate) fn jump() -> Handlers {
     Rare::compile::<Jump>()
 }
@@ -22,17 +22,17 @@ pub(crate) fn branch_together() -> Handlers {
     Rare::compile::<BranchTogether>()
 }
 
-/// Goes to the instruction `aux`; the last `mods` instructions, itself among them, count for nothing.
+/// A jump to the instruction `aux`. The last `mods` instructions, this one included, are not counted as steps.
 pub(crate) fn begin() -> Handlers {
     Rare::compile::<Begin>()
 }
 
-/// What the code for converged warps leaves to that for any lanes.
+/// An instruction that the code for converged warps does not have: the warp leaves for the code for any lanes.
 pub(crate) fn leave() -> Handlers {
     Rare::compile::<Leave>()
 }
 
-/// `@p` before any other instruction, which follows.
+/// `@p` of any instruction other than `bra`. The guarded instruction follows.
 pub(crate) fn guard() -> Handlers {
     Rare::compile::<Guard>()
 }
@@ -47,22 +47,22 @@ pub(crate) fn fence() -> Handlers {
     Rare::compile::<Fence>()
 }
 
-/// Goes before instructions that only launches of clusters may use.
+/// A check before instructions that only kernels launched with clusters may use.
 pub(crate) fn wants_cluster() -> Handlers {
     Rare::compile::<WantsCluster>()
 }
 
-/// What the scheduler does.
+/// An instruction that the scheduler runs.
 pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
 }
 
-/// The same, at a barrier for all threads of the block: `mods` is its number.
+/// A barrier for all threads of the block, which the scheduler runs; `mods` is its number.
 pub(crate) fn barrier() -> Handlers {
     Rare::compile::<Barrier>()
 }
 
-/// The same, at the end of a kernel.
+/// The end of a kernel, which the scheduler runs.
 pub(crate) fn end() -> Handlers {
     Rare::compile::<End>()
 }
@@ -82,7 +82,7 @@ impl Body for Jump {
     }
 }
 
-/// The lanes for which the guard of the instruction holds.
+/// Returns the lanes for which the guard of the instruction is true.
 ///
 /// # Safety
 /// See [`Regs`]; `a` is a predicate.
@@ -151,7 +151,8 @@ impl Body for Begin {
         inst: &Inst,
         _mask: Mask,
     ) -> Flow {
-        // Which blocks find registers to use again depends on the host's threads, and steps must not.
+        // Only a block that finds no registers to reuse runs these instructions. That depends on the host's threads, and
+        // the number of steps must not.
         m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
         m.target = inst.aux;
         Flow::Jump

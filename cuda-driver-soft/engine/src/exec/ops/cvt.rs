@@ -1,7 +1,7 @@
-//! Conversion: where `cvt.rn.f32.s32` happens.
+//! Conversions, such as `cvt.rn.f32.s32`.
 //!
-//! Registers may be wider than the types that are converted, so the forms depend on the registers too. The conversions
-//! that programs are full of have handlers of their own, the others share one table.
+//! Registers may be wider than the types that are converted, so the forms depend on the registers, too. Frequent
+//! conversions have handlers of their own; the others share one table.
 
 use super::mods::Mods;
 use super::shapes::{Form, binary_rare, unary, unary_hot, unary_once, unary_rare};
@@ -11,7 +11,7 @@ use ptx::ir::RegClass::{B16, B32, B64};
 use ptx::ir::Type::{BF16x2, F16x2, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 use ptx::ir::{Cvt, Inst, Op, RegClass, Rounding::*, Type};
 
-/// `source` and `destination` are the registers at hand.
+/// Returns the form of a conversion between registers of these classes.
 pub(super) fn form(inst: &Inst, source: RegClass, destination: RegClass) -> Option<Form> {
     match &inst.op {
         Op::Cvt(c) if inst.srcs.len() == 2 => pair(c),
@@ -21,12 +21,13 @@ pub(super) fn form(inst: &Inst, source: RegClass, destination: RegClass) -> Opti
     }
 }
 
+/// Returns the form of a frequent conversion.
 fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     if c.ftz || c.sat || c.relu || c.satfinite {
         return None;
     }
-    // An integer in a register that is wider than it is its low bits: a conversion to a narrower type, or to another
-    // sign, writes bits that a wider read would ignore.
+    // An integer in a wider register is in its low bits. A conversion to a narrower type, or to another sign, writes bits
+    // that a wider read would ignore.
     let narrow = |ty: Type| match ty {
         U16 | S16 | Type::B16 => B16,
         U32 | S32 | Type::B32 | F32 => B32,
@@ -77,13 +78,14 @@ fn int_to_int<S: Int, D: Int>(a: S) -> D {
     cvt_int(a, false)
 }
 
-/// The whole table, once.
+/// Does any conversion. The table of them is compiled only once, here.
 #[inline(never)]
 fn convert(mods: Mods, a: u64) -> u64 {
-    // The decoder has asked whether there is such a conversion.
+    // `any` has checked that the conversion exists.
     cvt(mods.cvt(), a).unwrap_or(0)
 }
 
+/// Returns the form of any other conversion.
 fn any(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     cvt(*c, 0)?;
     let mods = Mods::of_cvt(c);

@@ -1,7 +1,7 @@
-//! Arithmetic of f32 and f64: where `add.f32` happens.
+//! Arithmetic of f32 and f64, such as `add.f32`.
 //!
-//! The forms that programs are full of have handlers of their own; the others (directed rounding, flushing,
-//! saturation) share handlers that look at their modifiers when they run.
+//! Frequent forms have handlers of their own. The others (directed rounding, flushing, saturation) share handlers that
+//! read their modifiers when they run.
 
 use super::mods::Mods;
 use super::shapes::{
@@ -12,7 +12,7 @@ use crate::exec::semantics::approx;
 use crate::exec::semantics::float::*;
 use ptx::ir::{FloatMods, Op, Precision, Rounding::Rn, Type::*};
 
-/// To nearest even, nothing flushed or limited.
+/// Returns true for rounding to nearest even without flushing or saturation.
 fn plain(m: &FloatMods) -> bool {
     m.rnd == Rn && !m.ftz && !m.sat
 }

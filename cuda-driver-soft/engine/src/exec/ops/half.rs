@@ -1,4 +1,4 @@
-//! Arithmetic of f16, bf16 and their pairs: where `fma.rn.f16x2` happens.
+//! Arithmetic of f16, bf16 and their pairs, such as `fma.rn.f16x2`.
 
 use super::mods::Mods;
 use super::shapes::{Form, in_place};
@@ -6,7 +6,7 @@ use crate::exec::semantics::approx;
 use crate::exec::semantics::half::*;
 use ptx::ir::{Op, Type::*};
 
-/// A form of one value, and the form of a pair that does the same to both.
+/// Returns the form for single values or, if `$pair`, for pairs, whose elements are computed alike.
 macro_rules! unary_both {
     ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {
         if $pair {

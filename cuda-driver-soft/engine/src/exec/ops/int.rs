@@ -1,4 +1,4 @@
-//! Integer arithmetic: where `add.s32` happens.
+//! Integer arithmetic, such as `add.s32`.
 
 use super::shapes::{
     Form, binary, binary_hot, binary_once, ternary, ternary_hot, ternary_once, unary, unary_once,
@@ -6,7 +6,7 @@ use super::shapes::{
 use crate::exec::semantics::int::{self, Int};
 use ptx::ir::{Op, Part, Type, Type::*};
 
-/// A form for 16, 32 and 64 bits, where the sign makes no difference.
+/// Returns the form for 16, 32 or 64 bits of an operation that is the same for signed and unsigned types.
 macro_rules! any_sign {
     ($ty:expr, $f:ident, $of16:ident $of32:ident $of64:ident) => {
         match $ty {
@@ -18,7 +18,7 @@ macro_rules! any_sign {
     };
 }
 
-/// The same where it does.
+/// Returns the form for 16, 32 or 64 bits of an operation that differs between signed and unsigned types.
 macro_rules! each {
     ($ty:expr, $f:ident, $of16:ident $of32:ident $of64:ident) => {
         match $ty {
@@ -33,7 +33,7 @@ macro_rules! each {
     };
 }
 
-/// A form for 32 bits of each sign.
+/// Returns the form of an operation on signed or unsigned 32 bits.
 macro_rules! word {
     ($ty:expr, $f:ident, $shape:ident) => {
         match $ty {
@@ -104,7 +104,7 @@ fn pick_relu<T: Int, const MAX: bool>(a: T, b: T) -> T {
     }
 }
 
-/// `min` and `max` of pairs.
+/// Returns the form of `min` or `max` of pairs.
 fn pair<const MAX: bool>(ty: Type, relu: bool) -> Option<Form> {
     Some(match (ty, relu) {
         (U16x2, false) => binary_once(|a, b| int::x2::<u16>(a, b, pick::<_, MAX>)),

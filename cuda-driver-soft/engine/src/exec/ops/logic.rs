@@ -1,4 +1,4 @@
-//! Logic and shift: where `and.b32` happens.
+//! Logic and shifts, such as `and.b32`.
 
 use super::shapes::{Form, binary, binary_hot, binary_once, masks, unary, unary_once};
 use crate::exec::semantics::logic;
@@ -39,7 +39,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
     })
 }
 
-/// `not.pred`: what `!p` as an operand is.
+/// Returns the form of `not.pred`, which an operand `!p` also uses.
 pub(crate) fn negation() -> Form {
     masks(1, |a, _, _| !a)
 }

@@ -1,7 +1,7 @@
-//! Matrices that a warp holds together: where `mma`, `wmma`, `ldmatrix` and their kin happen.
+//! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
 //!
-//! A fragment is what one lane has of a matrix: some registers of one or more elements each. Those of `mma` are laid out as
-//! the manual says. Those of `wmma` may be laid out in any way: here one lane after the other.
+//! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual defines
+//! the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive elements.
 
 use super::{product, wgmma};
 use crate::exec::machine::Machine;
@@ -10,24 +10,25 @@ use crate::lanes::{self, Mask};
 use crate::memory::access;
 use ptx::ir::{MatrixPart, Mma, Op, Space, Type, Wgmma};
 
-/// An instruction on matrices: the operation, and where its operands are.
+/// An instruction on matrices: the operation and the slots of its operands.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     /// The operation.
     pub(crate) op: Op,
-    /// The address and whether it has 64 bits.
+    /// The address, and true if it is 64 bits wide.
     pub(crate) address: Option<(Slot, bool)>,
-    /// Of `wmma.load` and `wmma.store`: elements from one row, or column, to the next.
+    /// The stride of `wmma.load` and `wmma.store`: elements from one row, or column, to the next.
     pub(crate) stride: Option<Slot>,
     /// Results. Those of f64 have 64 bits, all others 32.
     pub(crate) dsts: Vec<Slot>,
-    /// Values: of `mma` those of A, B and C; of `wgmma` those of C, and of A if that is in registers.
+    /// Values: for `mma` those of A, B and C; for `wgmma` those of C, and those of A if it is in registers.
     pub(crate) srcs: Vec<Slot>,
-    /// Of `wgmma`, with their bytes a lane: the descriptors of A, if that has one, and of B; whether C counts.
+    /// More operands of `wgmma`, with their bytes per lane: the descriptor of A, if it is in memory, the one of B, and
+    /// the predicate that is true if C is an input.
     pub(crate) more: Vec<(Slot, u8)>,
 }
 
-/// Rows and columns of a part of `m x n x k`.
+/// Returns the number of rows and columns of a part of `m x n x k`.
 pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
     let (rows, columns) = match part {
         MatrixPart::A => (m, k),
@@ -37,7 +38,7 @@ pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
     (usize::from(rows), usize::from(columns))
 }
 
-/// Elements in a register.
+/// Returns the number of elements in a register.
 pub(super) fn per_register(ty: Type) -> usize {
     match ty {
         Type::F16 | Type::BF16 => 2,
@@ -48,17 +49,17 @@ pub(super) fn per_register(ty: Type) -> usize {
     }
 }
 
-/// Registers of a fragment.
+/// Returns the number of registers of a fragment.
 pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) -> usize {
     let (rows, columns) = extent(shape, part);
-    // Each element is there twice.
+    // These fragments hold each element twice.
     if wmma && ty == Type::F16 && part != MatrixPart::C {
         return 8;
     }
     rows * columns / 32 / per_register(ty)
 }
 
-/// Row and column of an element: the `e`-th of register `r` of a lane.
+/// Returns the row and column of an element: the `e`-th element in register `r` of a lane.
 fn position(
     shape: ShapeOf,
     part: MatrixPart,
@@ -74,19 +75,19 @@ fn position(
         let number = number % (rows * columns);
         return (number / columns, number % columns);
     }
-    // Groups of four lanes have the rows of A and C, or the columns of B.
+    // Each group of four lanes holds a row of A and C, or a column of B.
     let (group, thread) = (lane / 4, lane % 4);
     match part {
         MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
         MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
         MatrixPart::B => (thread * per + e + r * 4 * per, group),
-        // Two elements side by side, be they in one register or in two; then the lower rows, then the next eight columns.
+        // Two adjacent elements come first (in one register or in two), then the lower rows, then the next eight columns.
         MatrixPart::C if per == 2 => (group + 8 * (r % 2), thread * 2 + e + r / 2 * 8),
         MatrixPart::C => (group + 8 * (r / 2 % 2), thread * 2 + r % 2 + r / 4 * 8),
     }
 }
 
-/// Bits of an element.
+/// Returns the size of an element in bits.
 pub(super) fn element_bits(ty: Type) -> u32 {
     match ty {
         Type::F64 => 64,
@@ -94,12 +95,12 @@ pub(super) fn element_bits(ty: Type) -> u32 {
     }
 }
 
-/// Bytes of a register's value.
+/// Returns the size of a register's value in bytes.
 fn width(ty: Type) -> u8 {
     if ty == Type::F64 { 8 } else { 4 }
 }
 
-/// A whole matrix from the lanes' fragments, row by row, as bits.
+/// Collects a whole matrix from the fragments of all lanes, by rows, as bits.
 pub(super) fn gather(
     file: &mut RegFile,
     slots: &[Slot],
@@ -126,7 +127,7 @@ pub(super) fn gather(
     all
 }
 
-/// Gives each lane its fragment of a matrix.
+/// Writes the fragments of a matrix to the lanes of the mask.
 pub(super) fn scatter(
     file: &mut RegFile,
     slots: &[Slot],
@@ -147,17 +148,18 @@ pub(super) fn scatter(
     }
 }
 
-/// m, n, k
+/// The dimensions m, n and k.
 pub(super) type ShapeOf = [u16; 3];
 
-/// Runs an instruction for the lanes of a warp: all that have not exited. `Err`: the fault is recorded.
+/// Runs an instruction for all lanes of a warp that have not exited. Returns `Err` if a lane faults; the machine then has
+/// the fault.
 pub(crate) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
     call: &Matrix,
     mask: Mask,
 ) -> Result<(), ()> {
-    m.steps += call.worth();
+    m.steps += call.steps();
     match call.op {
         Op::Mma(ref mma) => multiply(file, call, mma, mask),
         Op::Wgmma(ref op) => return wgmma::run(m, file, call, op, mask),
@@ -175,7 +177,7 @@ pub(crate) fn run(
             let ([d], [a]) = (call.dsts.as_slice(), call.srcs.as_slice()) else {
                 return Ok(());
             };
-            let rows = small(file, *a);
+            let rows = matrix_8x8(file, *a);
             file.set(*d, 4, mask, |lane| {
                 u64::from(rows[2 * (lane % 4)][lane / 4])
                     | u64::from(rows[2 * (lane % 4) + 1][lane / 4]) << 16
@@ -200,7 +202,7 @@ pub(crate) fn run(
 }
 
 impl Matrix {
-    /// The instruction's name, for reports.
+    /// Returns the name of the instruction, for reports.
     pub(crate) fn name(&self) -> &'static str {
         match self.op {
             Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
@@ -214,7 +216,7 @@ impl Matrix {
         }
     }
 
-    /// Rows that it reads, with their bytes a lane.
+    /// Returns the rows that the instruction reads, with their bytes per lane.
     pub(crate) fn reads(&self) -> impl Iterator<Item = (Slot, u8)> {
         let value = match self.op {
             Op::Mma(Mma { a, .. }) => width(a),
@@ -232,7 +234,7 @@ impl Matrix {
             .chain(self.more.iter().copied())
     }
 
-    /// Rows that it writes, with their bytes a lane.
+    /// Returns the rows that the instruction writes, with their bytes per lane.
     pub(crate) fn writes(&self) -> impl Iterator<Item = (Slot, u8)> {
         let value = match self.op {
             Op::Mma(Mma { d, .. }) => width(d),
@@ -242,11 +244,11 @@ impl Matrix {
         self.dsts.iter().map(move |slot| (*slot, value))
     }
 
-    /// How many plain instructions take as long here.
-    fn worth(&self) -> u64 {
+    /// Returns the number of steps that the instruction counts for: about as many plain instructions take as long here.
+    fn steps(&self) -> u64 {
         match self.op {
             Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,
-            // Of the 64 rows a warp has a quarter.
+            // Each warp computes a quarter of the 64 rows.
             Op::Wgmma(Wgmma {
                 mma: Mma { shape, .. },
                 ..
@@ -256,6 +258,7 @@ impl Matrix {
     }
 }
 
+/// Runs `mma` and `wmma.mma`.
 fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
     let Mma { shape, wmma, .. } = *mma;
     let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)]
@@ -278,14 +281,14 @@ fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
     );
 }
 
-/// The address that a lane gives.
+/// Returns the address operand of a lane.
 fn address(file: &mut RegFile, call: &Matrix, lane: usize) -> u64 {
     call.address.map_or(0, |(slot, wide)| {
         file.get(slot, if wide { 8 } else { 4 }, lane)
     })
 }
 
-/// Where a lane's access goes on the host.
+/// Returns the host address of a lane's access. Returns `Err` if the lane faults.
 fn place(
     m: &mut Machine<'_>,
     space: Space,
@@ -302,8 +305,8 @@ fn place(
         .map_err(|refusal| m.refuse(refusal, bytes as u32, write))
 }
 
-/// An 8 x 8 matrix of 16 bits from its fragments.
-fn small(file: &mut RegFile, slot: Slot) -> [[u16; 8]; 8] {
+/// Collects an 8 x 8 matrix of 16-bit elements from its fragments.
+fn matrix_8x8(file: &mut RegFile, slot: Slot) -> [[u16; 8]; 8] {
     let mut rows = [[0; 8]; 8];
     for lane in 0..lanes::LANES {
         let value = file.get(slot, 4, lane);
@@ -317,6 +320,7 @@ fn transposed(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
     std::array::from_fn(|i| std::array::from_fn(|j| rows[j][i]))
 }
 
+/// Runs `ldmatrix`. Returns `Err` if a lane faults.
 fn load_rows(
     m: &mut Machine<'_>,
     file: &mut RegFile,
@@ -331,7 +335,7 @@ fn load_rows(
             let from = address(file, call, lane);
             let at = place(m, space, from, lane, 16, false)?;
             for (k, element) in row.iter_mut().enumerate() {
-                // SAFETY: `place_lane` found the place valid for reads of 16 bytes, and aligned to them.
+                // SAFETY: `place` found the address valid for reads of 16 bytes, and aligned to them.
                 *element = unsafe { access::load16(at.wrapping_add(2 * k)) };
             }
         }
@@ -348,6 +352,7 @@ fn load_rows(
     Ok(())
 }
 
+/// Runs `stmatrix`. Returns `Err` if a lane faults.
 fn store_rows(
     m: &mut Machine<'_>,
     file: &mut RegFile,
@@ -356,7 +361,7 @@ fn store_rows(
     (count, trans, space): (usize, bool, Space),
 ) -> Result<(), ()> {
     for (i, slot) in call.srcs.iter().enumerate().take(count) {
-        let mut rows = small(file, *slot);
+        let mut rows = matrix_8x8(file, *slot);
         if trans {
             rows = transposed(rows);
         }
@@ -365,7 +370,7 @@ fn store_rows(
             let to = address(file, call, lane);
             let at = place(m, space, to, lane, 16, true)?;
             for (k, element) in row.iter().enumerate() {
-                // SAFETY: `place_lane` found the place valid for writes of 16 bytes, and aligned to them.
+                // SAFETY: `place` found the address valid for writes of 16 bytes, and aligned to them.
                 unsafe { access::store16(at.wrapping_add(2 * k), *element) };
             }
         }
@@ -373,7 +378,7 @@ fn store_rows(
     Ok(())
 }
 
-/// Address of an element in memory, less that of the matrix, in bits.
+/// Returns the distance in bits of an element in memory from the start of the matrix.
 fn offset(
     (shape, part, ty): (ShapeOf, MatrixPart, Type),
     column_major: bool,
@@ -393,6 +398,7 @@ fn offset(
         .wrapping_mul(u64::from(element_bits(ty)))
 }
 
+/// Runs `wmma.load`. Returns `Err` if a lane faults.
 fn wmma_load(
     m: &mut Machine<'_>,
     file: &mut RegFile,
@@ -411,7 +417,7 @@ fn wmma_load(
                 let offset = offset((shape, part, ty), column_major, stride, at);
                 let from = base.wrapping_add(offset / 8);
                 let at = place(m, space, from, lane, u64::from(bits / 8).max(1), false)?;
-                // SAFETY: `place_lane` found the place valid for reads of these bytes, and aligned to them.
+                // SAFETY: `place` found the address valid for reads of these bytes, and aligned to them.
                 let element = unsafe {
                     match bits {
                         ..=8 => u64::from(access::load8(at)) >> (offset % 8),
@@ -429,6 +435,7 @@ fn wmma_load(
     Ok(())
 }
 
+/// Runs `wmma.store`. Returns `Err` if a lane faults.
 fn wmma_store(
     m: &mut Machine<'_>,
     file: &mut RegFile,
@@ -448,7 +455,7 @@ fn wmma_store(
                 let to = base.wrapping_add(offset(matrix, column_major, stride, at) / 8);
                 let at = place(m, space, to, lane, u64::from(bits / 8), true)?;
                 let element = value >> (e as u32 * bits);
-                // SAFETY: `place_lane` found the place valid for writes of these bytes, and aligned to them.
+                // SAFETY: `place` found the address valid for writes of these bytes, and aligned to them.
                 unsafe {
                     match bits {
                         16 => access::store16(at, element as u16),

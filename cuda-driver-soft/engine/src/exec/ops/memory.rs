@@ -1,6 +1,7 @@
-//! Loads and stores: where `ld.global.f32` happens.
+//! Loads and stores, such as `ld.global.f32`.
 //!
-//! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
+//! An access first finds its host addresses, which checks bounds and alignment (`crate::memory::warp`), and then moves its
+//! values.
 
 pub(crate) mod affine;
 mod parts;
@@ -17,26 +18,26 @@ use ptx::ir::{MemMods, Order, RegClass, Space};
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
 
-/// How a load or store is done, packed into [`Inst::mods`].
+/// The properties of a load or store. They are packed into [`Inst::mods`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     /// The space.
     pub(crate) space: Space,
-    /// The address is in a register of 64 bits, else of 32.
+    /// True if the address is in a register of 64 bits rather than 32.
     pub(crate) wide_address: bool,
     /// Bytes of an element: 1, 2, 4 or 8.
     pub(crate) element: u32,
-    /// Elements: 1, 2 or 4.
+    /// Number of elements: 1, 2 or 4.
     pub(crate) count: u32,
-    /// Alignment that the whole access needs, in bytes.
+    /// Required alignment of the whole access, in bytes.
     pub(crate) align: u32,
-    /// Of a load: elements are extended by their sign.
+    /// True if a load extends elements by their sign.
     pub(crate) signed: bool,
-    /// The registers of the elements.
+    /// The class of the registers of the elements.
     pub(crate) class: RegClass,
-    /// Seen by threads that wait for it, or waits for others.
+    /// True for strong operations, which threads may use to wait for each other.
     pub(crate) strong: bool,
-    /// Orders what comes before or after it.
+    /// True if the operation orders earlier or later accesses (acquire or release).
     pub(crate) fence: bool,
 }
 
@@ -51,7 +52,7 @@ const SPACES: [Space; 7] = [
 ];
 
 impl Access {
-    /// That of an instruction; the decoder has split what has more than 4 elements.
+    /// Returns the properties of an instruction. The decoder has split accesses of more than 4 elements.
     pub(crate) fn new(
         m: &MemMods,
         element: u32,
@@ -75,6 +76,7 @@ impl Access {
         }
     }
 
+    /// Packs the properties for [`Inst::mods`].
     pub(crate) fn pack(self) -> u32 {
         let space = SPACES.iter().position(|s| *s == self.space).unwrap_or(0) as u32;
         let class = match self.class {
@@ -95,6 +97,7 @@ impl Access {
             | flags << 12
     }
 
+    /// Unpacks the properties in [`Inst::mods`].
     #[inline(always)]
     pub(crate) fn unpack(bits: u32) -> Self {
         let flag = |i: u32| bits >> (12 + i) & 1 != 0;
@@ -116,10 +119,11 @@ impl Access {
     }
 }
 
-/// Handlers of a load.
+/// Returns the handlers of a load.
 pub(crate) fn load(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
-    // Where a generic address leads elsewhere, it is not in the allocation that is remembered.
+    // Generic addresses use the handlers for global memory. An address of another space is in no cached allocation, so it
+    // takes the slow path.
     let global = matches!(access.space, Space::Global | Space::Const | Space::Generic);
     if plain && access.wide_address && global {
         match (access.element, access.class) {
@@ -140,7 +144,7 @@ pub(crate) fn load(access: &Access) -> Handlers {
     parts::load(access).unwrap_or_else(Rare::compile::<LoadAny>)
 }
 
-/// Handlers of a store.
+/// Returns the handlers of a store.
 pub(crate) fn store(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
     let global = matches!(access.space, Space::Global | Space::Generic);
@@ -164,12 +168,16 @@ pub(crate) fn store(access: &Access) -> Handlers {
     handlers.flatten().unwrap_or_else(Rare::compile::<StoreAny>)
 }
 
-/// A value that one load or store moves.
+/// A value that one load or store moves between memory and a register of the same size.
 trait Element: Lane {
     const BYTES: u64;
+    /// Loads a value.
+    ///
     /// # Safety
     /// `at` must be valid for reads and aligned.
     unsafe fn load(at: *const u8) -> Self;
+    /// Stores a value.
+    ///
     /// # Safety
     /// `at` must be valid for writes and aligned.
     unsafe fn store(at: *mut u8, value: Self);
@@ -196,15 +204,16 @@ macro_rules! element {
 }
 element! { u32 load32 store32 u64 load64 store64 }
 
-/// The addresses of the lanes.
+/// A type of address registers.
 trait Addresses: Lane {
+    /// Adds the offset to the addresses and widens them to 64 bits.
     fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64>;
 }
 
 impl Addresses for u64 {
     #[inline(always)]
     fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
-        // A loop, since `map` of an array is not always inlined.
+        // A loop, because `map` of an array is not always inlined.
         let mut out = [0; LANES];
         for i in 0..LANES {
             out[i] = row[i].wrapping_add(offset);
@@ -224,84 +233,85 @@ impl Addresses for u32 {
     }
 }
 
-/// Loads a row that has its place.
+/// Loads a row from host addresses of a known pattern.
 ///
 /// # Safety
-/// See [`Regs`]; the places of the lanes of the mask are valid for reads, and aligned.
+/// See [`Regs`]; the host addresses of the lanes of the mask are valid for reads, and aligned.
 #[inline(always)]
 unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
-    (host, shape, deltas): (*mut u8, LanePattern, &Lanes<u32>),
+    (host, pattern, deltas): (*mut u8, LanePattern, &Lanes<u32>),
     regs: Regs<'_>,
     d: Slot,
     mask: Mask,
 ) {
-    // SAFETY (all blocks): as promised by the caller.
-    match shape {
+    match pattern {
         LanePattern::Row if FULL => {
-            // SAFETY: a row without gaps, all of it valid.
+            // SAFETY: the addresses are contiguous, and all are valid.
             unsafe {
                 access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize)
             }
         }
         LanePattern::Same => {
-            // SAFETY: one valid place for all.
+            // SAFETY: all lanes have this valid address.
             let value = unsafe { E::load(host) };
-            // SAFETY: the destination as promised.
+            // SAFETY: the caller promises the destination.
             unsafe { put::<E, FULL>(regs, d, [value; LANES], mask) };
         }
         _ if FULL => {
             let mut row = [E::default(); LANES];
             for i in 0..LANES {
-                // SAFETY: each place is valid.
+                // SAFETY: the address of each lane is valid.
                 row[i] = unsafe { E::load(host.wrapping_add(deltas[i] as usize)) };
             }
-            // SAFETY: the destination as promised.
+            // SAFETY: the caller promises the destination.
             unsafe { E::write(regs, d, row) };
         }
         _ => {
-            // SAFETY: the destination as promised; nothing else accesses the registers.
+            // SAFETY: the caller promises the destination; nothing else accesses the registers meanwhile.
             let row = unsafe { &mut *regs.row_ptr::<E>(d) };
             for i in lanes::iter(mask) {
-                // SAFETY: the places of these lanes are valid.
+                // SAFETY: the addresses of these lanes are valid.
                 row[i] = unsafe { E::load(host.wrapping_add(deltas[i] as usize)) };
             }
         }
     }
 }
 
-/// Stores a row that has its place.
+/// Stores a row to host addresses of a known pattern. If several lanes store to one address, the highest lane wins.
 ///
 /// # Safety
-/// See [`Regs`]; the places of the lanes of the mask are valid for writes, and aligned.
+/// See [`Regs`]; the host addresses of the lanes of the mask are valid for writes, and aligned.
 #[inline(always)]
 unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
-    (host, shape, deltas): (*mut u8, LanePattern, &Lanes<u32>),
+    (host, pattern, deltas): (*mut u8, LanePattern, &Lanes<u32>),
     regs: Regs<'_>,
     b: Slot,
     mask: Mask,
 ) {
-    if FULL && shape == LanePattern::Row {
-        // SAFETY: a row without gaps, all of it valid.
+    if FULL && pattern == LanePattern::Row {
+        // SAFETY: the addresses are contiguous, and all are valid.
         unsafe {
             access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize)
         };
         return;
     }
-    // SAFETY: the source as promised.
+    // SAFETY: the caller promises the source.
     let row = unsafe { E::read(regs, b) };
     if FULL {
         for i in 0..LANES {
-            // SAFETY: each place is valid. Of lanes that store to one place the last wins.
+            // SAFETY: the address of each lane is valid.
             unsafe { E::store(host.wrapping_add(deltas[i] as usize), row[i]) };
         }
     } else {
         for i in lanes::iter(mask) {
-            // SAFETY: the places of these lanes are valid.
+            // SAFETY: the addresses of these lanes are valid.
             unsafe { E::store(host.wrapping_add(deltas[i] as usize), row[i]) };
         }
     }
 }
 
+/// Writes a row: all of it, or the lanes of the mask.
+///
 /// # Safety
 /// See [`Regs`].
 #[inline(always)]
@@ -315,6 +325,7 @@ unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: Lan
     }
 }
 
+/// Defines the body of an access that uses the pattern in its cache if that matches, and else the slow path.
 macro_rules! fast {
     ($name:ident<$e:ident $(, $a:ident)?>, $address:ty, |$m:ident, $cache:ident, $addresses:ident, $mask:ident, $full:ident| $fast:expr,
      $transfer:ident, $slot:ident, $slow:ident) => {
@@ -335,7 +346,7 @@ macro_rules! fast {
                 match $fast {
                     Some(host) => {
                         let place = (host, $cache.pattern, &$cache.deltas);
-                        // SAFETY: the cache says that the places are valid; the slot as above.
+                        // SAFETY: the cache has checked the addresses of all lanes; the slot is as above.
                         unsafe { $transfer::<$e, $full, WIDE>(place, regs, inst.$slot, $mask) };
                         Flow::Next
                     }
@@ -370,7 +381,7 @@ fast!(StoreShared<E, A>, A, |m, cache, addresses, mask, FULL| {
     cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
 }, store_pattern, b, store_scattered);
 
-/// Loads what has no pattern.
+/// Loads from addresses without a known pattern.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -390,7 +401,7 @@ unsafe fn load_scattered<E: Element>(
     let mut row = unsafe { E::read(regs, inst.d) };
     for i in lanes::iter(mask) {
         let at = addresses[i].wrapping_add(to_host) as usize as *const u8;
-        // SAFETY: the places of these lanes are valid, as was just seen.
+        // SAFETY: `scattered` has checked the addresses of these lanes.
         row[i] = unsafe { E::load(at) };
     }
     // SAFETY: as above.
@@ -398,7 +409,7 @@ unsafe fn load_scattered<E: Element>(
     Flow::Next
 }
 
-/// Stores what has no pattern.
+/// Stores to addresses without a known pattern.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -418,14 +429,15 @@ unsafe fn store_scattered<E: Element>(
     let row = unsafe { E::read(regs, inst.b) };
     for i in lanes::iter(mask) {
         let at = addresses[i].wrapping_add(to_host) as usize as *mut u8;
-        // SAFETY: the places of these lanes are valid for writes, since only a store that was allowed made the cache
-        // remember the allocation.
+        // SAFETY: `scattered` has checked the addresses of these lanes. They are valid for writes, because the cache of a
+        // store only has an allocation that an earlier store was allowed to write.
         unsafe { E::store(at, row[i]) };
     }
     Flow::Next
 }
 
-/// What leads from the addresses of an access to the host's, if they are known to be possible, though without a pattern.
+/// Returns the difference between host addresses and the addresses of an access, if all lanes are in the memory that the
+/// cache knows.
 #[inline(always)]
 fn scattered(
     m: &mut Machine<'_>,
@@ -480,7 +492,7 @@ impl Body for StoreAny {
     }
 }
 
-/// The addresses of an access.
+/// Returns the addresses of an access, with its offset, in 64 bits.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -495,7 +507,8 @@ pub(super) unsafe fn widened(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
     }
 }
 
-/// The places of all lanes on the host, each valid for the access. `None`: the fault is recorded.
+/// Returns the host addresses of the lanes of the mask, each valid for the access and aligned. Returns `None` if a lane
+/// faults; the machine then has the fault.
 pub(super) fn places(
     m: &mut Machine<'_>,
     inst: &Inst,
@@ -559,6 +572,8 @@ pub(super) fn places(
     })
 }
 
+/// Does any load, without the help of a pattern.
+///
 /// # Safety
 /// See [`Regs`].
 #[inline(never)]
@@ -581,8 +596,8 @@ unsafe fn load_slow(
             ($load:ident as $ty:ty) => {
                 for i in lanes::iter(mask) {
                     let at = places[i].wrapping_add(offset).cast_const();
-                    // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are
-                    // parts of it.
+                    // SAFETY: `places` checked the access of each lane of the mask and its alignment. The element is a
+                    // part of it.
                     row[i] = unsafe { access::$load(at) } as $ty as u64;
                 }
             };
@@ -611,6 +626,8 @@ unsafe fn load_slow(
     Flow::Next
 }
 
+/// Does any store, without the help of a pattern.
+///
 /// # Safety
 /// See [`Regs`].
 #[inline(never)]
@@ -643,8 +660,8 @@ unsafe fn store_slow(
             ($store:ident as $ty:ty) => {
                 for i in lanes::iter(mask) {
                     let at = places[i].wrapping_add(offset);
-                    // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are
-                    // parts of it.
+                    // SAFETY: `places` checked the access of each lane of the mask and its alignment. The element is a
+                    // part of it.
                     unsafe { access::$store(at, row[i] as $ty) };
                 }
             };

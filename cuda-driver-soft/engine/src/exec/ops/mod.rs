@@ -1,15 +1,15 @@
-//! What each instruction does: one file per family.
+//! The handlers of instructions: one file per family.
 //!
 //! | file | instructions |
 //! |---|---|
 //! | `int` | add sub mul mad mul24 mad24 div rem abs neg min max of integers |
 //! | `logic` | and or xor not cnot shl shr |
-//! | `bits` | bfe bfi bfind bmsk szext brev clz popc fns lop3 prmt shf sad dp4a dp2a copysign testp, carries |
+//! | `bits` | bfe bfi bfind bmsk szext brev clz popc fns lop3 prmt shf sad dp4a dp2a copysign testp, add.cc … madc |
 //! | `float` | add sub mul fma div rcp sqrt rsqrt sin cos lg2 ex2 tanh abs neg min max of f32 and f64 |
-//! | `half` | the same of f16, f16x2, bf16, bf16x2 |
+//! | `half` | add sub mul fma neg abs min max ex2 tanh of f16, f16x2, bf16, bf16x2 |
 //! | `compare` | setp set selp slct |
 //! | `cvt` | cvt |
-//! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
+//! | `mov` | mov, cvta, isspacep, special registers that change while a kernel runs |
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
 //! | `atomic128` | atom of 128 bits |
@@ -19,11 +19,11 @@
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
-//! | `affine`, `memory::affine` | what converged warps compute once for all lanes, and the addresses that come of it |
-//! | `control` | bra and the other branches, trap; what is left to the scheduler |
+//! | `affine`, `memory::affine` | values that converged warps compute once for all lanes, and accesses with them |
+//! | `control` | bra and the other branches, trap, and the instructions that the scheduler runs |
 //!
-//! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
-//! compiled for each instruction set.
+//! The meaning of an instruction is a pure function of `semantics`. This module makes a [`Form`] of it: loops over the
+//! lanes, compiled for each instruction set.
 
 pub(crate) mod affine;
 pub(crate) mod asynchronous;
@@ -54,9 +54,9 @@ pub(crate) use shapes::Form;
 
 use ptx::ir::{Inst, RegClass};
 
-/// The form of an instruction that reads registers and writes registers, and does nothing else.
+/// Returns the form of an instruction that only reads and writes registers.
 ///
-/// `source` and `destination` are the registers of its first source and destination, which may be wider than its types.
+/// `source` and `destination` are the classes of its first source and destination, which may be wider than its types.
 pub(crate) fn form(inst: &Inst, source: RegClass, destination: RegClass) -> Option<Form> {
     int::form(&inst.op)
         .or_else(|| logic::form(&inst.op))

@@ -1,9 +1,9 @@
-//! Modifiers that are not compiled into a handler, packed into the 32 bits that an instruction has for them.
+//! Modifiers that are not compiled into a handler. They are packed into 32 bits of an instruction.
 
 use crate::lanes::Mask;
 use ptx::ir::{BoolOp, Compare, Cvt, FloatMods, Rounding, Type};
 
-/// Packed modifiers. The layouts of `setp`, of floating-point arithmetic and of `cvt` overlap: each handler knows its own.
+/// Packed modifiers. The layouts for `setp`, floating-point arithmetic and `cvt` overlap, and each handler uses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mods(pub(crate) u32);
 
@@ -18,7 +18,7 @@ impl Mods {
     const FTZ: u32 = 1 << 4;
     const COMPARE_SHIFT: u32 = 5;
 
-    /// Those of `setp` and `set`.
+    /// Packs the modifiers of `setp` or `set`.
     pub(crate) fn of_compare(
         compare: Compare,
         op: Option<BoolOp>,
@@ -41,19 +41,19 @@ impl Mods {
         )
     }
 
-    /// There is a third predicate to combine with.
+    /// Returns true if the result is combined with a third predicate.
     #[inline(always)]
     pub(crate) fn has_bool_op(self) -> bool {
         self.0 & Self::BOOL_OP != 0
     }
 
-    /// There is a second destination.
+    /// Returns true if there is a second destination.
     #[inline(always)]
     pub(crate) fn has_second(self) -> bool {
         self.0 & Self::SECOND != 0
     }
 
-    /// `p` and `q` from the outcome `t` and the third predicate.
+    /// Returns the predicates `p` and `q` for the result `t` and the third predicate `c`.
     #[inline(always)]
     pub(crate) fn combine(self, t: Mask, c: Mask) -> (Mask, Mask) {
         let c = if self.0 & Self::NEGATED != 0 { !c } else { c };
@@ -65,13 +65,13 @@ impl Mods {
         }
     }
 
-    /// The outcome of one lane with the third predicate.
+    /// Returns the predicate `p` of one lane for the result `t` and the third predicate `c`.
     #[inline(always)]
     pub(crate) fn combine_one(self, t: bool, c: bool) -> bool {
         self.combine(u32::from(t), u32::from(c)).0 & 1 != 0
     }
 
-    /// The comparison.
+    /// Returns the comparison.
     #[inline(always)]
     pub(crate) fn compare(self) -> Compare {
         COMPARES[(self.0 >> Self::COMPARE_SHIFT) as usize % COMPARES.len()]
@@ -85,7 +85,7 @@ impl Mods {
     const NAN: u32 = 1 << 8;
     const XORSIGN_ABS: u32 = 1 << 9;
 
-    /// Those of an arithmetic instruction.
+    /// Packs the modifiers of an arithmetic instruction.
     pub(crate) fn of_float(m: &FloatMods) -> Self {
         Mods(
             rounding_bits(m.rnd)
@@ -96,12 +96,12 @@ impl Mods {
         )
     }
 
-    /// A rounding mode and `.ftz`.
+    /// Packs a rounding mode and `.ftz`.
     pub(crate) fn of_rounding(rnd: Rounding, ftz: bool) -> Self {
         Mods(rounding_bits(rnd) | if ftz { Self::FTZ } else { 0 })
     }
 
-    /// Those of `min` and `max`.
+    /// Packs the modifiers of `min` or `max`.
     pub(crate) fn of_minmax(ftz: bool, nan: bool, xorsign_abs: bool) -> Self {
         Mods(
             if ftz { Self::FTZ } else { 0 }
@@ -110,43 +110,43 @@ impl Mods {
         )
     }
 
-    /// The rounding mode.
+    /// Returns the rounding mode.
     #[inline(always)]
     pub(crate) fn rnd(self) -> Rounding {
         rounding(self.0)
     }
 
-    /// `.ftz`
+    /// Returns true for `.ftz`.
     #[inline(always)]
     pub(crate) fn ftz(self) -> bool {
         self.0 & Self::FTZ != 0
     }
 
-    /// `.sat`
+    /// Returns true for `.sat`.
     #[inline(always)]
     pub(crate) fn sat(self) -> bool {
         self.0 & Self::SAT != 0
     }
 
-    /// `.relu`
+    /// Returns true for `.relu`.
     #[inline(always)]
     pub(crate) fn relu(self) -> bool {
         self.0 & Self::RELU != 0
     }
 
-    /// `.oob`
+    /// Returns true for `.oob`.
     #[inline(always)]
     pub(crate) fn oob(self) -> bool {
         self.0 & Self::OOB != 0
     }
 
-    /// `.NaN`
+    /// Returns true for `.NaN`.
     #[inline(always)]
     pub(crate) fn nan(self) -> bool {
         self.0 & Self::NAN != 0
     }
 
-    /// `.xorsign.abs`
+    /// Returns true for `.xorsign.abs`.
     #[inline(always)]
     pub(crate) fn xorsign_abs(self) -> bool {
         self.0 & Self::XORSIGN_ABS != 0
@@ -154,7 +154,7 @@ impl Mods {
 
     // --- cvt -----------------------------------------------------------------------------------------------------
 
-    /// Those of `cvt`, types included.
+    /// Packs the modifiers and types of `cvt`.
     pub(crate) fn of_cvt(c: &Cvt) -> Self {
         let ty = |ty: Type| TYPES.iter().position(|t| *t == ty).unwrap_or(0) as u32;
         let rnd = |r: Option<Rounding>| r.map_or(7, rounding_bits);
@@ -166,7 +166,7 @@ impl Mods {
         Mods(ty(c.to) | ty(c.from) << 5 | rnd(c.rnd) << 10 | rnd(c.int_rnd) << 13 | flags << 16)
     }
 
-    /// The conversion.
+    /// Returns the conversion.
     #[inline(always)]
     pub(crate) fn cvt(self) -> Cvt {
         let ty = |shift: u32| TYPES[(self.0 >> shift & 31) as usize % TYPES.len()];
@@ -191,7 +191,7 @@ impl Mods {
         Mods(self.0 | SWAP)
     }
 
-    /// Whether to exchange the sources, and the rest.
+    /// Returns true if the sources are to be exchanged, and the modifiers without that flag.
     pub(crate) fn take_swap(self) -> (bool, Self) {
         (self.0 & SWAP != 0, Mods(self.0 & !SWAP))
     }

@@ -1,4 +1,4 @@
-//! Moving values: `mov`, parts of `cvta`, `isspacep`, and special registers that change while they are read.
+//! Moves: `mov`, parts of `cvta`, `isspacep`, and special registers that change while a kernel runs.
 
 use super::mods::Mods;
 use super::shapes::{Form, binary, binary_once, masks, unary, unary_hot, unary_once, unary_rare};
@@ -46,13 +46,13 @@ pub(super) fn form(op: &Op) -> Option<Form> {
     })
 }
 
-/// The address in the block of this rank of what is at an address in another block, or in the generic space.
+/// Returns the address in the block of this rank that corresponds to a shared or generic address in another block.
 fn mapped(address: u64, rank: u32) -> u64 {
     let ranks = 0xff << RANK_SHIFT;
     address & !ranks | u64::from(rank) << RANK_SHIFT & ranks
 }
 
-/// `mov` between registers of a class that has one row.
+/// Returns the form of `mov` between registers of a class that has one row.
 pub(crate) fn of_class(class: RegClass) -> Option<Form> {
     Some(match class {
         RegClass::Pred => masks(1, |a, _, _| a),
@@ -63,7 +63,7 @@ pub(crate) fn of_class(class: RegClass) -> Option<Form> {
     })
 }
 
-/// `mov.b32 d, {a, b}` and `mov.b64 d, {a, b}`, by the class of the parts.
+/// Returns the form of `mov.b32 d, {a, b}` or `mov.b64 d, {a, b}`, by the class of the parts.
 pub(crate) fn pack(part: RegClass) -> Option<Form> {
     Some(match part {
         RegClass::B16 => binary(|a: u16, b: u16| u32::from(a) | u32::from(b) << 16),
@@ -72,12 +72,12 @@ pub(crate) fn pack(part: RegClass) -> Option<Form> {
     })
 }
 
-/// `mov.b16 d, {a, b}`: of parts of 8 bits, which are in registers of 16.
+/// Returns the form of `mov.b16 d, {a, b}`. The parts have 8 bits and are in registers of 16.
 pub(crate) fn pack_bytes() -> Form {
     binary_once(|a: u16, b: u16| a & 0xff | b << 8)
 }
 
-/// One part of 8 bits of `mov {d, e}, a`.
+/// Returns the form for one part of 8 bits of `mov {d, e}, a`: the bits of `a` from `shift` on.
 pub(crate) fn byte(whole: RegClass, shift: u32) -> Option<Form> {
     let mods = Mods(shift);
     Some(match whole {
@@ -87,7 +87,7 @@ pub(crate) fn byte(whole: RegClass, shift: u32) -> Option<Form> {
     })
 }
 
-/// One part of `mov {d, e}, a`: the bits of `a` from `shift` on.
+/// Returns the form for one part of `mov {d, e}, a`: the bits of `a` from `shift` on.
 pub(crate) fn extract(whole: RegClass, part: RegClass, shift: u32) -> Option<Form> {
     let mods = Mods(shift);
     Some(match (whole, part) {
@@ -103,7 +103,7 @@ pub(crate) fn extract(whole: RegClass, part: RegClass, shift: u32) -> Option<For
     })
 }
 
-/// The number of `.shared::cluster`.
+/// The number of `.shared::cluster` in [`Inst::mods`].
 const ANY_SHARED: u32 = 5;
 
 struct Isspacep;
@@ -121,7 +121,7 @@ impl Body for Isspacep {
         let mut inside = 0;
         for i in lanes::iter(mask) {
             let number = match resolve(Space::Generic, a[i]).0 {
-                // That of another block of the cluster is only in `.shared::cluster`.
+                // An address of another block of the cluster is only in `.shared::cluster`.
                 Space::Shared | Space::SharedCluster
                     if inst.mods == ANY_SHARED || !m.spaces.is_own(a[i]) =>
                 {
@@ -143,7 +143,8 @@ impl Body for Isspacep {
     }
 }
 
-/// Reads a special register that changes: handlers, and which it is for [`Inst::mods`]. `None` for the others.
+/// Returns the handlers, class and modifiers for reading a special register that changes while a kernel runs, or `None`
+/// for the other special registers.
 pub(crate) fn changing(special: Special) -> Option<(Handlers, RegClass, Mods)> {
     let (number, class) = match special {
         Special::Clock => (0, RegClass::B32),
@@ -154,12 +155,12 @@ pub(crate) fn changing(special: Special) -> Option<(Handlers, RegClass, Mods)> {
         Special::GlobaltimerHi => (5, RegClass::B32),
         _ => return None,
     };
-    Some((Rare::compile::<Changing>(), class, Mods(number)))
+    Some((Rare::compile::<ReadTimer>(), class, Mods(number)))
 }
 
-struct Changing;
+struct ReadTimer;
 
-impl Body for Changing {
+impl Body for ReadTimer {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -168,9 +169,9 @@ impl Body for Changing {
         mask: Mask,
     ) -> Flow {
         let clock = m.read_clock();
-        // Clock and timer are virtual, so that runs repeat: 1 ns a tick, from a moment after the epoch.
+        // Clock and timer are virtual, so that runs are reproducible. A tick is 1 ns, and the timer starts at 2^60 ns.
         let timer = clock.wrapping_add(1 << 60);
-        // SAFETY: the slot is of this frame, and of the class that `changing` said.
+        // SAFETY: the slot is of this frame, and of the class that `changing` returned.
         unsafe {
             match inst.mods {
                 0 => u32::merge(regs, inst.d, [clock as u32; LANES], mask),

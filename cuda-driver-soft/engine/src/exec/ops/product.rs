@@ -1,10 +1,10 @@
-//! The product of two matrices, element by element of the result, whoever holds them.
+//! The product of two matrices, computed element by element of the result.
 
 use crate::exec::semantics::half;
 use crate::exec::semantics::matrix::{Factor, Factors, dot_f16, dot_f32, dot_f64, dot_s32};
 use ptx::ir::{BoolOp, Mma, Type};
 
-/// A row of A or a column of B as sums take it.
+/// A row of A or a column of B, in the representation that the sums use.
 enum Line {
     Factors(Factors),
     Doubles(Vec<f64>),
@@ -33,7 +33,7 @@ impl Line {
     }
 }
 
-/// Adds the product of A, row by row, and of B, column by column, to C, row by row. All are bits.
+/// Adds the product of A and B to C. The elements are bit patterns: those of A and C by rows, those of B by columns.
 pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     let k = usize::from(mma.shape[2]).max(1);
     let lines = |all: &[u64], ty| -> Vec<Line> {
@@ -49,7 +49,7 @@ pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     }
 }
 
-/// One element of the result, as bits.
+/// Returns one element of the result, as bits.
 fn dot(mma: &Mma, a: &Line, b: &Line, c: u64) -> u64 {
     match (a, b) {
         (Line::Factors(a), Line::Factors(b)) => {
@@ -76,7 +76,7 @@ fn dot(mma: &Mma, a: &Line, b: &Line, c: u64) -> u64 {
             let count = a.iter().zip(b).filter(holds).count();
             u64::from((c as u32).wrapping_add(count as u32))
         }
-        // Both factors are of one kind.
+        // The types of A and B never have different representations.
         _ => c,
     }
 }

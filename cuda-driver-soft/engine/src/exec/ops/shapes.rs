@@ -1,7 +1,7 @@
-//! From a pure function of scalars to the handlers of an instruction: loops over the lanes of a warp.
+//! Makes the handlers of an instruction, which loop over the lanes of a warp, from a pure function of scalars.
 //!
-//! The functions are closures that capture nothing, or plain functions: types without a value at run time, so that each
-//! gets handlers of its own, compiled for each instruction set as far as it is worth it.
+//! The functions are closures that capture nothing, or plain functions. Their types have no value at run time, so each
+//! function gets handlers of its own. Frequent ones are compiled for each instruction set.
 
 use super::mods::Mods;
 use crate::exec::code::{Flow, Inst};
@@ -12,21 +12,21 @@ use crate::lanes::{self, LANES, Mask};
 use ptx::ir::RegClass;
 use std::marker::PhantomData;
 
-/// An instruction's handlers, and the registers that they want.
+/// The handlers of an instruction, and the classes of their registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
     /// The handlers.
     pub(crate) handlers: Handlers,
-    /// Destinations: `d`, then `e`.
+    /// The classes of the destinations `d` and `e`.
     pub(crate) dsts: [Option<RegClass>; 2],
-    /// Sources: `a`, `b`, `c`, then `e`.
+    /// The classes of the sources `a`, `b`, `c` and `e`.
     pub(crate) srcs: [Option<RegClass>; 4],
-    /// For [`Inst::mods`].
+    /// The value of [`Inst::mods`].
     pub(crate) mods: Mods,
 }
 
 impl Form {
-    /// With the sources `a` and `b` of the instruction exchanged.
+    /// Exchanges the sources `a` and `b` of the instruction if `swap` is true.
     pub(crate) fn swapped(mut self, swap: bool) -> Self {
         self.mods = if swap {
             self.mods.with_swap()
@@ -36,7 +36,7 @@ impl Form {
         self
     }
 
-    /// With modifiers that the handler looks at when it runs.
+    /// Sets the modifiers that the handler reads when it runs.
     pub(crate) fn with(mut self, mods: Mods) -> Self {
         self.mods = mods;
         self
@@ -45,11 +45,11 @@ impl Form {
 
 /// A function without a value: a closure that captures nothing.
 pub(crate) trait Pure: Copy + 'static {
-    /// The function.
+    /// Returns the function.
     #[inline(always)]
     fn get() -> Self {
         const { assert!(size_of::<Self>() == 0, "the function captures a variable") };
-        // SAFETY: a value of this type exists, since shapes are only made from one; it is `Copy` and has no bytes.
+        // SAFETY: a value of this type exists, because forms are only made from one. It is `Copy` and has no bytes.
         unsafe { std::ptr::NonNull::<Self>::dangling().read() }
     }
 }
@@ -75,11 +75,9 @@ unsafe fn put<T: Lane, const FULL: bool>(
     }
 }
 
-/// Defines a shape: a body that reads rows, applies a function to each lane, and writes a row. The first is for a plain
-/// function, the second for one that is also given the modifiers, and whether the CPU has a fused multiply-add.
-macro_rules! shape {
-    ($doc:literal, $name:ident, $with_mods:ident, $hot:ident, $common:ident, $once:ident, $rare:ident,
-     ($($ty:ident $arg:ident $field:ident),*)) => {
+/// Defines a body that reads rows, applies a function to each lane, and writes a row.
+macro_rules! plain_body {
+    ($name:ident, $($ty:ident $arg:ident),*) => {
         struct $name<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
 
         impl<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure> Body for $name<$($ty,)* D, F> {
@@ -93,7 +91,7 @@ macro_rules! shape {
                 let f = F::get();
                 $(
                     // SAFETY: the slots are of this frame and class, as promised by the caller.
-                    let $arg = unsafe { $ty::read(regs, inst.$field) };
+                    let $arg = unsafe { $ty::read(regs, inst.$arg) };
                 )*
                 let mut out = [D::default(); LANES];
                 for i in 0..LANES {
@@ -104,11 +102,21 @@ macro_rules! shape {
                 Flow::Next
             }
         }
+    };
+}
 
-        #[allow(dead_code)]
-        struct $with_mods<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
+plain_body!(Unary, A a);
+plain_body!(Binary, A a, B b);
+plain_body!(Ternary, A a, B b, C c);
+plain_body!(Quaternary, A a, B b, C c, E e);
 
-        impl<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure> Body for $with_mods<$($ty,)* D, F> {
+/// Defines a body like [`plain_body`] for functions that also get the modifiers, and whether the CPU has a fused
+/// multiply-add.
+macro_rules! body_with_mods {
+    ($name:ident, $($ty:ident $arg:ident),*) => {
+        struct $name<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
+
+        impl<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure> Body for $name<$($ty,)* D, F> {
             #[inline(always)]
             unsafe fn run<const FULL: bool, const FUSED: bool>(
                 _m: &mut Machine<'_>,
@@ -120,7 +128,7 @@ macro_rules! shape {
                 let mods = Mods(inst.mods);
                 $(
                     // SAFETY: the slots are of this frame and class, as promised by the caller.
-                    let $arg = unsafe { $ty::read(regs, inst.$field) };
+                    let $arg = unsafe { $ty::read(regs, inst.$arg) };
                 )*
                 let mut out = [D::default(); LANES];
                 for i in 0..LANES {
@@ -131,45 +139,71 @@ macro_rules! shape {
                 Flow::Next
             }
         }
+    };
+}
 
-        #[doc = concat!($doc, ", for what programs are full of")]
-        #[allow(dead_code)]
-        pub(crate) fn $hot<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
-            form(Hot::compile::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
-        }
+body_with_mods!(UnaryMods, A a);
+body_with_mods!(BinaryMods, A a, B b);
+body_with_mods!(TernaryMods, A a, B b, C c);
 
+/// Defines a function that makes the form of a plain function.
+macro_rules! plain_form {
+    ($doc:literal, $name:ident, $worth:ident, $body:ident<$($ty:ident),*>) => {
         #[doc = $doc]
-        #[allow(dead_code)]
-        pub(crate) fn $common<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
-            form(Common::compile::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
-        }
-
-        #[doc = concat!($doc, ", for what is rare or slow")]
-        #[allow(dead_code)]
-        pub(crate) fn $once<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
-            form(Rare::compile::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
-        }
-
-        #[doc = concat!($doc, ", for what is rare or slow; the function looks at its modifiers when it runs")]
-        #[allow(dead_code)]
-        pub(crate) fn $rare<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(
-            mods: Mods,
-            _f: F,
-        ) -> Form {
-            form(Rare::compile::<$with_mods<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*]).with(mods)
+        pub(crate) fn $name<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
+            form($worth::compile::<$body<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
         }
     };
 }
 
-shape!("`d = f(a)`", Unary, UnaryMods, unary_hot, unary, unary_once, unary_rare, (A a a));
-shape!("`d = f(a, b)`", Binary, BinaryMods, binary_hot, binary, binary_once, binary_rare, (A a a, B b b));
-shape!("`d = f(a, b, c)`", Ternary, TernaryMods, ternary_hot, ternary, ternary_once, ternary_rare,
-    (A a a, B b b, C c c));
-shape!("`d = f(a, b, c, e)`", Quaternary, QuaternaryMods, quaternary_hot, quaternary, quaternary_once, quaternary_rare,
-    (A a a, B b b, C c c, E e e));
+plain_form!(
+    "`d = f(a)`, for frequent instructions.",
+    unary_hot,
+    Hot,
+    Unary<A>
+);
+plain_form!("`d = f(a)`.", unary, Common, Unary<A>);
+plain_form!(
+    "`d = f(a)`, for rare or slow instructions.",
+    unary_once,
+    Rare,
+    Unary<A>
+);
+plain_form!("`d = f(a, b)`, for frequent instructions.", binary_hot, Hot, Binary<A, B>);
+plain_form!("`d = f(a, b)`.", binary, Common, Binary<A, B>);
+plain_form!("`d = f(a, b)`, for rare or slow instructions.", binary_once, Rare, Binary<A, B>);
+plain_form!("`d = f(a, b, c)`, for frequent instructions.", ternary_hot, Hot, Ternary<A, B, C>);
+plain_form!("`d = f(a, b, c)`.", ternary, Common, Ternary<A, B, C>);
+plain_form!("`d = f(a, b, c)`, for rare or slow instructions.", ternary_once, Rare, Ternary<A, B, C>);
+plain_form!("`d = f(a, b, c, e)`.", quaternary, Common, Quaternary<A, B, C, E>);
+plain_form!("`d = f(a, b, c, e)`, for rare or slow instructions.", quaternary_once, Rare, Quaternary<A, B, C, E>);
 
-/// The form of an expression of the modifiers and one to three sources, which is compiled into the handlers of both
-/// instruction sets however long it is: a function that they call would be compiled once, for the lesser of them.
+/// Defines a function that makes the form of a function that reads its modifiers when it runs.
+macro_rules! form_with_mods {
+    ($doc:literal, $name:ident, $worth:ident, $body:ident<$($ty:ident),*>) => {
+        #[doc = concat!($doc, " The function reads its modifiers when it runs.")]
+        pub(crate) fn $name<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(
+            mods: Mods,
+            _f: F,
+        ) -> Form {
+            form($worth::compile::<$body<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*]).with(mods)
+        }
+    };
+}
+
+form_with_mods!(
+    "`d = f(a)`, for rare or slow instructions.",
+    unary_rare,
+    Rare,
+    UnaryMods<A>
+);
+form_with_mods!("`d = f(a, b)`, for rare or slow instructions.", binary_rare, Rare, BinaryMods<A, B>);
+form_with_mods!("`d = f(a, b, c)`.", ternary_mods, Common, TernaryMods<A, B, C>);
+form_with_mods!("`d = f(a, b, c)`, for rare or slow instructions.", ternary_rare, Rare, TernaryMods<A, B, C>);
+
+/// Makes the form of an expression of the modifiers and one to three sources. The expression is compiled as part of the
+/// handlers, for both instruction sets. A function that the compiler does not inline would be compiled for the baseline
+/// only.
 macro_rules! in_place {
     ($mods:expr, |$m:ident, $($arg:ident: $ty:ident $field:ident),*| -> $d:ident $f:expr) => {{
         use crate::exec::code::{Flow, Inst};
@@ -207,22 +241,7 @@ macro_rules! in_place {
 }
 pub(crate) use in_place;
 
-/// `d = f(a, b, c)`, where the function looks at its modifiers when it runs
-pub(crate) fn ternary_mods<
-    A: Lane,
-    B: Lane,
-    C: Lane,
-    D: Lane,
-    F: Fn(Mods, bool, A, B, C) -> D + Pure,
->(
-    mods: Mods,
-    _f: F,
-) -> Form {
-    let handlers = Common::compile::<TernaryMods<A, B, C, D, F>>();
-    form(handlers, Some(D::CLASS), &[A::CLASS, B::CLASS, C::CLASS]).with(mods)
-}
-
-/// `d = f(fused, a, b, c)`, for what programs are full of
+/// `d = f(fused, a, b, c)`, for frequent instructions.
 pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(
     _f: F,
 ) -> Form {
@@ -233,6 +252,7 @@ pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + 
     )
 }
 
+/// Makes a form with one destination at most, and no modifiers.
 pub(super) fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]) -> Form {
     let mut srcs = [None; 4];
     for (to, from) in srcs.iter_mut().zip(sources) {
@@ -246,7 +266,7 @@ pub(super) fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]
     }
 }
 
-/// `d|f = f(a, b, c, e)` with a carry: `e` goes in, `f` comes out.
+/// `d|f = f(a, b, c, e)`, where the predicate `e` is the carry in, and `f` the carry out.
 struct Carrying<A, F>(PhantomData<(A, F)>);
 
 impl<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure> Body for Carrying<A, F> {
@@ -280,7 +300,7 @@ impl<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure> Body for Carrying<A, F> 
     }
 }
 
-/// `d = f(a, b, c)` with a carry in and out, which the decoder adds.
+/// `d = f(a, b, c)` with a carry in and out; the decoder adds their slots.
 pub(crate) fn carrying<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure>(_f: F) -> Form {
     form(
         Rare::compile::<Carrying<A, F>>(),
@@ -289,7 +309,7 @@ pub(crate) fn carrying<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure>(_f: F)
     )
 }
 
-/// `p|q = f(a, b)`, combined with a third predicate if the modifiers say so.
+/// `p|q = f(a, b)`, combined with a predicate `c` if the modifiers have a Boolean operation.
 struct Test<A, F>(PhantomData<(A, F)>);
 
 impl<A: Lane, F: Fn(Mods, A, A) -> bool + Pure> Body for Test<A, F> {
@@ -310,7 +330,7 @@ impl<A: Lane, F: Fn(Mods, A, A) -> bool + Pure> Body for Test<A, F> {
         }
         let t = lanes::pack(out);
         let (p, q) = if mods.has_bool_op() {
-            // SAFETY: as above; the third source of this shape is a predicate.
+            // SAFETY: as above; the third source of this form is a predicate.
             let c = unsafe { regs.mask(inst.c) };
             mods.combine(t, c)
         } else {
@@ -346,12 +366,12 @@ pub(crate) fn test<W: Worth, A: Lane, F: Fn(A, A) -> bool + Pure>(mods: Mods, _f
     wrap::<W, _, _>(mods, |_: Mods, a: A, b: A| F::get()(a, b))
 }
 
-/// The same for what is rare or slow anyway.
+/// `p|q = f(a, b)`, for rare or slow instructions; the function reads its modifiers when it runs.
 pub(crate) fn test_rare<A: Lane, F: Fn(Mods, A, A) -> bool + Pure>(mods: Mods, _f: F) -> Form {
     test_form(Rare::compile::<Test<A, F>>(), A::CLASS, mods)
 }
 
-/// `p|q = f(a, b)` of pairs: `p` is the outcome of the low elements, `q` that of the high ones.
+/// `p|q = f(a, b)` of pairs: `p` is the result for the low elements, `q` the one for the high elements.
 struct PairTest<F>(PhantomData<F>);
 
 impl<F: Fn(Mods, u16, u16) -> bool + Pure> Body for PairTest<F> {
@@ -373,7 +393,7 @@ impl<F: Fn(Mods, u16, u16) -> bool + Pure> Body for PairTest<F> {
         }
         let (mut p, mut q) = (lanes::pack(low), lanes::pack(high));
         if mods.has_bool_op() {
-            // SAFETY: as above; the third source of this shape is a predicate.
+            // SAFETY: as above; the third source of this form is a predicate.
             let c = unsafe { regs.mask(inst.c) };
             (p, q) = (mods.combine(p, c).0, mods.combine(q, c).0);
         }
@@ -388,12 +408,12 @@ impl<F: Fn(Mods, u16, u16) -> bool + Pure> Body for PairTest<F> {
     }
 }
 
-/// `p|q = f(a, b)` of pairs
+/// Makes the form of a test of pairs.
 pub(crate) fn pair_test<F: Fn(Mods, u16, u16) -> bool + Pure>(mods: Mods, _f: F) -> Form {
     test_form(Rare::compile::<PairTest<F>>(), RegClass::B32, mods)
 }
 
-/// Predicates: `d = f(a, b, c)` on whole masks.
+/// `d = f(a, b, c)` on the masks of predicates.
 struct Masks<F>(PhantomData<F>);
 
 impl<F: Fn(Mask, Mask, Mask) -> Mask + Pure> Body for Masks<F> {
@@ -404,7 +424,7 @@ impl<F: Fn(Mask, Mask, Mask) -> Mask + Pure> Body for Masks<F> {
         inst: &Inst,
         mask: Mask,
     ) -> Flow {
-        // SAFETY: the slots are predicates of this frame (those not in use are 0), as promised by the caller.
+        // SAFETY: the slots are predicates of this frame (slot 0 if unused), as promised by the caller.
         unsafe {
             let value = F::get()(regs.mask(inst.a), regs.mask(inst.b), regs.mask(inst.c));
             regs.merge_mask(inst.d, value, mask);
@@ -413,7 +433,7 @@ impl<F: Fn(Mask, Mask, Mask) -> Mask + Pure> Body for Masks<F> {
     }
 }
 
-/// `d = f(a, b, c)` on masks; `sources` of them are used.
+/// `d = f(a, b, c)` on masks; the function uses the first `sources` of them.
 pub(crate) fn masks<F: Fn(Mask, Mask, Mask) -> Mask + Pure>(sources: usize, _f: F) -> Form {
     form(
         Rare::compile::<Masks<F>>(),

@@ -1,4 +1,4 @@
-//! `suld`, `sust`, `sured`: texels of surfaces, read and written.
+//! Instructions on surfaces: `suld`, `sust`, `sured`.
 
 use super::texture::{RESULTS, Texels};
 use crate::exec::fault::FaultKind;
@@ -7,7 +7,7 @@ use crate::exec::texture::{Image, Shape};
 use crate::memory::access;
 use ptx::ir::{AtomOp, Bounds, Geometry, Space, Surface, SurfaceOp, Type};
 
-/// Whether the texels are arranged as the instruction takes them to be. Faces of cubes are layers.
+/// Returns true if images of this shape fit the geometry of the instruction. The faces of cubes are layers.
 fn fits(shape: Shape, geometry: Geometry) -> bool {
     match geometry {
         Geometry::D1 => shape == Shape::D1,
@@ -19,7 +19,8 @@ fn fits(shape: Shape, geometry: Geometry) -> bool {
     }
 }
 
-/// Does it; the values that are loaded. `Err`: the fault is recorded.
+/// Runs an instruction for one lane and returns the values that it loads. Returns `Err` if the lane faults; the machine
+/// then has the fault.
 pub(super) fn access(
     view: &mut Texels<'_, '_>,
     surface: &Surface,
@@ -34,7 +35,7 @@ pub(super) fn access(
     let layered = surface.geometry.is_layered();
     let axes = surface.geometry.axes();
     let texel_bytes = u64::from(image.texel_bytes());
-    // Bytes of an element, and of the access.
+    // `each` is the size of an element, `bytes` the size of the access.
     let each = u64::from(surface.ty.size());
     let bytes = if surface.formatted && surface.op == SurfaceOp::Store {
         texel_bytes
@@ -42,7 +43,7 @@ pub(super) fn access(
         each * u64::from(surface.vec)
     };
     let coordinate = |axis: usize| i64::from(sources[usize::from(layered) + axis] as u32 as i32);
-    // Along x in units of the access, as the last of them counts.
+    // The x coordinate counts texels in formatted accesses and bytes in others.
     let unit = if surface.formatted { texel_bytes } else { 1 };
     let row = u64::from(plane.size[0]) * texel_bytes;
     let mut at = [0u64; 3];
@@ -52,7 +53,7 @@ pub(super) fn access(
         } else {
             (coordinate(axis), i64::from(plane.size[axis]) - 1)
         };
-        // What begins inside is inside, whatever of it is beyond the end.
+        // An access that begins inside is in bounds, even if it ends outside.
         let end = if axis == 0 {
             (row / unit) as i64
         } else {
@@ -83,7 +84,7 @@ pub(super) fn access(
     }
     let x = at[0] * unit;
     if x + bytes > row {
-        // Partly beyond the end: as recorded nothing is read.
+        // On an H200 an access that ends outside reads zeros and writes nothing.
         return nothing;
     }
     let address = plane.address + at[2] * plane.slice + at[1] * plane.pitch + x;
@@ -94,7 +95,7 @@ pub(super) fn access(
             let place = view.place(address, (bytes, bytes), false)?;
             let mut loaded = [0; RESULTS];
             for (i, value) in loaded.iter_mut().take(surface.vec.into()).enumerate() {
-                // SAFETY: `place` found so many elements valid for reads, and aligned.
+                // SAFETY: `place` found all elements valid for reads, and aligned.
                 *value = unsafe { load(place.wrapping_add(i * each as usize), each) };
             }
             Ok(loaded)
@@ -103,7 +104,7 @@ pub(super) fn access(
             let each = image.channel.bytes();
             let place = view.place(address, (bytes, u64::from(each)), write)?;
             for i in 0..image.channels as usize {
-                // What is not given is as the last that is.
+                // Missing channels repeat the last value.
                 let given = i.min(usize::from(surface.vec) - 1);
                 let value = texel::store(image.channel, values[given] as u32);
                 let at = place.wrapping_add(i * each as usize);
@@ -115,7 +116,7 @@ pub(super) fn access(
         SurfaceOp::Store => {
             let place = view.place(address, (bytes, bytes), write)?;
             for (i, value) in values.iter().take(surface.vec.into()).enumerate() {
-                // SAFETY: `place` found so many elements valid for writes, and aligned.
+                // SAFETY: `place` found all elements valid for writes, and aligned.
                 unsafe { store(place.wrapping_add(i * each as usize), each, *value) };
             }
             nothing
@@ -136,6 +137,7 @@ pub(super) fn access(
     }
 }
 
+/// Returns the fault of an access outside of the surface at this address.
 fn outside(surface: &Surface, address: &u64) -> FaultKind {
     FaultKind::IllegalAddress {
         address: *address,
@@ -146,7 +148,7 @@ fn outside(surface: &Surface, address: &u64) -> FaultKind {
 }
 
 /// # Safety
-/// `at` is valid for reads of so many bytes, and aligned to them.
+/// `at` must be valid for reads of `bytes` bytes, and aligned to them.
 unsafe fn load(at: *const u8, bytes: u64) -> u64 {
     // SAFETY: as promised by the caller.
     unsafe {
@@ -160,7 +162,7 @@ unsafe fn load(at: *const u8, bytes: u64) -> u64 {
 }
 
 /// # Safety
-/// `at` is valid for writes of so many bytes, and aligned to them.
+/// `at` must be valid for writes of `bytes` bytes, and aligned to them.
 unsafe fn store(at: *mut u8, bytes: u64, value: u64) {
     // SAFETY: as promised by the caller.
     unsafe {
@@ -173,6 +175,7 @@ unsafe fn store(at: *mut u8, bytes: u64, value: u64) {
     }
 }
 
+/// Returns the value that an atomic operation leaves behind.
 fn reduce(op: AtomOp, ty: Type, old: u64, value: u64) -> u64 {
     let signed = |x: u64| {
         if ty.size() == 4 {

@@ -1,4 +1,6 @@
-//! `tex` and `tld4`: where texels are read.
+//! Instructions on textures: `tex`, `tld4`, and the queries. Surfaces are in `surface`.
+//!
+//! The manual leaves many details open. Comments that name an H200 say what that GPU was seen to do.
 
 use crate::exec::machine::Machine;
 use crate::exec::registers::{RegFile, Slot};
@@ -12,26 +14,26 @@ use crate::memory::access;
 use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
 use std::sync::Arc;
 
-/// An instruction on a texture or surface: the operation, and where its operands are.
+/// An instruction on a texture or surface: the operation and the slots of its operands.
 #[derive(Clone, Debug)]
 pub(crate) struct Texture {
     /// The operation.
     pub(crate) op: Op,
-    /// The handle, in 64 bits.
+    /// The handle, 64 bits wide.
     pub(crate) handle: Slot,
     /// Results, with the bytes of each; 0 for a predicate.
     pub(crate) dsts: Vec<(Slot, u8)>,
-    /// The sources behind the handle, with the bytes of each.
+    /// The sources after the handle, with the bytes of each.
     pub(crate) srcs: Vec<(Slot, u8)>,
 }
 
-/// Most sources that an instruction has: four coordinates, two gradients, the offsets.
+/// The most sources that an instruction has: four coordinates, two gradients, the offsets.
 const SOURCES: usize = 16;
 
-/// Most results: four, and a predicate.
+/// The most results that an instruction has: four values and a predicate.
 pub(super) const RESULTS: usize = 5;
 
-/// Runs an instruction for the lanes of the mask. `Err`: the fault is recorded.
+/// Runs an instruction for the lanes of the mask. Returns `Err` if a lane faults; the machine then has the fault.
 pub(crate) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
@@ -39,7 +41,7 @@ pub(crate) fn run(
     mask: Mask,
 ) -> Result<(), ()> {
     m.steps += 8 * u64::from(mask.count_ones());
-    // Lanes mostly have the same object.
+    // Most lanes use the same object.
     let mut last: Option<(u64, Option<Arc<Object>>)> = None;
     let mut results = [[0u64; RESULTS]; lanes::LANES];
     for lane in lanes::iter(mask) {
@@ -50,7 +52,7 @@ pub(crate) fn run(
         };
         last = Some((handle, found.clone()));
         if found.is_none() && handle != 0 {
-            // As recorded. 0 is a texture without texels, and a surface of no size.
+            // An H200 faults, too, but takes handle 0 for an object without texels.
             m.fault = Some((no_object(handle), lane));
             return Err(());
         }
@@ -68,17 +70,17 @@ pub(crate) fn run(
             }
             (Op::Query { query, surface }, Some(object)) => {
                 let level = (!call.srcs.is_empty()).then_some(sources[0] as u32);
-                [ask(*query, *surface, object, level), 0, 0, 0, 0]
+                [answer(*query, *surface, object, level), 0, 0, 0, 0]
             }
-            (Op::Istypep(what), found) => {
+            (Op::Istypep(opaque), found) => {
                 let is = match found {
-                    Some(Object::Texture(..)) => *what == ptx::ir::Opaque::Texture,
-                    Some(Object::Surface(_)) => *what == ptx::ir::Opaque::Surface,
+                    Some(Object::Texture(..)) => *opaque == ptx::ir::Opaque::Texture,
+                    Some(Object::Surface(_)) => *opaque == ptx::ir::Opaque::Surface,
                     _ => false,
                 };
                 [u64::from(is), 0, 0, 0, 0]
             }
-            // Of another kind than the instruction is for: as recorded there is nothing to read, and nothing written.
+            // If the object is of another kind than the instruction needs, an H200 reads zeros and writes nothing.
             _ => [0; RESULTS],
         };
     }
@@ -97,8 +99,9 @@ fn no_object(handle: u64) -> crate::exec::fault::FaultKind {
     }
 }
 
-/// The answer of `txq` and `suq`, as recorded: nothing of what there is not, but for a texture of one dimension a height.
-fn ask(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u64 {
+/// Returns the result of `txq` or `suq`. As on an H200, the extent of an axis that does not exist is 0, except that the
+/// height of a one-dimensional texture is 1.
+fn answer(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u64 {
     let image = match object {
         Object::Texture(image, _) | Object::Surface(image) => image,
         Object::Nothing => return 0,
@@ -121,14 +124,14 @@ fn ask(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u64 
     })
 }
 
-/// Texels of one lane.
+/// Access to texels by one lane.
 pub(super) struct Texels<'a, 'm> {
     m: &'a mut Machine<'m>,
     lane: usize,
 }
 
 impl Texels<'_, '_> {
-    /// Where bytes of device memory are.
+    /// Returns the host address of bytes of device memory.
     pub(super) fn place(
         &mut self,
         address: u64,
@@ -144,12 +147,12 @@ impl Texels<'_, '_> {
             .map_err(|refusal| self.m.refuse(refusal, bytes as u32, write))
     }
 
-    /// The instruction faults.
+    /// Records a fault of this lane.
     pub(super) fn fault(&mut self, kind: crate::exec::fault::FaultKind) {
         self.m.fault = Some((kind, self.lane));
     }
 
-    /// The channels of a texel.
+    /// Reads the channels of a texel.
     fn texel(&mut self, image: &Image, plane: &Plane, [x, y, z]: [u32; 3]) -> Result<[u32; 4], ()> {
         let each = image.channel.bytes();
         let bytes = u64::from(image.texel_bytes());
@@ -175,7 +178,7 @@ impl Texels<'_, '_> {
     }
 }
 
-/// The shape that an instruction is for.
+/// Returns the shape of the images that an instruction with this geometry reads.
 fn shape_of(geometry: Geometry) -> Shape {
     match geometry {
         Geometry::D1 => Shape::D1,
@@ -188,21 +191,21 @@ fn shape_of(geometry: Geometry) -> Shape {
     }
 }
 
-/// Where an instruction reads, in one level.
-struct Where<'a> {
+/// The point of one mipmap level at which an instruction samples.
+struct SamplePoint<'a> {
     image: &'a Image,
     sampler: &'a Sampler,
     plane: Plane,
     /// Layer, or the first face.
     layer: u32,
-    /// Coordinates; those of axes that there are not are 0.
+    /// Coordinates; 0 for axes beyond `axes`.
     at: [f32; 3],
-    /// How many axes there are.
+    /// The number of axes.
     axes: usize,
     offsets: [i64; 3],
 }
 
-/// The result of `tex` or `tld4`: four components, and whether the texels are there.
+/// Returns the result of `tex` or `tld4`: four components, and a predicate that is true if the texels are resident.
 fn sample(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
@@ -216,7 +219,7 @@ fn sample(
     let word = |i: usize| sources[i] as u32;
     let integers = tex.coordinates == Type::S32;
     let layer = if layered == 1 { word(0) } else { 0 };
-    let behind = match tex.level {
+    let offsets_at = match tex.level {
         Level::Base | Level::Gather(_) => written,
         Level::Given => written + 1,
         Level::Gradient(each) => written + 2 * usize::from(each),
@@ -227,8 +230,8 @@ fn sample(
         .take(axes.min(tex.offsets.into()))
         .enumerate()
     {
-        // Four bits each.
-        *offset = i64::from((word(behind + i) as i32) << 28 >> 28);
+        // Each offset is a signed number of four bits.
+        *offset = i64::from((word(offsets_at + i) as i32) << 28 >> 28);
     }
     if integers {
         let index = std::array::from_fn(|i| {
@@ -267,7 +270,7 @@ fn sample(
                 sampler.modes = [Address::Clamp; 3];
             }
         }
-        // As recorded: one that is too large, also a negative one, is the last.
+        // An H200 takes the last layer for one that is too large, which includes negative numbers.
         Shape::A1 | Shape::A2 => layer = layer.min(base.size[2] - 1),
         _ => layer = 0,
     }
@@ -282,7 +285,7 @@ fn sample(
             first: 0,
             fraction: 0,
         },
-        // As recorded: nothing is added to it.
+        // An H200 does not add the bias here.
         Level::Base | Level::Gather(_) => level::levels(
             0.0,
             &Choice {
@@ -309,7 +312,7 @@ fn sample(
             level::levels(level::of_gradients(x, y), &choice)
         }
     };
-    let place = Where {
+    let point = SamplePoint {
         image,
         sampler: &sampler,
         plane: image.levels[levels.first as usize],
@@ -319,30 +322,30 @@ fn sample(
         offsets,
     };
     if let Level::Gather(component) = tex.level {
-        let texels = gather(view, &place, usize::from(component))?;
+        let texels = gather(view, &point, usize::from(component))?;
         return Ok(convert(tex, texels));
     }
     let next = image.levels.get(levels.first as usize + 1);
     let next = next.filter(|_| levels.fraction != 0);
-    if !place.is_filtered() && next.is_none() {
-        let texel = place.nearest(view)?;
-        return Ok(convert(tex, point(image, &sampler, texel)));
+    if !point.is_filtered() && next.is_none() {
+        let texel = point.nearest(view)?;
+        return Ok(convert(tex, unfiltered(image, &sampler, texel)));
     }
     let mut parts = Parts::default();
     let second = if next.is_some() { levels.fraction } else { 0 };
-    place.parts(view, 256 - second, &mut parts)?;
+    point.parts(view, 256 - second, &mut parts)?;
     if let Some(next) = next {
-        Where {
+        SamplePoint {
             plane: *next,
-            ..place
+            ..point
         }
         .parts(view, second, &mut parts)?;
     }
     Ok(convert(tex, parts.mean(image, &sampler)))
 }
 
-/// A texel by its indices: 0 outside, whatever the address modes, but the nearest one where a level of a mipmap is given. As
-/// recorded: there is none of an array of one dimension.
+/// Reads a texel by its indices. Returns `None` outside of the image, whatever the address modes; only levels of a mipmap
+/// clamp the indices. An H200 reads linear memory this way, but no one-dimensional array.
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
@@ -380,13 +383,14 @@ fn fetch(
     view.texel(image, plane, at).map(Some)
 }
 
-/// A texel as the result of an instruction.
+/// Returns a texel as the result of an instruction.
 fn finish(tex: &Tex, image: &Image, sampler: &Sampler, texel: Option<[u32; 4]>) -> [u64; RESULTS] {
-    let values = texel.map_or([0; 4], |texel| point(image, sampler, texel));
+    let values = texel.map_or([0; 4], |texel| unfiltered(image, sampler, texel));
     convert(tex, values)
 }
 
-fn point(image: &Image, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
+/// Returns the components of a texel that is read without filtering.
+fn unfiltered(image: &Image, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
     std::array::from_fn(|i| {
         if i < image.channels as usize {
             texel::value(image.channel, sampler.read, i, texel[i])
@@ -396,7 +400,7 @@ fn point(image: &Image, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
     })
 }
 
-/// Values as the results that the type asks for, and that the texels are there.
+/// Converts components to the type of the results, and appends the predicate that the texels are resident.
 fn convert(tex: &Tex, values: [u32; 4]) -> [u64; RESULTS] {
     let half = |bits: u32| u64::from(texel::as_half(bits));
     let [a, b, c, d] = values;
@@ -407,7 +411,8 @@ fn convert(tex: &Tex, values: [u32; 4]) -> [u64; RESULTS] {
     }
 }
 
-impl Where<'_> {
+impl SamplePoint<'_> {
+    /// Returns the address mode of an axis.
     fn mode(&self, axis: usize) -> Address {
         let mode = self.sampler.modes[axis];
         if self.sampler.normalized {
@@ -417,7 +422,8 @@ impl Where<'_> {
         }
     }
 
-    /// The texels around each coordinate. As recorded, also along an axis that there is not, which is one texel.
+    /// Returns the two texels around each coordinate. On an H200 a one-dimensional image has a second axis of one texel
+    /// here.
     fn around(&self) -> [Place; 3] {
         std::array::from_fn(|axis| {
             if axis >= self.axes.max(2) {
@@ -437,7 +443,7 @@ impl Where<'_> {
         })
     }
 
-    /// Texels along an axis; layers are none.
+    /// Returns the number of texels along an axis, which is 1 for axes beyond `axes`.
     fn size(&self, axis: usize) -> u32 {
         if axis < self.axes {
             self.plane.size[axis]
@@ -446,11 +452,11 @@ impl Where<'_> {
         }
     }
 
-    /// The texel of these indices, or the border.
+    /// Reads the texel at these indices, or the border color.
     fn read(&self, view: &mut Texels<'_, '_>, index: [i64; 3]) -> Result<[u32; 4], ()> {
         let mut at = [0; 3];
         for (axis, at) in at.iter_mut().enumerate() {
-            // A third axis that there is not has no border.
+            // A third axis that does not exist has no border.
             let mode = if axis >= self.axes.max(2) {
                 Address::Clamp
             } else {
@@ -473,14 +479,14 @@ impl Where<'_> {
     }
 }
 
-impl Where<'_> {
-    /// Whether texels are filtered: integers that are read as they are, are not.
+impl SamplePoint<'_> {
+    /// Returns true if texels are filtered. Integers that are read as elements never are.
     fn is_filtered(&self) -> bool {
         let is_float = matches!(self.image.channel, Channel::Float | Channel::Half);
         self.sampler.linear && (self.sampler.read != Read::Element || is_float)
     }
 
-    /// The one texel at the place.
+    /// Reads the nearest texel.
     fn nearest(&self, view: &mut Texels<'_, '_>) -> Result<[u32; 4], ()> {
         let index = std::array::from_fn(|axis| {
             let (size, mode) = (self.size(axis), self.mode(axis));
@@ -490,7 +496,7 @@ impl Where<'_> {
         self.read(view, index)
     }
 
-    /// Adds what this level has of the result: so many of 256 parts.
+    /// Adds the part of the result that comes from this level, with a weight of `share` / 256.
     fn parts(&self, view: &mut Texels<'_, '_>, share: u32, parts: &mut Parts) -> Result<(), ()> {
         if !self.is_filtered() {
             let texel = self.nearest(view)?;
@@ -519,7 +525,7 @@ impl Where<'_> {
                     None => corner = Some(i),
                 }
             }
-            // Three faces meet where a fourth texel would be: its part goes to theirs.
+            // At a corner of the cube three faces meet, and there is no fourth texel. Its weight goes to the other three.
             if let Some(corner) = corner {
                 let third = (shares[corner] + 1) / 3;
                 shares[corner ^ 1] += third;
@@ -541,7 +547,7 @@ impl Where<'_> {
     }
 }
 
-/// The parts of a filtered result: by channel, and by planes of four texels.
+/// The weighted texels of a filtered result, by channel and by planes of four texels.
 #[derive(Default)]
 struct Parts {
     planes: [[[Part; 4]; 4]; 4],
@@ -549,7 +555,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Adds a plane, unless nothing of it counts.
+    /// Adds a plane, unless all its weights are 0.
     fn add(&mut self, shares: &[u32], texels: &[[u32; 4]]) {
         if shares.iter().all(|share| *share == 0) || self.count >= self.planes[0].len() {
             return;
@@ -563,6 +569,7 @@ impl Parts {
         self.count += 1;
     }
 
+    /// Returns the weighted mean of each channel.
     fn mean(&self, image: &Image, sampler: &Sampler) -> [u32; 4] {
         std::array::from_fn(|component| {
             if component >= image.channels as usize {
@@ -574,14 +581,18 @@ impl Parts {
     }
 }
 
-/// One component of the four texels that would be filtered: from below left, against the clock.
-fn gather(view: &mut Texels<'_, '_>, place: &Where<'_>, component: usize) -> Result<[u32; 4], ()> {
-    let around = place.around();
+/// Returns one component of the four texels that a filter would use, counterclockwise from the bottom left.
+fn gather(
+    view: &mut Texels<'_, '_>,
+    point: &SamplePoint<'_>,
+    component: usize,
+) -> Result<[u32; 4], ()> {
+    let around = point.around();
     let mut values = [0; 4];
     for (value, [right, below]) in values.iter_mut().zip([[0, 1], [1, 1], [1, 0], [0, 0]]) {
         let index = [around[0].first + right, around[1].first + below, 0];
-        let texel = place.read(view, index)?;
-        *value = point(place.image, place.sampler, texel)[component];
+        let texel = point.read(view, index)?;
+        *value = unfiltered(point.image, point.sampler, texel)[component];
     }
     Ok(values)
 }

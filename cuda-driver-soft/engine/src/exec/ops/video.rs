@@ -1,4 +1,4 @@
-//! The video instructions: where `vadd4.u32.u32.u32.sat` happens.
+//! The video instructions, such as `vadd4.u32.u32.u32.sat`.
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Handlers, Rare, Worth};
@@ -10,14 +10,15 @@ use ptx::ir::{
     Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
 };
 
-/// Its handlers: `a`, `b` and `c` the sources, `d` the result, `imm` the instruction as [`pack`] makes it.
+/// Returns the handlers of all video instructions: `a`, `b` and `c` are the sources, `d` is the result, and `imm` is the
+/// instruction as [`pack`] encodes it.
 pub(crate) fn handlers() -> Handlers {
-    Rare::compile::<Run>()
+    Rare::compile::<RunVideo>()
 }
 
-struct Run;
+struct RunVideo;
 
-impl Body for Run {
+impl Body for RunVideo {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         _m: &mut Machine<'_>,
@@ -25,7 +26,7 @@ impl Body for Run {
         inst: &Inst,
         mask: Mask,
     ) -> Flow {
-        let what = unpack(inst.imm);
+        let video_inst = unpack(inst.imm);
         // SAFETY: the slots are of this frame and rows of 32 bits, as promised by the caller.
         let (a, b, c) = unsafe {
             (
@@ -34,17 +35,18 @@ impl Body for Run {
                 u32::read(regs, inst.c),
             )
         };
-        let result = std::array::from_fn(|i| video(what, a[i], b[i], c[i]));
+        let result = std::array::from_fn(|i| video(video_inst, a[i], b[i], c[i]));
         // SAFETY: as above.
         unsafe { u32::merge(regs, inst.d, result, mask) };
         Flow::Next
     }
 }
 
-/// Small numbers one after the other in 64 bits, from the lowest.
+/// A sequence of small numbers in 64 bits, from the lowest bit up.
 #[derive(Clone, Copy)]
 struct Bits {
     bits: u64,
+    /// The number of bits that were written or read.
     at: u32,
 }
 
@@ -88,10 +90,10 @@ fn part(bits: &mut Bits) -> VideoPart {
     VideoPart::ALL[bits.take(3) as usize % VideoPart::ALL.len()]
 }
 
-/// The instruction in 64 bits.
-pub(crate) fn pack(what: VideoInst) -> u64 {
+/// Encodes an instruction in 64 bits.
+pub(crate) fn pack(video_inst: VideoInst) -> u64 {
     let bits = &mut Bits { bits: 0, at: 0 };
-    match what {
+    match video_inst {
         VideoInst::Scalar(op, v) => {
             bits.put(0u64, 2);
             let (number, wrap, set) = match op {
@@ -167,7 +169,7 @@ fn put_packed<const N: usize>(bits: &mut Bits, op: VideoEach, v: &VideoPacked<N>
     bits.put(v.mask, 4);
 }
 
-/// The instruction that was packed.
+/// Decodes an instruction that [`pack`] encoded.
 fn unpack(bits: u64) -> VideoInst {
     let bits = &mut Bits { bits, at: 0 };
     match bits.take(2) {
@@ -331,8 +333,8 @@ mod tests {
             all.push(VideoInst::Bytes(op, packed));
             all.push(VideoInst::Halves(op, halves));
         }
-        for what in all {
-            assert_eq!(unpack(pack(what)), what);
+        for video_inst in all {
+            assert_eq!(unpack(pack(video_inst)), video_inst);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Products of matrices that four warps make together: where `wgmma.mma_async` happens.
+//! Products of matrices that four warps compute together: `wgmma.mma_async`.
 //!
-//! Each warp makes the 16 rows of the result that it holds, as soon as it comes: no warp needs what another one has in
-//! registers, and the program may not touch the accumulator, nor what is in shared memory, before it has waited.
+//! Each warp computes the 16 rows of the result that it holds at once when it runs the instruction. That is correct,
+//! because no warp needs the registers of another one, and the program must not access the accumulator, nor the matrices
+//! in shared memory, before it has waited.
 
 use super::matrix::{Matrix, element_bits, gather, scatter};
 use super::product;
@@ -14,23 +15,25 @@ use ptx::ir::{MatrixPart, Mma, Space, Type, Wgmma};
 
 /// Rows of the result that a warp holds.
 const ROWS: usize = 16;
-/// Bytes that lie together whatever the layout, and that swizzling moves as a whole.
+/// Bytes that are contiguous in every layout, and that swizzling moves as a whole.
 const UNIT: usize = 16;
 
-/// Where a matrix is in shared memory.
+/// The layout of a matrix in shared memory, as the manual's matrix descriptor gives it.
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     start: u64,
-    /// Bytes from one part to the next, in the direction in which 16 bytes are together, and in the other.
+    /// The leading dimension byte offset.
     leading: u64,
+    /// The stride dimension byte offset.
     stride: u64,
-    /// Bytes of a row of the pattern that is swizzled; 16: it is not.
+    /// Bytes of a row of the swizzling pattern; 16 without swizzling.
     width: u64,
     /// The row of 128 bytes at which the pattern begins.
     base: u64,
 }
 
 impl Descriptor {
+    /// Decodes the operand of the instruction.
     fn new(bits: u64) -> Self {
         let field = |shift: u32| (bits >> shift & 0x3fff) << 4;
         Descriptor {
@@ -47,26 +50,26 @@ impl Descriptor {
         }
     }
 
-    /// The address of the 16 bytes that are `unit` units along the direction in which they are together, in line `line`
-    /// across it.
+    /// Returns the address of a unit: the one with the number `unit` in the direction in which units are contiguous, in
+    /// line `line` across that direction.
     fn address(self, along_k: bool, unit: u64, line: u64) -> u64 {
         let units = self.width / 16;
         let in_pattern = unit % units * 16 + line % 8 * self.width;
         let (unit_parts, line_parts) = (unit / units, line / 8);
         let offset = match (along_k, self.width) {
-            // There are two units along k: they are in one row of a pattern that is swizzled.
+            // There are two units along k. If they are swizzled, they are in one row of the pattern.
             (true, _) => unit_parts * self.leading + line_parts * self.stride,
             (false, 16) => unit_parts * self.stride + line_parts * self.leading,
             (false, _) => unit_parts * self.leading + line_parts * self.stride,
         };
         let address = self.start + in_pattern + offset;
-        // Units change places inside a row, by the number of the row.
+        // Swizzling permutes the units of a row by the number of the row.
         let row = (address >> 7).wrapping_sub(self.base);
         address ^ ((row & (units - 1)) << 4)
     }
 }
 
-/// Runs it for the lanes of a warp. `Err`: the fault is recorded.
+/// Runs an instruction for the lanes of a warp. Returns `Err` if a lane faults; the machine then has the fault.
 pub(super) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
@@ -81,7 +84,7 @@ pub(super) fn run(
     };
     let count = call.dsts.len().min(call.srcs.len());
     let (accumulator, a) = call.srcs.split_at(count);
-    // The same in all lanes.
+    // The descriptors are the same in all lanes.
     let lane = mask.trailing_zeros() as usize % 32;
     let mut more = call
         .more
@@ -89,7 +92,7 @@ pub(super) fn run(
         .map(|(slot, width)| file.get(*slot, *width, lane));
     let mut next = || more.next().unwrap_or(0);
     let a_at = if wgmma.a_in_registers { 0 } else { next() };
-    let (b_at, counts) = (next(), next() & 1 != 0);
+    let (b_at, accumulates) = (next(), next() & 1 != 0);
     let mut a = if wgmma.a_in_registers {
         gather(file, a, mma.shape, MatrixPart::A, mma.a, false)
     } else {
@@ -115,7 +118,7 @@ pub(super) fn run(
             elements.iter_mut().for_each(|element| *element ^= sign);
         }
     }
-    let mut c = if counts {
+    let mut c = if accumulates {
         gather(file, accumulator, mma.shape, MatrixPart::C, mma.c, false)
     } else {
         vec![0; ROWS * usize::from(n)]
@@ -126,7 +129,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Some rows of A, or columns of B, each of `k` elements.
+/// Reads `count` rows of A, or columns of B, each of `k` elements, from `first` on.
 fn fetch(
     m: &mut Machine<'_>,
     lane: usize,
@@ -140,7 +143,7 @@ fn fetch(
     let per_unit = 8 * UNIT / bits;
     let mut all = vec![0; count * k];
     if transposed {
-        // Along the rows of A, or the columns of B.
+        // A unit has elements of several rows of A, or columns of B.
         for unit in 0..count / per_unit {
             for x in 0..k {
                 let at = (first / per_unit + unit) as u64;
@@ -164,7 +167,7 @@ fn fetch(
     Ok(all)
 }
 
-/// The elements of 16 bytes of shared memory.
+/// Reads the elements of one unit of shared memory.
 fn unit_at(
     m: &mut Machine<'_>,
     lane: usize,
@@ -176,7 +179,7 @@ fn unit_at(
         .spaces
         .place_lane(Space::Shared, address, lane, bytes, false);
     let (at, _) = found.map_err(|_| {
-        // Unlike a load, as recorded.
+        // An H200 reports an illegal address here, unlike for a load from shared memory.
         let kind = FaultKind::IllegalAddress {
             address,
             size: UNIT as u32,
@@ -185,7 +188,7 @@ fn unit_at(
         };
         m.fault = Some((kind, lane));
     })?;
-    // SAFETY: `place_lane` found the place valid for reads of 16 bytes, and aligned to them.
+    // SAFETY: `place_lane` found the address valid for reads of 16 bytes, and aligned to them.
     let words = unsafe { [access::load64(at), access::load64(at.wrapping_add(8))] };
     let ones = u64::MAX >> (64 - bits);
     Ok(words
@@ -197,7 +200,7 @@ fn unit_at(
 mod tests {
     use super::Descriptor;
 
-    /// Start, leading and stride in bytes, mode of swizzling.
+    /// Makes a descriptor from start, leading and stride in bytes, and the swizzling mode.
     fn descriptor(start: u64, leading: u64, stride: u64, mode: u64) -> Descriptor {
         Descriptor::new(start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | mode << 62)
     }
@@ -208,19 +211,19 @@ mod tests {
         assert_eq!(plain.address(true, 0, 0), 64);
         assert_eq!(plain.address(true, 0, 7), 64 + 7 * 16);
         assert_eq!(plain.address(true, 1, 9), 64 + 2048 + 256 + 16);
-        // Row 3 of a pattern: units change places with those whose number differs by 3.
+        // In row 3 of a pattern, unit n is at the place of unit n ^ 3.
         let wide = descriptor(4096, 0, 1024, 1);
         assert_eq!(wide.address(true, 0, 3), 4096 + 3 * 128 + 3 * 16);
         assert_eq!(wide.address(true, 1, 3), 4096 + 3 * 128 + 2 * 16);
         assert_eq!(wide.address(true, 1, 11), 4096 + 1024 + 3 * 128 + 2 * 16);
-        // A start inside the row moves the unit, not the pattern.
+        // A start inside a row moves the unit, not the pattern.
         let inside = descriptor(4096 + 32, 0, 1024, 1);
         assert_eq!(inside.address(true, 0, 3), 4096 + 3 * 128 + 16);
-        // Two rows of 64 bytes, or four of 32, are one of 128.
         // The pattern may begin at another row, here at the second one.
         let moved = Descriptor::new(4224 >> 4 | 64 << 32 | 1 << 49 | 1 << 62);
         assert_eq!(moved.address(true, 0, 0), 4224);
         assert_eq!(moved.address(true, 0, 3), 4224 + 3 * 128 + 3 * 16);
+        // Two rows of 64 bytes, or four rows of 32 bytes, are one row of 128 bytes.
         let narrow = descriptor(0, 0, 512, 2);
         assert_eq!(narrow.address(true, 1, 5), 5 * 64 + ((1 ^ 2) << 4));
         let least = descriptor(0, 0, 256, 3);
