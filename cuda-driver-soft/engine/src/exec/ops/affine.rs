@@ -1,4 +1,4 @@
-//! Instructions of the code for converged warps that are computed once for the warp: see `semantics::affine`.
+//! Instructions that the code for converged warps computes once for the warp: see `semantics::affine`.
 
 use super::shapes::Pure;
 use crate::exec::code::{Flow, Inst};
@@ -14,17 +14,17 @@ use ptx::ir::Type::{B32 as T32, B64 as T64, S32, S64, U32, U64};
 use ptx::ir::{Compare, Op, Part, RegClass, Type};
 use std::marker::PhantomData;
 
-/// An instruction that gives an affine row if its sources are.
+/// The handlers of an instruction whose result can be affine, and the classes of its registers.
 pub(crate) struct Form {
     /// The handlers; `d`, `a`, `b`, `c` are affine rows.
     pub(crate) handlers: Handlers,
-    /// When the result is affine.
+    /// The condition under which the result is affine.
     pub(crate) law: Law,
-    /// Registers of the sources.
+    /// The classes of the sources.
     pub(crate) srcs: Vec<RegClass>,
-    /// Register of the destination.
+    /// The class of the destination.
     pub(crate) dst: RegClass,
-    /// Its handlers may leave: where a value that is to be widened wraps around.
+    /// True if the handlers may leave the code for converged warps, for example if a value that is widened wraps around.
     pub(crate) may_leave: bool,
 }
 
@@ -35,19 +35,19 @@ impl Form {
     }
 }
 
-/// When the result of an instruction is affine; it is uniform whenever all sources are.
+/// The condition under which the result of an instruction is affine. If all sources are uniform, the result is uniform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Law {
-    /// If all sources are.
+    /// All sources are affine.
     Sum,
-    /// If all sources are, and the first or the second is uniform.
+    /// All sources are affine, and the first or the second is uniform.
     Product,
-    /// If the first is, and the others are uniform.
+    /// The first source is affine, and the others are uniform.
     Scale,
-    /// If all sources are, but for the numbers of threads themselves: it is one of the sources, and it is seldom the same one
-    /// for all lanes where the lane itself decides.
+    /// All sources are affine, and none is a thread index itself. The result is one of the sources. If a source is the
+    /// thread index, the choice is seldom the same for all lanes.
     Pick,
-    /// Only if it is uniform.
+    /// All sources are uniform.
     Uniform,
 }
 
@@ -83,6 +83,7 @@ impl<F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure, const GRID: b
     }
 }
 
+/// Makes the form of a function of affine rows.
 fn scalar<const GRID: bool, F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure>(
     law: Law,
     srcs: &[RegClass],
@@ -98,7 +99,7 @@ fn scalar<const GRID: bool, F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine
     })
 }
 
-/// By the type of an instruction, a function of rows of 32 or 64 bits; the sign makes no difference.
+/// Returns the form for 32 or 64 bits of a function that is the same for signed and unsigned types.
 macro_rules! any_sign {
     ($ty:expr, $law:ident, $count:literal, |$t:ident, $a:pat_param, $b:pat_param, $c:pat_param| $f:expr) => {
         match $ty {
@@ -119,7 +120,7 @@ macro_rules! any_sign {
     };
 }
 
-/// By the type of an instruction, a function of two values that are the same in all lanes.
+/// Returns the form of a function of two uniform values, by the type of the instruction.
 macro_rules! of_uniform {
     ($ty:expr, $f:path) => {{
         match $ty {
@@ -132,7 +133,7 @@ macro_rules! of_uniform {
     }};
 }
 
-/// By the type of an instruction, one of two rows.
+/// Returns the form of `min` or `max`, by the type of the instruction.
 macro_rules! picked {
     ($ty:expr, $f:path) => {{
         use $f as f;
@@ -146,7 +147,7 @@ macro_rules! picked {
     }};
 }
 
-/// The same where the sign makes no difference.
+/// Returns the form of a function of two uniform values that have no sign.
 macro_rules! of_uniform_bits {
     ($ty:expr, $f:path) => {
         match $ty {
@@ -157,6 +158,7 @@ macro_rules! of_uniform_bits {
     };
 }
 
+/// Makes the form of a function of two uniform values.
 fn both<const GRID: bool, T: Int + 'static, F: Fn(T, T) -> T + Pure>(_f: F) -> Option<Form> {
     let class = if T::BITS == 64 { B64 } else { B32 };
     scalar::<GRID, _>(Law::Uniform, &[class; 2], class, |_, a, b, _| {
@@ -165,7 +167,7 @@ fn both<const GRID: bool, T: Int + 'static, F: Fn(T, T) -> T + Pure>(_f: F) -> O
     })
 }
 
-/// `min` or `max` of a type
+/// Makes the form of `min` or `max` for one type.
 fn pick<const GRID: bool, T: Int, F>(f: F) -> Option<Form>
 where
     F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure,
@@ -174,7 +176,7 @@ where
     scalar::<GRID, _>(Law::Pick, &[class; 2], class, f).map(Form::may_leave)
 }
 
-/// `shr` of a type
+/// Makes the form of `shr` for one type.
 fn shifted<const GRID: bool, T: Int + 'static>() -> Option<Form> {
     let class = if T::BITS == 64 { B64 } else { B32 };
     let form = scalar::<GRID, _>(Law::Uniform, &[class, B32], class, |rows, a, b, _| {
@@ -183,13 +185,13 @@ fn shifted<const GRID: bool, T: Int + 'static>() -> Option<Form> {
     form.map(Form::may_leave)
 }
 
-/// `d = a`
+/// Returns the handlers of `d = a`.
 pub(crate) fn copy(class: RegClass, grid: bool) -> Option<Handlers> {
     let ty = if class == B64 { T64 } else { T32 };
     form(&Op::Mov { ty }, grid).map(|form| form.handlers)
 }
 
-/// The form of an instruction; with `grid` for warps whose lanes are in several rows.
+/// Returns the form of an instruction; with `grid` for warps whose lanes are in several rows of the block.
 pub(crate) fn form(op: &Op, grid: bool) -> Option<Form> {
     if grid {
         form_of::<true>(op)
@@ -302,7 +304,7 @@ impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for Test<T, F, GR
     }
 }
 
-/// The same with the branch that follows, to `aux` if it holds, or with `mods` 1 if it does not.
+/// `p = a cmp b`, and the branch to `aux` that follows: on `p`, or on `!p` if `mods` is 1.
 struct TestAndBranch<T, F, const GRID: bool>(PhantomData<(T, F)>);
 
 impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for TestAndBranch<T, F, GRID> {
@@ -327,7 +329,7 @@ impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for TestAndBranch
                 m.target = inst.aux;
                 Flow::Jump
             }
-            // The branch itself knows what to do.
+            // The lanes disagree: the branch instruction itself comes next, and leaves.
             _ => Flow::Next,
         }
     }
@@ -337,15 +339,15 @@ impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for TestAndBranch
 pub(crate) struct Comparison {
     /// The handlers; `a` and `b` are affine rows, `d` a predicate.
     pub(crate) handlers: Handlers,
-    /// Those that do the branch that follows too: they have its `aux` and `mods`.
+    /// Handlers that also run the branch that follows, whose `aux` and `mods` they take.
     pub(crate) with_branch: Handlers,
-    /// The registers that are compared.
+    /// The class of the registers that are compared.
     pub(crate) class: RegClass,
-    /// `a` and `b` change places.
+    /// True if `a` and `b` have to be exchanged.
     pub(crate) swapped: bool,
 }
 
-/// The comparison that an instruction does.
+/// Returns the comparison that an instruction does; with `grid` for warps whose lanes are in several rows of the block.
 pub(crate) fn test(op: &Op, grid: bool) -> Option<Comparison> {
     if grid {
         test_of::<true>(op)
@@ -397,7 +399,7 @@ fn test_of<const GRID: bool>(op: &Op) -> Option<Comparison> {
     })
 }
 
-/// Writes an affine row out.
+/// Writes the value of each lane of an affine row.
 struct Spread<T, const GRID: bool>(PhantomData<T>);
 
 impl<T: Int + Lane, const GRID: bool> Body for Spread<T, GRID> {
@@ -417,7 +419,7 @@ impl<T: Int + Lane, const GRID: bool> Body for Spread<T, GRID> {
                 *out = affine::lane(a, rows, i);
             }
         } else {
-            // Four lanes, and then always the next four.
+            // Compute four lanes at a time, each group from the one before.
             let mut four: [T; 4] = std::array::from_fn(|i| affine::lane(a, rows, i as u32));
             let step = T::from_bits(a.step << 2);
             for k in 0..LANES / 4 {
@@ -433,7 +435,7 @@ impl<T: Int + Lane, const GRID: bool> Body for Spread<T, GRID> {
     }
 }
 
-/// `d`, a row, from `a`, which is affine.
+/// Returns the handlers that write the row `d` of the affine row `a`.
 pub(crate) fn spread(class: RegClass, grid: bool) -> Handlers {
     match (class, grid) {
         (B64, false) => Common::compile::<Spread<u64, false>>(),

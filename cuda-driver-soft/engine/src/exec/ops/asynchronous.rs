@@ -1,7 +1,6 @@
-//! Copies from global to shared memory and the barriers that programs wait for them at: where `cp.async` and `mbarrier`
-//! happen.
+//! Asynchronous copies from global to shared memory, and the mbarriers that programs wait on: `cp.async` and `mbarrier`.
 //!
-//! A copy is done when its instruction is, so that waiting for copies is nothing to do.
+//! A copy completes with its instruction, so a wait for copies has nothing to do.
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Handlers, Rare, Worth};
@@ -13,12 +12,12 @@ use crate::memory::access;
 use crate::memory::warp::resolve;
 use ptx::ir::{CopyPart, MbarrierOp, Space};
 
-/// Handlers of `cp.async`.
+/// Returns the handlers of `cp.async`.
 pub(crate) fn copy() -> Handlers {
-    Rare::compile::<Copy>()
+    Rare::compile::<AsyncCopy>()
 }
 
-/// Modifiers of `cp.async`: bytes, what `c` is, and whether the addresses have 64 bits.
+/// Packs the modifiers of `cp.async`: the number of bytes, the meaning of `c`, and whether the addresses have 64 bits.
 pub(crate) fn copy_mods(
     bytes: u8,
     part: CopyPart,
@@ -34,6 +33,8 @@ pub(crate) fn copy_mods(
     u32::from(bytes) | part << 8 | u32::from(wide_to) << 10 | u32::from(wide_from) << 11
 }
 
+/// Reads addresses of 64 bits, or of 32.
+///
 /// # Safety
 /// See [`Regs`]; the slot has 64 bits if `wide`, else 32.
 pub(super) unsafe fn pointers(regs: Regs<'_>, slot: Slot, wide: bool) -> Lanes<u64> {
@@ -47,10 +48,10 @@ pub(super) unsafe fn pointers(regs: Regs<'_>, slot: Slot, wide: bool) -> Lanes<u
     }
 }
 
-/// `a` where to, `b` where from, `c` how much.
-struct Copy;
+/// `cp.async`: `a` is the target, `b` the source, and `c` the number of bytes or a predicate.
+struct AsyncCopy;
 
-impl Body for Copy {
+impl Body for AsyncCopy {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -85,7 +86,7 @@ impl Body for Copy {
     }
 }
 
-/// Copies `amount` bytes and adds zeros up to `bytes`.
+/// Copies `amount` bytes of one lane, and fills up to `bytes` with zeros.
 fn copy_lane(
     m: &mut Machine<'_>,
     lane: usize,
@@ -105,7 +106,7 @@ fn copy_lane(
             Flow::Fault
         })?;
         for (i, byte) in data.iter_mut().enumerate().take(amount as usize) {
-            // SAFETY: `place_lane` found the place valid for reads of this many bytes.
+            // SAFETY: `place_lane` found the address valid for reads of `amount` bytes.
             *byte = unsafe { access::load8(at.wrapping_add(i)) };
         }
     }
@@ -118,7 +119,7 @@ fn copy_lane(
     })?;
     for (i, word) in data.as_chunks::<4>().0.iter().enumerate() {
         if i * 4 < bytes as usize {
-            // SAFETY: `place_lane` found the place valid for writes of this many bytes, and aligned to them.
+            // SAFETY: `place_lane` found the address valid for writes of `bytes` bytes, and aligned to them.
             unsafe { access::store32(at.wrapping_add(i * 4), u32::from_le_bytes(*word)) };
         }
     }
@@ -142,12 +143,13 @@ const OPS: [MbarrierOp; 11] = {
     ]
 };
 
-/// Handlers of `mbarrier`.
+/// Returns the handlers of `mbarrier`.
 pub(crate) fn mbarrier() -> Handlers {
     Rare::compile::<Mbarrier>()
 }
 
-/// Modifiers of `mbarrier`: the operation, whether the address is generic and has 64 bits, and whether there is a result.
+/// Packs the modifiers of `mbarrier`: the operation, the space of the address, whether it has 64 bits, and whether there is
+/// a result.
 pub(crate) fn mbarrier_mods(op: MbarrierOp, space: Space, wide: bool, has_result: bool) -> u32 {
     let number = OPS.iter().position(|o| *o == op).unwrap_or(0) as u32;
     let generic = space == Space::Generic;
@@ -159,7 +161,7 @@ pub(crate) fn mbarrier_mods(op: MbarrierOp, space: Space, wide: bool, has_result
         | u32::from(cluster) << 11
 }
 
-/// `a` the address (the state for `.pending_count`), `b` the operand, `d` the result.
+/// `mbarrier`: `a` is the address (for `pending_count` the state), `b` the operand and `d` the result.
 struct Mbarrier;
 
 impl Body for Mbarrier {
@@ -191,7 +193,7 @@ impl Body for Mbarrier {
                 states[i] = u64::from(object::pending_count(addresses[i]));
                 continue;
             }
-            // A generic address of anything but shared memory is outside.
+            // A generic address outside of shared memory becomes a shared address that is out of range.
             let (space, address) = match resolve(Space::Generic, addresses[i]) {
                 _ if !generic => (space, addresses[i]),
                 (Space::Shared, address) => (space, address),
@@ -205,7 +207,7 @@ impl Body for Mbarrier {
                 }
             };
             let count = operands[i] as u32;
-            // SAFETY: `place_lane` found the place valid for reads of 8 bytes, and aligned.
+            // SAFETY: `place_lane` found the address valid for reads and writes of 8 bytes, and aligned.
             let before = unsafe { access::load64(at) };
             let after = match op {
                 Init => object::init(count),
@@ -226,7 +228,7 @@ impl Body for Mbarrier {
                 Inval | PendingCount => continue,
             };
             states[i] = before;
-            // SAFETY: as above, also for writes: memory of the block is never constant.
+            // SAFETY: as above.
             unsafe { access::store64(at, after) };
         }
         if inst.mods >> 10 & 1 != 0 {

@@ -1,6 +1,7 @@
-//! Copies of many bytes between global and shared memory: where `cp.async.bulk` and `cp.reduce.async.bulk` happen.
+//! Bulk copies between global and shared memory: `cp.async.bulk` and `cp.reduce.async.bulk`.
 //!
-//! A copy is done when its instruction is. The barrier that is to know of it hears of it from the next instruction.
+//! A copy completes with its instruction. The decoder adds another instruction that signals the mbarrier of the copy; a
+//! copy to several blocks signals their mbarriers itself.
 
 use super::asynchronous::pointers;
 use super::atomic;
@@ -14,13 +15,13 @@ use crate::memory::access;
 use crate::memory::warp::RANK_SHIFT;
 use ptx::ir::{AtomOp, Space, Type};
 
-/// Its handlers: `a` where to, `b` where from, `c` how many bytes; of a copy to several blocks `e` which, and `f` the barrier of
-/// each that is told.
+/// Returns the handlers: `a` is the target, `b` the source and `c` the number of bytes. In a copy to several blocks, `e`
+/// is the mask of the blocks, and `f` the address of the mbarrier that is signalled in each of them.
 pub(crate) fn handlers() -> Handlers {
     Rare::compile::<Bulk>()
 }
 
-/// Addresses, and sizes, are multiples of this.
+/// Addresses and sizes are multiples of this number of bytes.
 const UNIT: u32 = 16;
 
 const TO_GLOBAL: u32 = 1;
@@ -32,8 +33,8 @@ const ELEMENT_SHIFT: u32 = 5;
 const MULTICAST: u32 = 1 << 7;
 const WIDE_BARRIER: u32 = 1 << 8;
 
-/// Modifiers: the spaces, whether the addresses have 64 bits, and what is done to what is there. `None`: there is no such
-/// operation.
+/// Packs the modifiers: the space of each address and whether it has 64 bits, the reduction, and for a copy to several
+/// blocks whether the address of the mbarrier has 64 bits. Returns `None` if the reduction is not implemented.
 pub(crate) fn mods(
     (to, wide_to): (Space, bool),
     (from, wide_from): (Space, bool),
@@ -89,7 +90,7 @@ impl Body for Bulk {
                 for rank in lanes::iter(blocks[lane].into()) {
                     let (to, barrier) = (of_rank(to[lane], rank), of_rank(barriers[lane], rank));
                     let done = copy(m, lane, inst.mods, to, from[lane], sizes[lane])
-                        .and_then(|()| tell(m, lane, barrier, sizes[lane]));
+                        .and_then(|()| complete_tx(m, lane, barrier, sizes[lane]));
                     if done.is_err() {
                         return Flow::Fault;
                     }
@@ -106,24 +107,30 @@ impl Body for Bulk {
     }
 }
 
-/// The address in the block of this rank of what is at an address in another one.
+/// Returns the address in the block of this rank that corresponds to an address in another block.
 pub(super) fn of_rank(address: u64, rank: usize) -> u64 {
     let ranks = 0xff << RANK_SHIFT;
     address & !ranks | (rank as u64) << RANK_SHIFT & ranks
 }
 
-/// Tells a barrier, of whatever block of the cluster, that so many bytes have come. `Err`: the fault is recorded.
-pub(super) fn tell(m: &mut Machine<'_>, lane: usize, barrier: u64, bytes: u32) -> Result<(), ()> {
+/// Signals `bytes` bytes to an mbarrier in any block of the cluster. Returns `Err` if the lane faults; the machine then has
+/// the fault.
+pub(super) fn complete_tx(
+    m: &mut Machine<'_>,
+    lane: usize,
+    barrier: u64,
+    bytes: u32,
+) -> Result<(), ()> {
     let found = m
         .spaces
         .place_lane(Space::SharedCluster, barrier, lane, (8, 8), true);
     let (at, _) = found.map_err(|refusal| m.refuse(refusal, 8, true))?;
-    // SAFETY: `place_lane` found the place valid for reads and writes of 8 bytes, and aligned to them.
+    // SAFETY: `place_lane` found the address valid for reads and writes of 8 bytes, and aligned to them.
     unsafe { access::store64(at, object::complete_tx(access::load64(at), bytes)) };
     Ok(())
 }
 
-/// The copy of one lane. `Err`: the fault is recorded.
+/// Runs the copy of one lane. Returns `Err` if the lane faults; the machine then has the fault.
 fn copy(
     m: &mut Machine<'_>,
     lane: usize,
@@ -141,7 +148,7 @@ fn copy(
         _ => Space::Global,
     };
     let mut place = |space, address, write| {
-        // Where a size is no multiple, the end is misaligned.
+        // If the size is not a multiple of the unit, the end is misaligned: make the check fail.
         let address = if size.is_multiple_of(UNIT) {
             address
         } else {
@@ -156,7 +163,7 @@ fn copy(
     let source = place(space(FROM_GLOBAL, Space::Shared), from, false)?;
     let target = place(space(TO_GLOBAL, Space::SharedCluster), to, true)?;
     if mods & REDUCES == 0 {
-        // SAFETY: `place_lane` found both places valid for this many bytes.
+        // SAFETY: `place_lane` found both ranges valid for `size` bytes.
         unsafe { access::copy(target, source, size as usize) };
         return Ok(());
     }
@@ -167,7 +174,7 @@ fn copy(
             source.wrapping_add(offset as usize),
             target.wrapping_add(offset as usize),
         );
-        // SAFETY: inside the places that `place_lane` found valid, and aligned, as those are to 16 bytes.
+        // SAFETY: inside the ranges that `place_lane` found valid and aligned to 16 bytes, so aligned to the element.
         unsafe {
             let b = match element {
                 2 => u64::from(access::load16(source)),

@@ -1,8 +1,8 @@
-//! Operations across the lanes of a warp: where `shfl.sync.bfly.b32` happens.
+//! Operations across the lanes of a warp, such as `shfl.sync.bfly.b32`.
 //!
-//! The handler does the operation at once if all lanes that take part are here, which they nearly always are. Else the
-//! scheduler keeps the lanes until the others have come, be it at another instruction (see `warp`), and does it then.
-//! Both use [`compute`].
+//! If all member lanes have arrived, which is the usual case, the handler runs the operation at once. Otherwise the
+//! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then. Both
+//! use [`compute`].
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Rare, Worth};
@@ -11,16 +11,16 @@ use crate::exec::registers::{Lane, Regs, Slot};
 use crate::lanes::{self, LANES, Lanes, Mask};
 use ptx::ir::{AtomOp, Op, RegClass, ShflMode, Type, VoteMode};
 
-/// Which operation, with all that tells one from another.
+/// A collective operation with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Collective {
     /// `shfl`
     Shuffle(ShflMode),
     /// `vote`
     Vote(VoteMode),
-    /// `match.any`; of 64 bits or 32
+    /// `match.any` of 64 bits if `wide`, else of 32.
     MatchAny { wide: bool },
-    /// `match.all`
+    /// `match.all` of 64 bits if `wide`, else of 32.
     MatchAll { wide: bool },
     /// `redux`
     Reduce { op: AtomOp, signed: bool },
@@ -30,18 +30,18 @@ pub(crate) enum Collective {
     Barrier,
 }
 
-/// Where a collective instruction has its operands.
+/// The slots of the operands of a collective instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
-    /// What the lane gives: a predicate for `vote`, else a row of 32 or 64 bits.
+    /// The input: a predicate for `vote`, else a row of 32 or 64 bits.
     pub(crate) a: Slot,
-    /// The predicate is negated.
+    /// True if the predicate is negated.
     pub(crate) negated: bool,
-    /// Of `shfl`: lane or distance.
+    /// The lane or distance of `shfl`.
     pub(crate) b: Slot,
-    /// Of `shfl`: segment and limit.
+    /// The segment mask and clamp of `shfl`.
     pub(crate) c: Slot,
-    /// The lanes that take part; without them, those that are here.
+    /// The member mask. Without one, the active lanes are the members.
     pub(crate) members: Option<Slot>,
     /// The result: a predicate for `vote` without `.ballot`, else a row.
     pub(crate) d: Slot,
@@ -49,14 +49,16 @@ pub(crate) struct Operands {
     pub(crate) p: Slot,
 }
 
-/// What an operation gives.
-pub(crate) struct Outcome {
+/// The results of a collective operation.
+pub(crate) struct CollectiveResult {
+    /// The result of each lane.
     pub(crate) d: Lanes<u64>,
+    /// The second result, a predicate.
     pub(crate) p: Mask,
 }
 
 impl Collective {
-    /// That of an instruction, and whether it has a member mask.
+    /// Returns the operation of an instruction, and true if it has a member mask.
     pub(crate) fn of(op: &Op) -> Option<(Self, bool)> {
         Some(match *op {
             Op::Shfl { mode, sync } => (Collective::Shuffle(mode), sync),
@@ -96,7 +98,7 @@ impl Collective {
         })
     }
 
-    /// The register of `a`.
+    /// Returns the class of `a`.
     pub(crate) fn source(self) -> Option<RegClass> {
         match self {
             Collective::Vote(_) => Some(RegClass::Pred),
@@ -108,7 +110,7 @@ impl Collective {
         }
     }
 
-    /// The register of `d`.
+    /// Returns the class of `d`.
     pub(crate) fn result(self) -> Option<RegClass> {
         match self {
             Collective::Vote(VoteMode::Ballot) => Some(RegClass::B32),
@@ -118,39 +120,39 @@ impl Collective {
         }
     }
 
-    /// Handlers, which leave what they cannot do to the scheduler.
+    /// Returns the handlers of the code for any lanes. If lanes are missing, they leave the operation to the scheduler.
     pub(crate) fn handlers(self) -> Handlers {
         match self {
             Collective::Shuffle(_) => Common::compile::<Shuffle<false>>(),
-            _ => Rare::compile::<Run<false>>(),
+            _ => Rare::compile::<RunCollective<false>>(),
         }
     }
 
-    /// Those of the code for converged warps, which leave what they cannot do to that for any lanes.
+    /// Returns the handlers of the code for converged warps. If lanes are missing, they leave for the code for any lanes.
     pub(crate) fn handlers_together(self) -> Handlers {
         match self {
             Collective::Shuffle(_) => Common::compile::<Shuffle<true>>(),
-            _ => Rare::compile::<Run<true>>(),
+            _ => Rare::compile::<RunCollective<true>>(),
         }
     }
 }
 
-/// The outcome for the lanes of `lanes`, which all take part.
+/// Runs an operation whose members are `lanes`.
 #[inline(always)]
 pub(crate) fn compute(
-    what: Collective,
+    collective: Collective,
     lanes: Mask,
     a: &Lanes<u64>,
     b: &Lanes<u32>,
     c: &Lanes<u32>,
-) -> Outcome {
+) -> CollectiveResult {
     let mut d = [0; LANES];
     let mut p = 0;
-    match what {
+    match collective {
         Collective::Shuffle(mode) => {
             for i in 0..LANES {
                 let (from, inside) = source_lane(mode, i as u32, b[i], c[i]);
-                // What an absent lane would give is undefined: here its own value comes back.
+                // The value of an inactive lane is undefined. Here the lane gets its own value.
                 let from = if lanes >> from & 1 != 0 {
                     from as usize
                 } else {
@@ -205,10 +207,10 @@ pub(crate) fn compute(
         }
         Collective::Barrier => {}
     }
-    Outcome { d, p }
+    CollectiveResult { d, p }
 }
 
-/// Where a lane of `shfl` gets its value, and whether that is inside its segment.
+/// Returns the lane from which a lane of `shfl` gets its value, and true if that is inside its segment.
 #[inline(always)]
 fn source_lane(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
@@ -223,10 +225,10 @@ fn source_lane(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     (if inside { from & 31 } else { lane }, inside)
 }
 
-/// Modifiers of a handler: the operation, and whether the predicate is negated, there is a member mask, and a second
+/// Packs the modifiers of a handler: the operation, and whether there are a negated predicate, a member mask and a second
 /// result.
-pub(crate) fn mods(what: Collective, operands: &Operands, second: bool) -> u32 {
-    let number = match what {
+pub(crate) fn mods(collective: Collective, operands: &Operands, second: bool) -> u32 {
+    let number = match collective {
         Collective::Shuffle(mode) => mode as u32,
         Collective::Vote(mode) => 4 + mode as u32,
         Collective::MatchAny { wide } => 8 + u32::from(wide),
@@ -241,6 +243,7 @@ pub(crate) fn mods(what: Collective, operands: &Operands, second: bool) -> u32 {
         | u32::from(second) << 10
 }
 
+/// Returns the operation in the modifiers.
 #[inline(always)]
 fn unpack(mods: u32) -> Collective {
     const SHUFFLES: [ShflMode; 4] = [ShflMode::Up, ShflMode::Down, ShflMode::Bfly, ShflMode::Idx];
@@ -268,7 +271,7 @@ fn unpack(mods: u32) -> Collective {
     }
 }
 
-/// Whether all lanes that are to take part are here.
+/// Returns true if the active lanes are all the members, and agree on them.
 ///
 /// # Safety
 /// See [`Regs`]; `f` is a row of 32 bits, if there is a member mask.
@@ -288,8 +291,8 @@ unsafe fn all_here(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> 
     differs == 0 && wanted & m.live == mask
 }
 
-/// What is left to whom, if lanes are missing.
-const fn left(together: bool) -> Flow {
+/// Returns how the warp continues if lanes are missing.
+const fn incomplete(together: bool) -> Flow {
     if together { Flow::Leave } else { Flow::Act }
 }
 
@@ -305,14 +308,14 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
         mask: Mask,
     ) -> Flow {
         let Collective::Shuffle(mode) = unpack(inst.mods) else {
-            // The decoder gives each its own.
-            return left(TOGETHER);
+            // The decoder gives this handler to shuffles only.
+            return incomplete(TOGETHER);
         };
         // SAFETY: the slot is of this frame and class, as promised by the caller.
         if !unsafe { all_here(m, regs, inst, mask) } {
-            return left(TOGETHER);
+            return incomplete(TOGETHER);
         }
-        // SAFETY: the same.
+        // SAFETY: as above.
         let (a, b, c) = unsafe {
             (
                 u32::read(regs, inst.a),
@@ -320,7 +323,7 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
                 u32::read(regs, inst.c),
             )
         };
-        // A loop for each mode, as there is nothing to decide inside.
+        // Each mode has a loop of its own, without a branch inside.
         let (from, inside) = match mode {
             ShflMode::Up => sources(|i| source_lane(ShflMode::Up, i as u32, b[i], c[i])),
             ShflMode::Down => sources(|i| source_lane(ShflMode::Down, i as u32, b[i], c[i])),
@@ -334,7 +337,7 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
             }
         } else {
             for i in lanes::iter(mask) {
-                // What an absent lane would give is undefined: here its own value comes back.
+                // The value of an inactive lane is undefined. Here the lane gets its own value.
                 if mask >> (from[i] & 31) & 1 != 0 {
                     d[i] = a[from[i] as usize % LANES];
                 }
@@ -351,7 +354,7 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
     }
 }
 
-/// For each lane of `shfl` where it gets its value, and whether that is inside its segment.
+/// Returns for each lane of `shfl` the lane from which it gets its value, and true if that is inside its segment.
 #[inline(always)]
 fn sources(source: impl Fn(usize) -> (u32, bool)) -> (Lanes<u32>, Lanes<bool>) {
     let (mut from, mut inside) = ([0; LANES], [false; LANES]);
@@ -361,10 +364,10 @@ fn sources(source: impl Fn(usize) -> (u32, bool)) -> (Lanes<u32>, Lanes<bool>) {
     (from, inside)
 }
 
-/// All but `shfl`.
-struct Run<const TOGETHER: bool>;
+/// All operations except `shfl`.
+struct RunCollective<const TOGETHER: bool>;
 
-impl<const TOGETHER: bool> Body for Run<TOGETHER> {
+impl<const TOGETHER: bool> Body for RunCollective<TOGETHER> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -372,20 +375,20 @@ impl<const TOGETHER: bool> Body for Run<TOGETHER> {
         inst: &Inst,
         mask: Mask,
     ) -> Flow {
-        let what = unpack(inst.mods);
+        let collective = unpack(inst.mods);
         // SAFETY: the slot is of this frame and class, as promised by the caller.
         if !unsafe { all_here(m, regs, inst, mask) } {
-            return left(TOGETHER);
+            return incomplete(TOGETHER);
         }
         // SAFETY: as above.
         let (a, b, c) = unsafe {
-            match what.source() {
+            match collective.source() {
                 Some(RegClass::Pred) => {
                     let flip = if inst.mods >> 8 & 1 != 0 { !0 } else { 0 };
-                    let held = regs.mask(inst.a) ^ flip;
+                    let predicate = regs.mask(inst.a) ^ flip;
                     let mut a = [0; LANES];
                     for (i, a) in a.iter_mut().enumerate() {
-                        *a = u64::from(held >> i & 1);
+                        *a = u64::from(predicate >> i & 1);
                     }
                     (a, [0; LANES], [0; LANES])
                 }
@@ -401,10 +404,10 @@ impl<const TOGETHER: bool> Body for Run<TOGETHER> {
                 None => ([0; LANES], [0; LANES], [0; LANES]),
             }
         };
-        let outcome = compute(what, mask, &a, &b, &c);
-        // SAFETY: as above; the destinations are of the classes that `result` says.
+        let outcome = compute(collective, mask, &a, &b, &c);
+        // SAFETY: as above; the destinations are of the class that `result` returns.
         unsafe {
-            match what.result() {
+            match collective.result() {
                 Some(RegClass::Pred) => {
                     regs.merge_mask(inst.d, if outcome.d[0] != 0 { mask } else { 0 }, mask);
                 }
@@ -425,7 +428,7 @@ impl<const TOGETHER: bool> Body for Run<TOGETHER> {
     }
 }
 
-/// `activemask`
+/// Returns the handlers of `activemask`.
 pub(crate) fn activemask() -> Handlers {
     Rare::compile::<Activemask>()
 }
@@ -485,15 +488,15 @@ mod tests {
             d: slot,
             p: slot,
         };
-        for what in all {
-            assert_eq!(unpack(mods(what, &operands, true)), what);
+        for collective in all {
+            assert_eq!(unpack(mods(collective, &operands, true)), collective);
         }
     }
 
     #[test]
     fn shuffles_stay_inside_their_segment() {
         let a: Lanes<u64> = std::array::from_fn(|i| i as u64);
-        // Width 8: the segment mask is 0x18.
+        // With segments of 8 lanes the segment mask is 0x18.
         let run = |mode, b: u32, c: u32| {
             compute(Collective::Shuffle(mode), !0, &a, &[b; LANES], &[c; LANES])
         };

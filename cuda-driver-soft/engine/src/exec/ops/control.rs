@@ -7,62 +7,64 @@ use crate::exec::machine::Machine;
 use crate::exec::registers::Regs;
 use crate::lanes::Mask;
 
-/// `bra` to the instruction `aux`.
+/// Returns the handlers of `bra` to the instruction `aux`.
 pub(crate) fn jump() -> Handlers {
     Rare::compile::<Jump>()
 }
 
-/// `@p bra`: `mods` is 1 for `@!p`.
+/// Returns the handlers of `@p bra`; `mods` is 1 for `@!p`.
 pub(crate) fn branch() -> Handlers {
     Rare::compile::<Branch>()
 }
 
-/// `@p bra` in the code for converged warps.
+/// Returns the handlers of `@p bra` in the code for converged warps.
 pub(crate) fn branch_together() -> Handlers {
     Rare::compile::<BranchTogether>()
 }
 
-/// A jump to the instruction `aux`. The last `mods` instructions, this one included, are not counted as steps.
+/// Returns the handlers of a jump to the instruction `aux`. The last `mods` instructions, including the jump, are not
+/// counted as steps.
 pub(crate) fn begin() -> Handlers {
     Rare::compile::<Begin>()
 }
 
-/// An instruction that the code for converged warps does not have: the warp leaves for the code for any lanes.
+/// Returns the handlers of an instruction that the code for converged warps does not have: the warp leaves for the code for
+/// any lanes.
 pub(crate) fn leave() -> Handlers {
     Rare::compile::<Leave>()
 }
 
-/// `@p` of any instruction other than `bra`. The guarded instruction follows.
+/// Returns the handlers of `@p` on any instruction other than `bra`. The guarded instruction follows.
 pub(crate) fn guard() -> Handlers {
     Rare::compile::<Guard>()
 }
 
-/// `trap`
+/// Returns the handlers of `trap`.
 pub(crate) fn trap() -> Handlers {
     Rare::compile::<Trap>()
 }
 
-/// `fence`, `membar`
+/// Returns the handlers of `fence` and `membar`.
 pub(crate) fn fence() -> Handlers {
     Rare::compile::<Fence>()
 }
 
-/// A check before instructions that only kernels launched with clusters may use.
+/// Returns the handlers of a check before instructions that only kernels launched with clusters may use.
 pub(crate) fn wants_cluster() -> Handlers {
     Rare::compile::<WantsCluster>()
 }
 
-/// An instruction that the scheduler runs.
+/// Returns the handlers of an instruction that the scheduler runs.
 pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
 }
 
-/// A barrier for all threads of the block, which the scheduler runs; `mods` is its number.
+/// Returns the handlers of a barrier for all threads of the block, which the scheduler runs; `mods` is its number.
 pub(crate) fn barrier() -> Handlers {
     Rare::compile::<Barrier>()
 }
 
-/// The end of a kernel, which the scheduler runs.
+/// Returns the handlers of the end of a kernel, which the scheduler runs.
 pub(crate) fn end() -> Handlers {
     Rare::compile::<End>()
 }

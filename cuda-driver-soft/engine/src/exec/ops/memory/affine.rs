@@ -1,9 +1,9 @@
-//! Loads and stores of converged warps, at addresses that are affine.
+//! Loads and stores of converged warps at affine addresses.
 //!
-//! Whether a whole warp may do an access is seen from the corners of the addresses: what is between them is in the same
-//! piece of memory. Only where they are not in one that is known, each lane's address is looked at.
+//! The extremes of the addresses decide for the whole warp: if both are in one known piece of memory, so are all addresses
+//! between them. If not, the address of each lane is checked.
 
-use super::parts::{self, Found, Lie};
+use super::parts::{self, Arrangement, HostLanes};
 use super::{Access, Addresses, Element, load_slow, put, store_slow};
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Worth};
@@ -16,23 +16,23 @@ use crate::memory::access;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
 
-/// Modifiers above those of [`Access`], for handlers that do not know it otherwise: the address is affine; the lanes are
-/// in several rows.
+/// A modifier above those of [`Access`]: the address is affine. It is for handlers that are not compiled for either case.
 const AFFINE: u32 = 1 << 17;
+/// A modifier above those of [`Access`]: the lanes are in several rows of the block.
 const GRID_ROWS: u32 = 1 << 18;
 
-/// Modifiers of an access whose address is affine.
+/// Packs the modifiers of an access whose address is affine; with `grid` the lanes are in several rows of the block.
 pub(crate) fn mods(access: &Access, grid: bool) -> u32 {
     access.pack() | AFFINE | if grid { GRID_ROWS } else { 0 }
 }
 
-/// Whether the modifiers are of an access whose address is affine.
+/// Returns true for the modifiers of an access whose address is affine.
 #[inline(always)]
 pub(super) fn is_affine(mods: u32) -> bool {
     mods & AFFINE != 0
 }
 
-/// Handlers of a load whose address is affine; `grid`: the lanes are in several rows.
+/// Returns the handlers of a load whose address is affine; with `grid` the lanes are in several rows of the block.
 pub(crate) fn load(access: &Access, grid: bool) -> Option<Handlers> {
     let one = if grid {
         handlers!(access, LoadAffine, true)
@@ -42,7 +42,7 @@ pub(crate) fn load(access: &Access, grid: bool) -> Option<Handlers> {
     one.or_else(|| parts::load(access))
 }
 
-/// Handlers of a store whose address is affine.
+/// Returns the handlers of a store whose address is affine; with `grid` the lanes are in several rows of the block.
 pub(crate) fn store(access: &Access, grid: bool) -> Option<Handlers> {
     if access.space == Space::Const {
         return None;
@@ -55,6 +55,7 @@ pub(crate) fn store(access: &Access, grid: bool) -> Option<Handlers> {
     one.or_else(|| parts::store(access))
 }
 
+/// Returns the handlers for accesses to one number in global or shared memory.
 macro_rules! handlers {
     ($access:ident, $name:ident, $grid:literal) => {{
         let a = $access;
@@ -89,17 +90,21 @@ macro_rules! handlers {
 }
 use handlers;
 
-/// The addresses of the lanes, with steps that have a sign.
+/// The affine addresses of the lanes, with signed steps.
 #[derive(Clone, Copy)]
 struct Steps {
-    /// That of the first lane.
+    /// The address of the first lane.
     first: u64,
+    /// The distance from one lane of a row to the next.
     step: i64,
+    /// The distance from one row to the next.
     row: i64,
     rows: Rows,
 }
 
 impl Steps {
+    /// Reads the addresses of an instruction.
+    ///
     /// # Safety
     /// See [`Regs`]; `a` is affine.
     #[inline(always)]
@@ -114,20 +119,21 @@ impl Steps {
         }
     }
 
-    /// Lane after lane without gaps.
+    /// Returns true if consecutive lanes access contiguous memory.
     #[inline(always)]
     fn is_row(&self, bytes: u64) -> bool {
         let next_row = i64::from(self.rows.lanes()) * bytes as i64;
         self.step == bytes as i64 && (self.rows.count() == 1 || self.row == next_row)
     }
 
+    /// Returns true if all lanes have one address.
     #[inline(always)]
     fn is_same(&self) -> bool {
         self.step | self.row == 0
     }
 
-    /// How far the lowest of the addresses is from the first, and the highest from the lowest. `None` if a step is so large
-    /// that lanes might wrap around.
+    /// Returns the distance of the lowest address from the first, and of the highest from the lowest. Returns `None` if a
+    /// step is so large that addresses might wrap around.
     #[inline(always)]
     fn extent(&self) -> Option<(i64, u64)> {
         const MOST: i64 = 1 << 30;
@@ -141,14 +147,14 @@ impl Steps {
         Some((lowest, along.unsigned_abs() + down.unsigned_abs()))
     }
 
-    /// How far a lane is from the first.
+    /// Returns the distance of a lane's address from the first.
     #[inline(always)]
     fn distance(&self, lane: u32) -> i64 {
         let (row, place) = self.rows.split(lane);
         self.row * i64::from(row) + self.step * i64::from(place)
     }
 
-    /// The addresses one by one.
+    /// Returns the address of each lane.
     #[inline(always)]
     fn each<A: Int>(&self) -> Lanes<u64> {
         let a = Affine {
@@ -164,7 +170,7 @@ impl Steps {
     }
 }
 
-/// Where `span` bytes from an address on are, if they are known to be there.
+/// Returns the host address of `span` bytes at an address, if they are in memory that the cache knows.
 #[inline(always)]
 fn range(
     m: &mut Machine<'_>,
@@ -183,7 +189,8 @@ fn range(
     }
 }
 
-/// Where the first lane is, if accesses of so many bytes, a power of two, are known to be possible for all lanes.
+/// Returns the host address of the first lane if the accesses of all lanes are aligned and in known memory. `bytes` is the
+/// size of one access, a power of two.
 #[inline(always)]
 fn whole(
     m: &mut Machine<'_>,
@@ -199,8 +206,8 @@ fn whole(
     Some(host.wrapping_offset(-lowest as isize))
 }
 
-/// Where the first lane is, if the lanes of each row of `L` are without gaps or at one place, the rows go up, and all are known
-/// to be there.
+/// Returns the host address of the first lane if the lanes of each row of `L` are contiguous or at one address, the rows
+/// ascend, and all accesses are aligned and in known memory.
 #[inline(always)]
 fn rows<E: Element, const L: i64>(
     m: &mut Machine<'_>,
@@ -217,7 +224,7 @@ fn rows<E: Element, const L: i64>(
     range(m, inst, shared, at.first, extent as u64)
 }
 
-/// The addresses of the lanes one by one, for handlers that learn from the modifiers how they are kept.
+/// Returns the address of each lane, for handlers that are not compiled for the width of addresses and the rows of lanes.
 ///
 /// # Safety
 /// See [`Regs`]; `a` is affine.
@@ -231,6 +238,8 @@ pub(super) unsafe fn addresses(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> 
     }
 }
 
+/// Reads the addresses of an instruction as its modifiers describe them.
+///
 /// # Safety
 /// See [`Regs`]; `a` is affine.
 #[inline(always)]
@@ -249,7 +258,8 @@ unsafe fn steps(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> Steps {
     }
 }
 
-/// Where the lanes are, if accesses of so many bytes are known to be possible for all.
+/// Returns the host addresses of the lanes if the accesses of all lanes are aligned and in known memory. `bytes` is the
+/// size of one access. Distances may be written to `deltas`.
 ///
 /// # Safety
 /// See [`Regs`]; `a` is affine.
@@ -260,38 +270,39 @@ pub(super) unsafe fn find<'c>(
     inst: &Inst,
     bytes: u64,
     deltas: &'c mut Lanes<u32>,
-) -> Option<Found<'c>> {
+) -> Option<HostLanes<'c>> {
     // SAFETY: as promised by the caller.
     let at = unsafe { steps(m, regs, inst) };
     let shared = Access::unpack(inst.mods).space == Space::Shared;
     let host = whole(m, inst, shared, &at, bytes)?;
     let (lowest, extent) = at.extent()?;
-    let lie = if at.is_row(bytes) {
-        Lie::Row
+    let arrangement = if at.is_row(bytes) {
+        Arrangement::Row
     } else if at.is_same() {
-        Lie::Same
+        Arrangement::Same
     } else if at.step == bytes as i64 && u64::from(at.rows.lanes()) * bytes >= 16 {
-        Lie::Rows(at.row as isize)
+        Arrangement::Rows(at.row as isize)
     } else if extent > u64::from(u32::MAX) {
         return None;
     } else {
         for (i, delta) in (0..).zip(deltas.iter_mut()) {
             *delta = (at.distance(i) - lowest) as u32;
         }
-        Lie::Any
+        Arrangement::Any
     };
-    let host = match lie {
-        Lie::Any => host.wrapping_offset(lowest as isize),
+    let host = match arrangement {
+        Arrangement::Any => host.wrapping_offset(lowest as isize),
         _ => host,
     };
-    Some(Found {
+    Some(HostLanes {
         host,
-        lie,
+        arrangement,
         lanes: at.rows.lanes() as usize,
         deltas,
     })
 }
 
+/// A load of one number of type `E` with addresses of type `A`.
 struct LoadAffine<E, A, const SHARED: bool, const GRID: bool>(PhantomData<(E, A)>);
 
 impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
@@ -310,7 +321,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
         if mask == FULL_MASK && aligned {
             if at.is_row(E::BYTES) {
                 if let Some(host) = range(m, inst, SHARED, at.first, 32 * E::BYTES) {
-                    // SAFETY: a row without gaps, all of it valid; the destination is of this frame and class.
+                    // SAFETY: the row is contiguous, and all of it valid; the destination is of this frame and class.
                     unsafe {
                         let row = regs.row_ptr::<E>(inst.d).cast();
                         access::copy_row::<WIDE>(row, host, 32 * E::BYTES as usize);
@@ -319,7 +330,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                 }
             } else if at.is_same() {
                 if let Some(host) = range(m, inst, SHARED, at.first, E::BYTES) {
-                    // SAFETY: one valid place for all; the destination is of this frame and class.
+                    // SAFETY: all lanes have this valid address; the destination is of this frame and class.
                     unsafe { put::<E, true>(regs, inst.d, [E::load(host); LANES], mask) };
                     return Flow::Next;
                 }
@@ -327,14 +338,14 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                 && at.rows.lanes() == 16
                 && let Some(host) = rows::<E, 16>(m, inst, SHARED, &at)
             {
-                // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
+                // SAFETY: the addresses of all lanes are valid and aligned; the destination is of this frame and class.
                 unsafe { load_rows::<E, 16, WIDE>(host, &at, regs, inst.d) };
                 return Flow::Next;
             } else if GRID
                 && at.rows.lanes() == 8
                 && let Some(host) = rows::<E, 8>(m, inst, SHARED, &at)
             {
-                // SAFETY: the same.
+                // SAFETY: as above.
                 unsafe { load_rows::<E, 8, WIDE>(host, &at, regs, inst.d) };
                 return Flow::Next;
             }
@@ -344,11 +355,12 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Loads what [`rows`] found: rows of `L` lanes without gaps, or at one place each. A register is written as it is read, by
-/// as many lanes at once as the CPU can: else who reads it has to wait.
+/// Loads rows that [`rows`] found: `L` lanes each, contiguous or at one address. Stores to the register are as wide as the
+/// loads that read it later, because the CPU cannot forward several narrow stores to one wide load.
 ///
 /// # Safety
-/// See [`Regs`]; from `host` on, the place of each lane is valid for reads, and aligned. With `WIDE` the CPU has AVX.
+/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for reads, and aligned. With `WIDE` the CPU must
+/// have AVX.
 #[inline(always)]
 unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
     host: *mut u8,
@@ -357,36 +369,38 @@ unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
     d: Slot,
 ) {
     let size = E::BYTES as usize;
-    // SAFETY: the rows together are the register, as promised by the caller.
+    // SAFETY: all rows together are the register, as promised by the caller.
     let to = unsafe { regs.row_ptr::<E>(d) }.cast::<[E; L]>();
     for row in 0..LANES / L {
         let from = host.wrapping_offset(at.row as isize * row as isize);
         let to = to.wrapping_add(row);
         if at.step == 0 {
-            // SAFETY: one place for the whole row.
+            // SAFETY: all lanes of the row have this valid address.
             unsafe { to.write([E::load(from); L]) };
         } else {
-            // SAFETY: a row without gaps.
+            // SAFETY: the row is contiguous and valid.
             unsafe { access::copy_row::<WIDE>(to.cast(), from, L * size) };
         }
     }
 }
 
-/// Loads what is at any steps.
+/// Loads with any steps.
 ///
 /// # Safety
-/// See [`Regs`]; from `host` on, the place of each lane is valid for reads, and aligned.
+/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for reads, and aligned.
 #[inline(never)]
 unsafe fn load_each<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, d: Slot) {
     let mut values = [E::default(); LANES];
     for (i, value) in (0..).zip(&mut values) {
-        // SAFETY: the place of this lane is valid, as promised by the caller.
+        // SAFETY: the address of this lane is valid, as promised by the caller.
         *value = unsafe { E::load(host.wrapping_offset(at.distance(i) as isize)) };
     }
-    // SAFETY: the destination as promised by the caller.
+    // SAFETY: the caller promises the destination.
     unsafe { E::write(regs, d, values) };
 }
 
+/// Loads with any steps if the memory is known, and else checks each lane.
+///
 /// # Safety
 /// See [`Regs`].
 #[inline(never)]
@@ -401,7 +415,7 @@ unsafe fn load_other<E: Element, A: Int>(
     if mask == FULL_MASK
         && let Some(host) = whole(m, inst, shared, &at, E::BYTES)
     {
-        // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
+        // SAFETY: the addresses of all lanes are valid and aligned; the destination is of this frame and class.
         unsafe { load_each::<E>(host, &at, regs, inst.d) };
         return Flow::Next;
     }
@@ -409,6 +423,7 @@ unsafe fn load_other<E: Element, A: Int>(
     unsafe { load_slow(m, regs, inst, &at.each::<A>(), mask) }
 }
 
+/// A store of one number of type `E` with addresses of type `A`.
 struct StoreAffine<E, A, const SHARED: bool, const GRID: bool>(PhantomData<(E, A)>);
 
 impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
@@ -423,11 +438,11 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     ) -> Flow {
         // SAFETY: the slot is of this frame and affine, as promised by the caller.
         let at = unsafe { Steps::of::<A, GRID>(m, regs, inst) };
-        // What the cache remembers is valid for writes, since only a store that was allowed made it do so.
+        // Memory that the cache of a store knows is valid for writes: an earlier store was allowed to write it.
         if mask == FULL_MASK && at.first & (E::BYTES - 1) == 0 {
             if at.is_row(E::BYTES) {
                 if let Some(host) = range(m, inst, SHARED, at.first, 32 * E::BYTES) {
-                    // SAFETY: a row without gaps, all of it valid for writes; the source is of this frame and class.
+                    // SAFETY: the row is contiguous, and all of it valid for writes; the source is of this frame and class.
                     unsafe {
                         let row = regs.row_ptr::<E>(inst.b).cast();
                         access::copy_row::<WIDE>(host, row, 32 * E::BYTES as usize);
@@ -439,7 +454,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                 && at.rows.lanes() == 16
                 && let Some(host) = rows::<E, 16>(m, inst, SHARED, &at)
             {
-                // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and
+                // SAFETY: the addresses of all lanes are valid for writes, and aligned; the source is of this frame and
                 // class.
                 unsafe { store_rows::<E, 16, WIDE>(host, &at, regs, inst.b) };
                 return Flow::Next;
@@ -448,7 +463,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                 && at.rows.lanes() == 8
                 && let Some(host) = rows::<E, 8>(m, inst, SHARED, &at)
             {
-                // SAFETY: the same.
+                // SAFETY: as above.
                 unsafe { store_rows::<E, 8, WIDE>(host, &at, regs, inst.b) };
                 return Flow::Next;
             }
@@ -458,10 +473,11 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Stores to what [`rows`] found: rows of `L` lanes without gaps.
+/// Stores to contiguous rows of `L` lanes that [`rows`] found.
 ///
 /// # Safety
-/// See [`Regs`]; from `host` on, the place of each lane is valid for writes, and aligned. With `WIDE` the CPU has AVX.
+/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for writes, and aligned. With `WIDE` the CPU must
+/// have AVX.
 #[inline(always)]
 unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(
     host: *mut u8,
@@ -470,31 +486,33 @@ unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(
     b: Slot,
 ) {
     let size = E::BYTES as usize;
-    // SAFETY: the rows together are the register, as promised by the caller.
+    // SAFETY: all rows together are the register, as promised by the caller.
     let from = unsafe { regs.row_ptr::<E>(b) }.cast::<[E; L]>();
-    // In the order of the lanes: of those that store to one place the last wins.
+    // Rows are stored in order: if several lanes store to one address, the highest lane wins.
     for row in 0..LANES / L {
         let to = host.wrapping_offset(at.row as isize * row as isize);
-        // SAFETY: a row without gaps, all of it valid, as promised by the caller.
+        // SAFETY: the row is contiguous and valid, as promised by the caller.
         unsafe { access::copy_row::<WIDE>(to, from.wrapping_add(row).cast(), L * size) };
     }
 }
 
-/// Stores at any steps.
+/// Stores with any steps.
 ///
 /// # Safety
-/// See [`Regs`]; from `host` on, the place of each lane is valid for writes, and aligned.
+/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for writes, and aligned.
 #[inline(never)]
 unsafe fn store_each<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, b: Slot) {
-    // SAFETY: the source as promised by the caller.
+    // SAFETY: the caller promises the source.
     let values = unsafe { E::read(regs, b) };
-    // Of lanes that store to one place the last wins.
+    // Lanes are stored in order: if several lanes store to one address, the highest lane wins.
     for (i, value) in (0..).zip(values) {
-        // SAFETY: the place of this lane is valid, as promised by the caller.
+        // SAFETY: the address of this lane is valid, as promised by the caller.
         unsafe { E::store(host.wrapping_offset(at.distance(i) as isize), value) };
     }
 }
 
+/// Stores with any steps if the memory is known, and else checks each lane.
+///
 /// # Safety
 /// See [`Regs`].
 #[inline(never)]
@@ -509,7 +527,7 @@ unsafe fn store_other<E: Element, A: Int>(
     if mask == FULL_MASK
         && let Some(host) = whole(m, inst, shared, &at, E::BYTES)
     {
-        // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and class.
+        // SAFETY: the addresses of all lanes are valid for writes, and aligned; the source is of this frame and class.
         unsafe { store_each::<E>(host, &at, regs, inst.b) };
         return Flow::Next;
     }

@@ -1,4 +1,4 @@
-//! Loads and stores of numbers that are narrower than their registers, and of vectors.
+//! Loads and stores of vectors, and of numbers that are narrower than their registers.
 
 use super::affine;
 use super::{Access, load_slow, store_slow, widened};
@@ -13,29 +13,36 @@ use crate::window::SHARED;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
 
-/// A number in memory, and in the register that it is loaded to or stored from.
-trait Part {
-    /// In memory.
+/// A number with one type in memory and another in a register.
+trait Number {
+    /// The type in memory.
     type Memory: Copy + Default;
-    /// In the register.
+    /// The type in the register.
     type Row: Lane;
+    /// The size in memory.
     const BYTES: usize = size_of::<Self::Memory>();
+    /// Converts a number from memory for the register.
     fn widen(value: Self::Memory) -> Self::Row;
+    /// Converts a number from the register for memory.
     fn narrow(value: Self::Row) -> Self::Memory;
+    /// Loads a number.
+    ///
     /// # Safety
     /// `at` must be valid for reads and aligned.
     unsafe fn load(at: *const u8) -> Self::Memory;
+    /// Stores a number.
+    ///
     /// # Safety
     /// `at` must be valid for writes and aligned.
     unsafe fn store(at: *mut u8, value: Self::Memory);
 }
 
-/// `M` in memory, `R` in the register.
-struct As<M, R>(PhantomData<(M, R)>);
+/// A number of type `M` in memory and of type `R` in the register.
+struct Stored<M, R>(PhantomData<(M, R)>);
 
-macro_rules! part {
+macro_rules! numbers {
     ($($memory:ident $row:ident $load:ident $store:ident;)*) => {$(
-        impl Part for As<$memory, $row> {
+        impl Number for Stored<$memory, $row> {
             type Memory = $memory;
             type Row = $row;
 
@@ -63,7 +70,7 @@ macro_rules! part {
         }
     )*};
 }
-part! {
+numbers! {
     u8 u16 load8 store8;
     i8 u16 load8 store8;
     u8 u32 load8 store8;
@@ -79,8 +86,8 @@ part! {
     u16 u64 load16 store16;
 }
 
-/// Whether the handlers here know the space and the address of an access, and it is one piece.
-fn known(access: &Access) -> bool {
+/// Returns true if the handlers in this file support the space and the address of an access, and need not split it.
+fn is_supported(access: &Access) -> bool {
     let space = match access.space {
         Space::Shared => true,
         Space::Global | Space::Const | Space::Generic => access.wide_address,
@@ -89,15 +96,15 @@ fn known(access: &Access) -> bool {
     space && !access.strong && access.align == access.element * access.count
 }
 
-/// Handlers of a load.
+/// Returns the handlers of a load, or `None` if this file has none.
 pub(super) fn load(access: &Access) -> Option<Handlers> {
     use RegClass::{B16, B32, B64};
     macro_rules! of {
         ($memory:ident $row:ident $count:literal) => {
-            Some(Common::compile::<LoadParts<As<$memory, $row>, $count>>())
+            Some(Common::compile::<LoadParts<Stored<$memory, $row>, $count>>())
         };
     }
-    if !known(access) {
+    if !is_supported(access) {
         return None;
     }
     match (access.count, access.element, access.signed, access.class) {
@@ -122,15 +129,15 @@ pub(super) fn load(access: &Access) -> Option<Handlers> {
     }
 }
 
-/// Handlers of a store.
+/// Returns the handlers of a store, or `None` if this file has none.
 pub(super) fn store(access: &Access) -> Option<Handlers> {
     use RegClass::{B16, B32, B64};
     macro_rules! of {
         ($memory:ident $row:ident $count:literal) => {
-            Some(Common::compile::<StoreParts<As<$memory, $row>, $count>>())
+            Some(Common::compile::<StoreParts<Stored<$memory, $row>, $count>>())
         };
     }
-    if !known(access) {
+    if !is_supported(access) {
         return None;
     }
     match (access.count, access.element, access.class) {
@@ -153,66 +160,70 @@ pub(super) fn store(access: &Access) -> Option<Handlers> {
     }
 }
 
-/// How the lanes of an access lie.
+/// The arrangement of the addresses of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lie {
-    /// One lane after the other, without gaps.
+pub(super) enum Arrangement {
+    /// Consecutive lanes without gaps.
     Row,
-    /// All at one place.
+    /// All lanes at one address.
     Same,
-    /// In rows without gaps, of 16 bytes or more, with this distance from one to the next.
+    /// Several rows of consecutive lanes, each of 16 bytes or more, with this distance from one row to the next.
     Rows(isize),
-    /// Any other way.
+    /// Any other arrangement.
     Any,
 }
 
-/// Where the lanes of an access are on the host, each place valid for it and aligned.
-pub(super) struct Found<'c> {
-    /// The first lane's place, or the one that distances are from.
+/// The host addresses of an access. Each is valid for the access, and aligned.
+pub(super) struct HostLanes<'c> {
+    /// The address of the first lane; with [`Arrangement::Any`] the address to which the distances are added.
     pub(super) host: *mut u8,
-    /// How the lanes lie.
-    pub(super) lie: Lie,
-    /// Lanes of a row.
+    /// The arrangement of the lanes.
+    pub(super) arrangement: Arrangement,
+    /// The number of lanes in a row.
     pub(super) lanes: usize,
-    /// With [`Lie::Any`] the distances.
+    /// The distances of the lanes, for [`Arrangement::Any`].
     pub(super) deltas: &'c Lanes<u32>,
 }
 
-impl Found<'_> {
-    /// Where a lane is, by the size of the access.
+impl HostLanes<'_> {
+    /// Returns the address of a lane, for accesses of `bytes` bytes.
     #[inline(always)]
     fn lane(&self, i: usize, bytes: usize) -> *mut u8 {
-        let distance = match self.lie {
-            Lie::Same => 0,
-            Lie::Row => (i * bytes) as isize,
-            Lie::Rows(row) => row * (i / self.lanes) as isize + (i % self.lanes * bytes) as isize,
-            Lie::Any => self.deltas[i] as isize,
+        let distance = match self.arrangement {
+            Arrangement::Same => 0,
+            Arrangement::Row => (i * bytes) as isize,
+            Arrangement::Rows(row) => {
+                row * (i / self.lanes) as isize + (i % self.lanes * bytes) as isize
+            }
+            Arrangement::Any => self.deltas[i] as isize,
         };
         self.host.wrapping_offset(distance)
     }
 
-    /// Copies the lanes, of so many bytes each, from where they are to one after the other, or with `STORE` back.
+    /// Copies all lanes, of `bytes` bytes each, from [`Arrangement::Rows`] to the contiguous memory `packed` or, with
+    /// `STORE`, back. Does nothing for other arrangements.
     ///
     /// # Safety
-    /// The places are valid for it, for all lanes; they lie in rows. So is `side`, for 32 lanes. With `WIDE` the
-    /// CPU has AVX.
+    /// The addresses of all lanes must be valid for the copy, and `packed` for 32 lanes. With `WIDE` the CPU must have
+    /// AVX.
     #[inline(always)]
-    unsafe fn copy<const STORE: bool, const WIDE: bool>(&self, side: *mut u8, bytes: usize) {
-        let (size, row) = match self.lie {
-            Lie::Rows(row) => (self.lanes * bytes, row),
+    unsafe fn copy<const STORE: bool, const WIDE: bool>(&self, packed: *mut u8, bytes: usize) {
+        let (size, row) = match self.arrangement {
+            Arrangement::Rows(row) => (self.lanes * bytes, row),
             _ => return,
         };
         for i in 0..LANES / self.lanes {
             let there = self.host.wrapping_offset(row * i as isize);
-            let here = side.wrapping_add(i * size);
+            let here = packed.wrapping_add(i * size);
             let (to, from) = if STORE { (there, here) } else { (here, there) };
-            // SAFETY: a row without gaps, as promised by the caller; its bytes are a multiple of 16.
+            // SAFETY: a row is contiguous and valid, as promised by the caller. Its size is a power of two and at least
+            // 16, so a multiple of 16.
             unsafe { access::copy_row::<WIDE>(to, from, size) };
         }
     }
 }
 
-/// Finds the lanes where they are known to be; the distances may be written to `own`.
+/// Finds the host addresses of the lanes if pattern and memory are known. The distances may be written to `own`.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -224,7 +235,7 @@ unsafe fn find<'c>(
     bytes: u64,
     mask: Mask,
     own: &'c mut Lanes<u32>,
-) -> Option<Found<'c>> {
+) -> Option<HostLanes<'c>> {
     if affine::is_affine(inst.mods) {
         // SAFETY: as promised by the caller.
         return unsafe { affine::find(m, regs, inst, bytes, own) };
@@ -239,19 +250,19 @@ unsafe fn find<'c>(
             .or_else(|| cache.buffer::<false>(&addresses, mask, bytes, m.spaces.shared(SHARED))),
         _ => cache.global::<false>(&addresses, mask, bytes),
     };
-    Some(Found {
+    Some(HostLanes {
         host: host?,
-        lie: match cache.pattern {
-            LanePattern::Row => Lie::Row,
-            LanePattern::Same => Lie::Same,
-            LanePattern::Any => Lie::Any,
+        arrangement: match cache.pattern {
+            LanePattern::Row => Arrangement::Row,
+            LanePattern::Same => Arrangement::Same,
+            LanePattern::Any => Arrangement::Any,
         },
         lanes: LANES,
         deltas: &cache.deltas,
     })
 }
 
-/// The addresses one by one.
+/// Returns the address of each lane.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -267,9 +278,10 @@ unsafe fn addresses(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> Lanes<u64> 
     }
 }
 
+/// A load of `N` numbers of type `P`.
 struct LoadParts<P, const N: usize>(PhantomData<P>);
 
-impl<P: Part, const N: usize> Body for LoadParts<P, N> {
+impl<P: Number, const N: usize> Body for LoadParts<P, N> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const WIDE: bool>(
         m: &mut Machine<'_>,
@@ -281,7 +293,7 @@ impl<P: Part, const N: usize> Body for LoadParts<P, N> {
         let mut own = [0; LANES];
         // SAFETY: as promised by the caller.
         if let Some(found) = unsafe { find(m, regs, inst, bytes, mask, &mut own) } {
-            // SAFETY: the places are valid for reads; the destinations are of this frame and class.
+            // SAFETY: `find` returns addresses that are valid for reads; the destinations are of this frame and class.
             unsafe { load_found::<P, N, WIDE>(&found, regs, inst, mask) };
             return Flow::Next;
         }
@@ -293,46 +305,48 @@ impl<P: Part, const N: usize> Body for LoadParts<P, N> {
     }
 }
 
+/// Loads the lanes of the mask.
+///
 /// # Safety
-/// See [`Regs`]; the places of the lanes of the mask are valid for reads, and aligned.
+/// See [`Regs`]; the addresses of the lanes of the mask are valid for reads, and aligned.
 #[inline(always)]
-unsafe fn load_found<P: Part, const N: usize, const WIDE: bool>(
-    found: &Found<'_>,
+unsafe fn load_found<P: Number, const N: usize, const WIDE: bool>(
+    found: &HostLanes<'_>,
     regs: Regs<'_>,
     inst: &Inst,
     mask: Mask,
 ) {
     let slots: [Slot; 4] = [inst.d, inst.b, inst.c, inst.e];
     let mut rows = [[P::Row::default(); LANES]; N];
-    if found.lie == Lie::Same {
-        // SAFETY: one valid place for all, as promised by the caller.
+    if found.arrangement == Arrangement::Same {
+        // SAFETY: all lanes have this address, which is valid, as promised by the caller.
         let values = unsafe { load_lane::<P, N>(found.host) };
         for (row, value) in rows.iter_mut().zip(values) {
             *row = [P::widen(value); LANES];
         }
     } else {
         let mut all = [[P::Memory::default(); N]; LANES];
-        match found.lie {
-            Lie::Row if mask == FULL_MASK => {
+        match found.arrangement {
+            Arrangement::Row if mask == FULL_MASK => {
                 let bytes = LANES * N * P::BYTES;
-                // SAFETY: a row without gaps, as promised by the caller; any bytes are numbers.
+                // SAFETY: the addresses are contiguous and valid, as promised by the caller; any bytes are numbers.
                 unsafe { access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, bytes) };
             }
-            Lie::Rows(_) if mask == FULL_MASK => {
-                // SAFETY: all places are valid, as promised by the caller; any bytes are numbers.
+            Arrangement::Rows(_) if mask == FULL_MASK => {
+                // SAFETY: all addresses are valid, as promised by the caller; any bytes are numbers.
                 unsafe { found.copy::<false, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
             }
             _ if mask == FULL_MASK => {
                 for (i, values) in all.iter_mut().enumerate() {
                     let host = found.lane(i, N * P::BYTES);
-                    // SAFETY: the place of this lane is valid, as promised by the caller.
+                    // SAFETY: the address of this lane is valid, as promised by the caller.
                     *values = unsafe { load_lane::<P, N>(host) };
                 }
             }
             _ => {
                 for i in lanes::iter(mask) {
                     let host = found.lane(i, N * P::BYTES);
-                    // SAFETY: the same; this lane is one of the mask.
+                    // SAFETY: as above, because this lane is in the mask.
                     all[i] = unsafe { load_lane::<P, N>(host) };
                 }
             }
@@ -355,21 +369,24 @@ unsafe fn load_found<P: Part, const N: usize, const WIDE: bool>(
     }
 }
 
+/// Loads the numbers of one lane.
+///
 /// # Safety
-/// The place must be valid for reads, and aligned.
+/// `host` must be valid for reads of all of them, and aligned.
 #[inline(always)]
-unsafe fn load_lane<P: Part, const N: usize>(host: *mut u8) -> [P::Memory; N] {
+unsafe fn load_lane<P: Number, const N: usize>(host: *mut u8) -> [P::Memory; N] {
     let mut values = [P::Memory::default(); N];
     for (k, value) in values.iter_mut().enumerate() {
-        // SAFETY: a part of the place, as promised by the caller.
+        // SAFETY: a part of the valid memory, as promised by the caller.
         *value = unsafe { P::load(host.wrapping_add(k * P::BYTES)) };
     }
     values
 }
 
+/// A store of `N` numbers of type `P`.
 struct StoreParts<P, const N: usize>(PhantomData<P>);
 
-impl<P: Part, const N: usize> Body for StoreParts<P, N> {
+impl<P: Number, const N: usize> Body for StoreParts<P, N> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const WIDE: bool>(
         m: &mut Machine<'_>,
@@ -381,8 +398,8 @@ impl<P: Part, const N: usize> Body for StoreParts<P, N> {
         let mut own = [0; LANES];
         // SAFETY: as promised by the caller.
         if let Some(found) = unsafe { find(m, regs, inst, bytes, mask, &mut own) } {
-            // SAFETY: the places are valid for writes, since only a store that was allowed made the cache remember the
-            // allocation; the sources are of this frame and class.
+            // SAFETY: the addresses are valid for writes, because the cache of a store only has an allocation that an
+            // earlier store was allowed to write. The sources are of this frame and class.
             unsafe { store_found::<P, N, WIDE>(&found, regs, inst, mask) };
             return Flow::Next;
         }
@@ -394,11 +411,13 @@ impl<P: Part, const N: usize> Body for StoreParts<P, N> {
     }
 }
 
+/// Stores the lanes of the mask in order: if several lanes store to one address, the highest lane wins.
+///
 /// # Safety
-/// See [`Regs`]; the places of the lanes of the mask are valid for writes, and aligned.
+/// See [`Regs`]; the addresses of the lanes of the mask are valid for writes, and aligned.
 #[inline(always)]
-unsafe fn store_found<P: Part, const N: usize, const WIDE: bool>(
-    found: &Found<'_>,
+unsafe fn store_found<P: Number, const N: usize, const WIDE: bool>(
+    found: &HostLanes<'_>,
     regs: Regs<'_>,
     inst: &Inst,
     mask: Mask,
@@ -412,23 +431,21 @@ unsafe fn store_found<P: Part, const N: usize, const WIDE: bool>(
             all[k] = P::narrow(value);
         }
     }
-    if found.lie == Lie::Row && mask == FULL_MASK {
+    if found.arrangement == Arrangement::Row && mask == FULL_MASK {
         let bytes = LANES * N * P::BYTES;
-        // SAFETY: a row without gaps, as promised by the caller.
+        // SAFETY: the addresses are contiguous and valid, as promised by the caller.
         unsafe { access::copy_row::<WIDE>(found.host, all.as_ptr().cast(), bytes) };
         return;
     }
-    if matches!(found.lie, Lie::Rows(_)) && mask == FULL_MASK {
-        // SAFETY: all places are valid, as promised by the caller. Of lanes that store to one place the last wins, as rows are
-        // stored in order.
+    if matches!(found.arrangement, Arrangement::Rows(_)) && mask == FULL_MASK {
+        // SAFETY: all addresses are valid, as promised by the caller.
         unsafe { found.copy::<true, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
         return;
     }
-    // Of lanes that store to one place the last wins.
     for i in lanes::iter(mask) {
         let host = found.lane(i, N * P::BYTES);
         for (k, value) in all[i].into_iter().enumerate() {
-            // SAFETY: the place of this lane, which is one of the mask.
+            // SAFETY: the address of this lane is valid, because the lane is in the mask.
             unsafe { P::store(host.wrapping_add(k * P::BYTES), value) };
         }
     }
