@@ -1,7 +1,7 @@
 //! Bulk copies between global and shared memory: `cp.async.bulk` and `cp.reduce.async.bulk`.
 //!
-//! A copy completes with its instruction. The decoder adds another instruction that signals the mbarrier of the copy; a
-//! copy to several blocks signals their mbarriers itself.
+//! A copy completes with its instruction. The PTX front end adds another instruction that signals the mbarrier of the copy;
+//! a copy to several blocks signals their mbarriers itself.
 
 use super::asynchronous::pointers;
 use super::atomic;

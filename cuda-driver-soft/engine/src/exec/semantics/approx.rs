@@ -1,9 +1,9 @@
 //! The approximate instructions: `rcp sqrt rsqrt sin cos lg2 ex2 tanh` with `.approx`, `div.approx` and `div.full`.
 //!
-//! A GPU has a unit that computes these functions to about 22 bits, with subnormal arguments and results flushed. The
-//! forms without `.ftz`, and the divisions, are that unit between multiplications by powers of two. Here they are the
-//! same steps around a unit whose results are correctly rounded: so the special cases are the GPU's, and every result
-//! lies inside the bounds of the manual, but its last bits can differ from a GPU's.
+//! A GPU has a unit that computes these functions to about 22 bits, and flushes subnormal arguments and results. The forms
+//! without `.ftz`, and the divisions, multiply by powers of two before and after the unit. This module does the same steps
+//! with a unit whose results are correctly rounded. So special cases give the GPU's results, and every result is within
+//! the bounds of the manual, but its last bits can differ from a GPU's.
 
 use super::elementary;
 use super::float::{NAN_F64, flush_f32, mul_f32, sqrt_f32};
@@ -15,50 +15,51 @@ const NAN: f32 = f32::from_bits(super::float::NAN_F32);
 const LEAST: f32 = f32::MIN_POSITIVE;
 /// 2^24
 const LIFT: f32 = 16_777_216.0;
-/// 2^126: of a greater number the reciprocal is subnormal.
+/// 2^126. Greater numbers have a subnormal reciprocal.
 const LARGE: f32 = f32::from_bits((127 + 126) << 23);
 
+/// Replaces any NaN by [`NAN`].
 #[inline(always)]
 fn number(a: f32) -> f32 {
     if a.is_nan() { NAN } else { a }
 }
 
-/// A product that is rounded to nearest, with the one NaN.
+/// Returns a product rounded to nearest.
 #[inline(always)]
 fn times(a: f32, b: f32, ftz: bool) -> f32 {
     mul_f32(a, b, Rounding::Rn, ftz, false)
 }
 
-/// The unit's reciprocal.
+/// Returns the unit's reciprocal.
 #[inline(always)]
 fn unit_rcp(a: f32) -> f32 {
     number(flush_f32(1.0 / flush_f32(a, true), true))
 }
 
-/// The unit's square root.
+/// Returns the unit's square root.
 #[inline(always)]
 fn unit_sqrt(a: f32) -> f32 {
     sqrt_f32(a, Rounding::Rn, true)
 }
 
-/// The unit's reciprocal square root.
+/// Returns the unit's reciprocal square root.
 #[inline(always)]
 fn unit_rsqrt(a: f32) -> f32 {
     let a = f64::from(flush_f32(a, true));
-    // The root of -0 is -0, and its reciprocal the infinity that is wanted.
+    // The root of -0 is -0, whose reciprocal is the negative infinity, as required.
     number((1.0 / a.sqrt()) as f32)
 }
 
-/// The unit's power of two.
+/// Returns the unit's power of two.
 #[inline(always)]
 fn unit_ex2(a: f32) -> f32 {
-    // Beyond these limits the result is zero or infinite whatever the argument. A NaN passes through neither.
+    // Beyond these limits the result is zero or infinite.
     let limited = f64::from(a).clamp(-200.0, 200.0);
     let power = flush_f32(elementary::exp2(limited) as f32, true);
     if a.is_nan() { NAN } else { power }
 }
 
-/// The unit's logarithm.
+/// Returns the unit's logarithm.
 #[inline(always)]
 fn unit_lg2(a: f32) -> f32 {
     let a = flush_f32(a, true);
@@ -68,11 +69,11 @@ fn unit_lg2(a: f32) -> f32 {
     if a < 0.0 || a.is_nan() { NAN } else { value }
 }
 
-/// The unit's sine, of `quarter` quarter turns more than `t` turns.
+/// Returns the unit's sine of `t` turns plus `quarter` quarter turns.
 #[inline(always)]
 fn unit_sin(t: f32, quarter: u64) -> f32 {
     let t = flush_f32(t, true);
-    // From 2^24 on, every number of turns is whole.
+    // From 2^24 on, every f32 is a whole number of turns.
     let small = if t.abs() < LIFT { t } else { 0f32.copysign(t) };
     let value = elementary::sin_turns(f64::from(small), quarter) as f32;
     if t.is_finite() {
@@ -97,14 +98,14 @@ pub fn rcp_approx_f32(a: f32, ftz: bool) -> f32 {
     times(unit_rcp(a * scale), scale, false)
 }
 
-/// `div.approx{.ftz}.f32 d, a, b`: `a` times the reciprocal of `b`, which for `|b|` above 2^126 is 0.
+/// `div.approx{.ftz}.f32 d, a, b`: `a` times the reciprocal of `b`, which is 0 for `|b|` above 2^126.
 #[inline(always)]
 pub fn div_approx_f32(a: f32, b: f32, ftz: bool) -> f32 {
     let scale = if !ftz && b.abs() < LEAST { LIFT } else { 1.0 };
     times(unit_rcp(b * scale), a * scale, ftz)
 }
 
-/// `div.full{.ftz}.f32 d, a, b`: the full range of `b`.
+/// `div.full{.ftz}.f32 d, a, b`, for the full range of `b`.
 #[inline(always)]
 pub fn div_full_f32(a: f32, b: f32, ftz: bool) -> f32 {
     let scale = if b.abs() > LARGE {
@@ -133,7 +134,7 @@ pub fn rsqrt_approx_f32(a: f32, ftz: bool) -> f32 {
     if small { number(root * 4096.0) } else { root }
 }
 
-/// `sin.approx{.ftz}.f32 d, a`. The argument is brought to turns in `.f32`, so the error grows with it.
+/// `sin.approx{.ftz}.f32 d, a`. The argument is converted to turns in `.f32`, so the error grows with it.
 #[inline(always)]
 pub fn sin_approx_f32(a: f32, ftz: bool) -> f32 {
     unit_sin(to_turns(a, ftz), 0)
@@ -145,7 +146,7 @@ pub fn cos_approx_f32(a: f32, ftz: bool) -> f32 {
     unit_sin(to_turns(a, ftz), 1)
 }
 
-/// `a / 2 π`, cut to `.f32`.
+/// Returns `a / 2 π`, truncated to `.f32`.
 #[inline(always)]
 fn to_turns(a: f32, ftz: bool) -> f32 {
     const PER_TURN: f32 = f32::from_bits(0x3e22_f983);
@@ -163,7 +164,7 @@ pub fn lg2_approx_f32(a: f32, ftz: bool) -> f32 {
 /// `ex2.approx{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn ex2_approx_f32(a: f32, ftz: bool) -> f32 {
-    // The root of a result that is too small, and then its square.
+    // For a small result, the power of half the argument is squared.
     let small = !ftz && a < -126.0;
     let power = unit_ex2(if small { a * 0.5 } else { a });
     if small { power * power } else { power }
@@ -211,7 +212,7 @@ pub fn tanh_approx_bf16(a: u16) -> u16 {
     )))))
 }
 
-/// The upper half of an `.f64`, as the unit reads it: subnormal numbers flushed, the lower half zero.
+/// Returns an `.f64` as the unit reads it: subnormal numbers flushed, and the lower half zero.
 #[inline(always)]
 fn upper(a: f64) -> f64 {
     let bits = a.to_bits() & !0xffff_ffff;
@@ -222,7 +223,7 @@ fn upper(a: f64) -> f64 {
     })
 }
 
-/// What the unit gives back: cut to the upper half, subnormal numbers flushed, one NaN.
+/// Returns an `.f64` as the unit writes it: subnormal numbers flushed, the lower half zero, and a single NaN.
 #[inline(always)]
 fn upper_result(a: f64) -> f64 {
     if a.is_nan() {
@@ -232,13 +233,13 @@ fn upper_result(a: f64) -> f64 {
     }
 }
 
-/// `rcp.approx.ftz.f64 d, a`: from the upper half of `a`, and only the upper half of the result.
+/// `rcp.approx.ftz.f64 d, a`. Only the upper halves of `a` and of the result are used.
 #[inline(always)]
 pub fn rcp_approx_f64(a: f64) -> f64 {
     upper_result(1.0 / upper(a))
 }
 
-/// `rsqrt.approx.ftz.f64 d, a`: from the upper half of `a`, and only the upper half of the result.
+/// `rsqrt.approx.ftz.f64 d, a`. Only the upper halves of `a` and of the result are used.
 #[inline(always)]
 pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
     upper_result(1.0 / upper(a).sqrt())

@@ -1,17 +1,17 @@
-//! What `atom` and `red` put into memory: the old value `a`, the operand `b`. Operations with a name elsewhere are the
-//! functions of that name: `.and .or .xor .exch .min .max`, and `.add` of integers.
+//! The new values that `atom` and `red` write, from the old value `a` and the operand `b`. Operations that other
+//! instructions also have (`.and .or .xor .min .max`, and `.add` of integers) are in the modules of those instructions.
 
 use super::float::{add_f32, add_f64};
 use super::half::{add_bf16, add_f16};
 use ptx::ir::Rounding;
 
-/// `atom.inc.u32`: counts up to `b`, then starts at 0 again.
+/// `atom.inc.u32`: counts up to `b`, then restarts at 0.
 #[inline(always)]
 pub fn inc(a: u32, b: u32) -> u32 {
     if a >= b { 0 } else { a.wrapping_add(1) }
 }
 
-/// `atom.dec.u32`: counts down to 0, then starts at `b` again; values above `b` too.
+/// `atom.dec.u32`: counts down to 0, then restarts at `b`. Values above `b` also become `b`.
 #[inline(always)]
 pub fn dec(a: u32, b: u32) -> u32 {
     if a == 0 || a > b {
@@ -21,21 +21,20 @@ pub fn dec(a: u32, b: u32) -> u32 {
     }
 }
 
-/// `atom.cas`: `c` where the old value is `b`.
+/// `atom.cas`: `c` if the old value is `b`.
 #[inline(always)]
 pub fn cas<T: PartialEq>(a: T, b: T, c: T) -> T {
     if a == b { c } else { a }
 }
 
-/// `atom.add.f32`. In global memory, subnormal operands and results are flushed; in shared memory they are not (seen on
-/// an H200).
+/// `atom.add.f32`. On an H200, subnormal operands and results are flushed in global memory, but not in shared memory.
 #[inline(always)]
 pub fn atom_add_f32(a: f32, b: f32, global: bool) -> f32 {
     add_f32(a, b, Rounding::Rn, global, false)
 }
 
-/// `atom.add.f64`. In global memory a NaN operand stays as it is, not even made quiet; in shared memory the old value's
-/// payload goes before that of `b` (seen on an H200).
+/// `atom.add.f64`. On an H200, a NaN operand is returned unchanged in global memory, even if it is a signalling one. In
+/// shared memory, if both are NaNs, the result has the payload of the old value.
 #[inline(always)]
 pub fn atom_add_f64(a: f64, b: f64, global: bool) -> f64 {
     if global && b.is_nan() {

@@ -2,15 +2,15 @@
 
 use super::int::Int;
 
-/// `bfe.type d, a, b, c`: `c` bits from position `b`, extended by the type's sign. Positions past the end read the sign
-/// bit of the field.
+/// `bfe.type d, a, b, c`: `c` bits from position `b`, extended by the type's sign. Bits past the end are the sign bit of
+/// the field.
 #[inline(always)]
 pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
     let (position, length) = (field_operand::<T>(b), field_operand::<T>(c));
     if length == 0 {
         return T::ZERO;
     }
-    // Past the highest bit a shift gives what the manual asks for: zeros, or copies of the sign.
+    // Past the highest bit, a shift gives zeros or copies of the sign, as the manual requires.
     let field = a.shr(position);
     if length >= T::BITS {
         return field;
@@ -19,14 +19,14 @@ pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
     field.shl(unused).shr(unused)
 }
 
-/// A position or length: 0 to 255. The 32-bit instructions read only its low byte; the GPU's code for the 64-bit ones
-/// takes all of it, so that larger values are past the end.
+/// Returns the value of a position or length operand. The 32-bit instructions read only its low byte. The GPU's code for the
+/// 64-bit instructions reads all of it, so that larger values are past the end.
 #[inline(always)]
 fn field_operand<T: Int>(a: u32) -> u32 {
     if T::BITS == 64 { a } else { a & 0xff }
 }
 
-/// `bfi.type f, a, b, c, d`: the low `d` bits of `a` put into `b` at position `c`.
+/// `bfi.type f, a, b, c, d`: `b` with the low `d` bits of `a` at position `c`.
 #[inline(always)]
 pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
     let (position, length) = (field_operand::<T>(c), field_operand::<T>(d));
@@ -48,8 +48,8 @@ pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
     T::from_bits(b.bits() & !mask | inserted & mask)
 }
 
-/// `bfind{.shiftamt}.type d, a`: the position of the highest bit that is not the sign, or with `.shiftamt` by how much
-/// to shift it to the top; all ones if there is none.
+/// `bfind{.shiftamt}.type d, a`: the position of the highest bit that differs from the sign, or with `.shiftamt` the shift
+/// that moves it to the top; all ones if there is none.
 #[inline(always)]
 pub fn bfind<T: Int>(a: T, shiftamt: bool) -> u32 {
     let magnitude = if a < T::ZERO {
@@ -98,15 +98,16 @@ pub fn popc<T: Int>(a: T) -> u32 {
     a.bits().count_ones()
 }
 
-/// `fns.b32 d, mask, base, offset`: the position of the n-th set bit from `base` on, upwards or (n negative) downwards,
-/// `base` itself counting; with n = 0 `base` itself. All ones if there is none, and for a base above 31.
+/// `fns.b32 d, mask, base, offset`: the position of the n-th set bit from `base` on, upwards, or downwards if the offset n
+/// is negative. Bit `base` itself counts. With n = 0, only bit `base` is tested. All ones if there is no such bit, or if
+/// `base` is above 31.
 #[inline(always)]
 pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;
     }
     if offset == i32::MIN {
-        // Its magnitude overflows in the GPU's code, which then finds bit 31 of the mirrored mask.
+        // The magnitude overflows in the GPU's code, which then finds bit 31 of the mirrored mask.
         return 0;
     }
     if offset == 0 {
@@ -116,7 +117,7 @@ pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
             u32::MAX
         };
     }
-    // Downwards is upwards in the mirrored mask.
+    // A downward search is an upward search in the mirrored mask.
     let (mask, base) = if offset < 0 {
         (mask.reverse_bits(), 31 - base)
     } else {
@@ -138,23 +139,23 @@ pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
 /// The modes of `prmt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permute {
-    /// No modifier: four selectors of four bits, of which the highest asks for copies of the byte's sign.
+    /// No modifier: four selectors of four bits. The highest bit of a selector selects copies of the byte's sign.
     Generic,
-    /// `.f4e`: four bytes from `c` upwards
+    /// `.f4e`: four bytes from `c` upwards.
     F4e,
-    /// `.b4e`: four bytes from `c` downwards
+    /// `.b4e`: four bytes from `c` downwards.
     B4e,
-    /// `.rc8`: one byte four times
+    /// `.rc8`: one byte four times.
     Rc8,
-    /// `.ecl`: edge clamp left
+    /// `.ecl`: edge clamp left.
     Ecl,
-    /// `.ecr`: edge clamp right
+    /// `.ecr`: edge clamp right.
     Ecr,
-    /// `.rc16`: one half-word twice
+    /// `.rc16`: one half-word twice.
     Rc16,
 }
 
-/// The selectors of a mode, lowest byte first, for the low two bits of `c`.
+/// Returns the selectors of a mode, for the lowest byte of the result first.
 #[inline(always)]
 fn selectors(mode: Permute, c: u32) -> [u32; 4] {
     let n = c & 3;
@@ -184,8 +185,8 @@ pub fn prmt(a: u32, b: u32, c: u32, mode: Permute) -> u32 {
     u32::from_le_bytes(selectors(mode, c).map(byte))
 }
 
-/// `szext.mode.type d, a, b`: the low `b` bits of `a`, extended by the type's sign. 32 and more mean all of them, or
-/// with `.wrap` are taken modulo 32; of no bits the result is 0.
+/// `szext.mode.type d, a, b`: the low `b` bits of `a`, extended by the type's sign. A `b` of 32 or more means all bits, or
+/// with `.wrap` is taken modulo 32. The result for no bits is 0.
 #[inline(always)]
 pub fn szext<T: Int>(a: T, b: u32, wrap: bool) -> T {
     let width = if wrap { b & 31 } else { b.min(32) };
@@ -195,7 +196,7 @@ pub fn szext<T: Int>(a: T, b: u32, wrap: bool) -> T {
     a.shl(32 - width).shr(32 - width)
 }
 
-/// Part `index` of a word, of `bits` (8 or 16), extended.
+/// Returns part `index` of a word, which has `bits` bits (8 or 16), extended.
 #[inline(always)]
 fn part(a: u32, index: u32, bits: u32, signed: bool) -> i32 {
     let shifted = a << (32 - bits - index * bits);
@@ -206,7 +207,7 @@ fn part(a: u32, index: u32, bits: u32, signed: bool) -> i32 {
     }
 }
 
-/// `dp2a.mode.atype.btype d, a, b, c`: two half-words of `a` by two bytes of `b`, the low or the high ones, summed onto `c`.
+/// `dp2a.mode.atype.btype d, a, b, c`: `c` plus the products of the half-words of `a` and the low or high two bytes of `b`.
 #[inline(always)]
 pub fn dp2a(a: u32, b: u32, c: u32, high: bool, a_signed: bool, b_signed: bool) -> u32 {
     let first = if high { 2 } else { 0 };
@@ -216,7 +217,7 @@ pub fn dp2a(a: u32, b: u32, c: u32, high: bool, a_signed: bool, b_signed: bool) 
     })
 }
 
-/// `dp4a.atype.btype d, a, b, c`: the bytes of `a` by those of `b`, summed onto `c`.
+/// `dp4a.atype.btype d, a, b, c`: `c` plus the products of the bytes of `a` and `b`.
 #[inline(always)]
 pub fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
     (0..4).fold(c, |sum, i| {

@@ -4,8 +4,8 @@ use super::float::flush_f32;
 use super::int::Int;
 use ptx::ir::{BoolOp, Compare};
 
-/// The comparison of `setp` and `set` for integers. `.lo .ls .hi .hs` compare as unsigned.
-/// The operators that ask for NaNs have no integer form and answer false.
+/// The comparison of `setp` and `set` for integers. `.lo .ls .hi .hs` compare as unsigned. The operators for NaNs have no
+/// integer form and return false.
 #[inline(always)]
 pub fn compare_int<T: Int>(op: Compare, a: T, b: T) -> bool {
     match op {
@@ -24,11 +24,11 @@ pub fn compare_int<T: Int>(op: Compare, a: T, b: T) -> bool {
     }
 }
 
-/// The comparison of `setp` and `set` for floating-point numbers. The plain operators are false where an operand is a
-/// NaN, those that end in `u` are true. `.lo .ls .hi .hs` have no floating-point form and answer false.
+/// The comparison of `setp` and `set` for floating-point numbers. If an operand is a NaN, the plain operators are false, and
+/// those that end in `u` are true. `.lo .ls .hi .hs` have no floating-point form and return false.
 #[inline(always)]
 pub fn compare_float<T: PartialOrd>(op: Compare, a: T, b: T) -> bool {
-    // `x != x` holds for NaNs only.
+    // `x != x` is true for NaNs only.
     #[allow(clippy::eq_op)]
     let unordered = a != a || b != b;
     match op {
@@ -62,14 +62,14 @@ pub fn compare_f64(op: Compare, a: f64, b: f64) -> bool {
     compare_float(op, a, b)
 }
 
-/// `setp` with a comparison's outcome `t`, and with the operator and third operand where the instruction has them:
-/// the two predicates `p|q`.
+/// The two predicates `p|q` of `setp`, from the result `t` of the comparison, and the Boolean operator and third operand if
+/// the instruction has them.
 #[inline(always)]
 pub fn setp(t: bool, op: Option<(BoolOp, bool)>) -> (bool, bool) {
     (combine(t, op), combine(!t, op))
 }
 
-/// The first predicate of [`setp`], and the outcome of `set`.
+/// The first predicate of [`setp`], which is also the result of `set`.
 #[inline(always)]
 pub fn combine(t: bool, op: Option<(BoolOp, bool)>) -> bool {
     match op {
@@ -92,15 +92,20 @@ pub fn set_f32(t: bool) -> f32 {
     if t { 1.0 } else { 0.0 }
 }
 
-/// What `testp` asks for.
-#[allow(missing_docs)]
+/// The property that `testp` tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property {
+    /// `.finite`
     Finite,
+    /// `.infinite`
     Infinite,
+    /// `.number`
     Number,
+    /// `.notanumber`
     NotANumber,
+    /// `.normal`
     Normal,
+    /// `.subnormal`
     Subnormal,
 }
 

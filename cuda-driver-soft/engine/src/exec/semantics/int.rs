@@ -1,15 +1,15 @@
 //! Integer arithmetic: `add sub mul mad mul24 mad24 div rem abs neg min max sad`.
 //!
-//! One generic function per instruction; the type parameter is the instruction's type (`u32` for `.u32`, `i32` for
-//! `.s32`). Results wrap as the manual says; nothing here can overflow or trap.
+//! There is one generic function per instruction. The type parameter is the instruction's type (`u32` for `.u32`, `i32` for
+//! `.s32`). Results wrap as in the manual, and no function panics on overflow.
 
 /// An integer type of PTX: `.u8 .u16 .u32 .u64` and `.s8 .s16 .s32 .s64`.
 pub trait Int: Copy + Ord + core::fmt::Debug {
     /// Width in bits.
     const BITS: u32;
-    /// Whether the type is signed.
+    /// True if the type is signed.
     const SIGNED: bool;
-    /// 0
+    /// Zero.
     const ZERO: Self;
     /// The least value.
     const MIN: Self;
@@ -18,9 +18,9 @@ pub trait Int: Copy + Ord + core::fmt::Debug {
     /// The type of twice the width and the same sign.
     type Wide: Copy;
 
-    /// The value modulo 2^BITS.
+    /// Returns the value modulo 2^BITS.
     fn truncate(value: i128) -> Self;
-    /// The value, exactly.
+    /// Returns the exact value.
     fn widen(self) -> i128;
     #[doc(hidden)]
     fn add(self, b: Self) -> Self;
@@ -44,15 +44,16 @@ pub trait Int: Copy + Ord + core::fmt::Debug {
     fn shl(self, bits: u32) -> Self;
     #[doc(hidden)]
     fn shr(self, bits: u32) -> Self;
-    /// Rounded to nearest.
+    /// Returns the value rounded to nearest.
     #[doc(hidden)]
     fn to_f32(self) -> f32;
-    /// Rounded to nearest.
+    /// Returns the value rounded to nearest.
     #[doc(hidden)]
     fn to_f64(self) -> f64;
-    /// The integral part, limited to the range of the type; 0 for a NaN.
+    /// Returns the integral part, limited to the range of the type; 0 for a NaN.
     #[doc(hidden)]
     fn from_f32(a: f32) -> Self;
+    /// Returns the integral part, limited to the range of the type; 0 for a NaN.
     #[doc(hidden)]
     fn from_f64(a: f64) -> Self;
     #[doc(hidden)]
@@ -97,7 +98,7 @@ macro_rules! int {
             }
             #[inline(always)]
             fn mul_wide(self, b: Self) -> $wide {
-                // Twice the width always holds the product: wrapping_mul only avoids the overflow check.
+                // Twice the width always fits the product. `wrapping_mul` only avoids the overflow check.
                 (self as $wide).wrapping_mul(b as $wide)
             }
             #[inline(always)]
@@ -106,7 +107,7 @@ macro_rules! int {
             }
             #[inline(always)]
             fn div(self, b: Self) -> Self {
-                // The GPU has no divide instruction; its code for one ends by selecting !b where b is zero.
+                // GPUs have no divide instruction. Their code for it selects !b if b is zero.
                 if b == 0 { !0 } else { self.wrapping_div(b) }
             }
             #[inline(always)]
@@ -236,7 +237,7 @@ pub fn mad_hi_sat(a: i32, b: i32, c: i32) -> i32 {
     a.mul_hi(b).saturating_add(c)
 }
 
-/// The operand of `mul24` and `mad24`: the low 24 bits, extended by the type's sign.
+/// Returns an operand of `mul24` or `mad24`: the low 24 bits, extended by the type's sign.
 #[inline(always)]
 fn low24<T: Int>(a: T) -> i64 {
     let low = (a.bits() & 0xff_ffff) as i64;
@@ -273,25 +274,25 @@ pub fn mad24_hi_sat(a: i32, b: i32, c: i32) -> i32 {
     mul24_hi(a, b).saturating_add(c)
 }
 
-/// `div.type d, a, b`. By zero: all bits one. The least value by -1: the least value.
+/// `div.type d, a, b`. Division by zero gives all ones. The least value divided by -1 is the least value.
 #[inline(always)]
 pub fn div<T: Int>(a: T, b: T) -> T {
     a.div(b)
 }
 
-/// `rem.type d, a, b`, with the sign of `a`. By zero: all bits one. By -1: 0.
+/// `rem.type d, a, b`, with the sign of `a`. Division by zero gives all ones, and division by -1 gives 0.
 #[inline(always)]
 pub fn rem<T: Int>(a: T, b: T) -> T {
     a.rem(b)
 }
 
-/// `abs.type d, a`. The least value stays as it is.
+/// `abs.type d, a`. The least value is returned unchanged.
 #[inline(always)]
 pub fn abs<T: Int>(a: T) -> T {
     if a < T::ZERO { T::ZERO.sub(a) } else { a }
 }
 
-/// `neg.type d, a`. The least value stays as it is.
+/// `neg.type d, a`. The least value is returned unchanged.
 #[inline(always)]
 pub fn neg<T: Int>(a: T) -> T {
     T::ZERO.sub(a)

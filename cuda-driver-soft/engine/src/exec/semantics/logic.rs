@@ -1,4 +1,4 @@
-//! Logic and shift: `and or xor not cnot shl shr lop3 shf`, and selection: `selp slct`.
+//! Logic and shifts: `and or xor not cnot shl shr lop3 shf`, and selection: `selp slct`.
 
 use super::int::Int;
 
@@ -72,7 +72,7 @@ pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
         | row(7, a & b & c)
 }
 
-/// The shift amount of `shf`: limited to 32, or modulo 32 with `.wrap`.
+/// Returns the shift amount of `shf`: limited to 32, or modulo 32 with `.wrap`.
 #[inline(always)]
 fn funnel_amount(wrap: bool, c: u32) -> u32 {
     if wrap { c & 31 } else { c.min(32) }
@@ -92,19 +92,19 @@ pub fn shf_r(a: u32, b: u32, c: u32, wrap: bool) -> u32 {
     (both >> funnel_amount(wrap, c)) as u32
 }
 
-/// `selp.type d, a, b, c`: `a` where the predicate holds.
+/// `selp.type d, a, b, c`: `a` if the predicate is true, else `b`.
 #[inline(always)]
 pub fn selp<T: Copy>(a: T, b: T, c: bool) -> T {
     if c { a } else { b }
 }
 
-/// `slct.type.s32 d, a, b, c`: `a` where `c` is not negative.
+/// `slct.type.s32 d, a, b, c`: `a` if `c` is not negative, else `b`.
 #[inline(always)]
 pub fn slct_s32<T: Copy>(a: T, b: T, c: i32) -> T {
     if c >= 0 { a } else { b }
 }
 
-/// `slct{.ftz}.type.f32 d, a, b, c`: `a` where `c` is not negative; -0 is not, a NaN selects `b`.
+/// `slct{.ftz}.type.f32 d, a, b, c`: `a` if `c` is at least 0 (or -0), else `b`. A NaN selects `b`.
 #[inline(always)]
 pub fn slct_f32<T: Copy>(a: T, b: T, c: f32, ftz: bool) -> T {
     if super::float::flush_f32(c, ftz) >= 0.0 {

@@ -1,15 +1,14 @@
-//! What `mma` computes of one row and one column: the sum of their products and an accumulator.
+//! The sum that `mma` computes of one row and one column: their products plus an accumulator.
 //!
-//! Integers and f64 are exact, or rounded step by step. For narrower floating-point formats NVIDIA does not say what the
-//! hardware does; this is the model of sm_90 in the literature (Fasi et al.; MMA-Sim): products are exact, a group of them
-//! and the accumulator are cut to a number of bits below the greatest of them, added without error, and cut to f32, or
-//! rounded to f16. Sums that are exact in f32 are exact here as there.
+//! Integer sums are exact, and f64 sums are rounded after each product. NVIDIA does not document the sums of narrower
+//! floating-point formats. This module follows the model of sm_90 in the literature (Fasi et al.; MMA-Sim): products are
+//! exact; a group of them and the accumulator are truncated to some bits below the greatest of them, added without error,
+//! and truncated to f32, or rounded to f16. Sums that are exact in f32 are exact on the GPU and here.
 
 use super::{cvt, half};
 use ptx::ir::Rounding;
 
-/// A floating-point number as a sum takes it: `significand * 2^(exponent - bits)`, where `bits` is what the format has
-/// behind the point.
+/// A floating-point number as a summand: `significand * 2^(exponent - bits)`, where `bits` is the number of fraction bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Nan,
@@ -22,7 +21,7 @@ enum Number {
     },
 }
 
-/// Takes bits apart: a sign, `exponent_bits`, and `bits` of the significand.
+/// Splits a number into a sign, `exponent_bits` bits of exponent, and `bits` fraction bits.
 fn number(value: u32, exponent_bits: u32, bits: u32) -> Number {
     let negative = value >> (exponent_bits + bits) & 1 != 0;
     let most = (1 << exponent_bits) - 1;
@@ -54,26 +53,31 @@ fn f32_number(value: f32) -> Number {
     number(value.to_bits(), 8, 23)
 }
 
-/// Formats of the factors.
-#[allow(missing_docs)]
+/// The floating-point format of factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factor {
+    /// `.f16`
     F16,
+    /// `.bf16`
     Bf16,
+    /// `.tf32`
     Tf32,
+    /// `.e4m3`
     E4m3,
+    /// `.e5m2`
     E5m2,
 }
 
 impl Factor {
+    /// Splits a number of this format.
     fn number(self, bits: u32) -> Number {
         match self {
             Factor::F16 => number(bits & 0xffff, 5, 10),
             Factor::Bf16 => number(bits & 0xffff, 8, 7),
-            // The low 13 bits are not looked at.
+            // The low 13 bits are ignored.
             Factor::Tf32 => number(bits >> 13, 8, 10),
             Factor::E5m2 => number(bits & 0xff, 5, 2),
-            // There is no infinity: only the greatest pattern is none of the numbers.
+            // The format has no infinity. Only the greatest pattern is not a number.
             Factor::E4m3 => match bits & 0x7f {
                 0x7f => Number::Nan,
                 magnitude => {
@@ -96,7 +100,8 @@ impl Factor {
         }
     }
 
-    /// How many products are added at once, and how many bits below the greatest exponent are kept.
+    /// Returns the number of products that are added at once, and the number of bits below the greatest exponent that are
+    /// kept.
     fn group(self) -> (usize, u32) {
         match self {
             Factor::F16 | Factor::Bf16 => (16, 25),
@@ -105,8 +110,8 @@ impl Factor {
         }
     }
 
-    /// What is kept of a sum: those of small factors have 13 bits behind the point (seen on an H200).
-    fn kept(self, sum: f32) -> f32 {
+    /// Truncates a sum. On an H200, sums of 8-bit factors have 13 fraction bits.
+    fn truncate(self, sum: f32) -> f32 {
         match self {
             Factor::E4m3 | Factor::E5m2 => f32::from_bits(sum.to_bits() & !0x3ff),
             _ => sum,
@@ -114,6 +119,7 @@ impl Factor {
     }
 }
 
+/// Returns the product of two numbers.
 fn product(a: Number, b: Number) -> Number {
     let is_zero = |n| matches!(n, Number::Finite { significand: 0, .. });
     let negative = |n| match n {
@@ -140,13 +146,13 @@ fn product(a: Number, b: Number) -> Number {
             bits: m + n,
         },
         _ if is_zero(a) || is_zero(b) => Number::Nan,
-        // A zero with a sign does not come here.
+        // Products with zero were handled above, so both signs are known.
         _ => Number::Infinite(negative(a) != negative(b)),
     }
 }
 
-/// The sum of some numbers, cut to `keep` bits below the greatest exponent: its significand and exponent, or what it is
-/// instead.
+/// Returns the significand and exponent of the sum of some numbers, each truncated to `keep` bits below the greatest
+/// exponent. Returns `Err` with the sum if it is an infinity or a NaN.
 fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
     let mut infinite = None;
     let mut greatest = i32::MIN;
@@ -180,7 +186,7 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
         } = *number
             && significand != 0
         {
-            // At most 46 bits below the point are kept, so that nothing is lost before it is cut.
+            // A product has at most 46 fraction bits, so the shift to the left does not overflow.
             let down =
                 i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
             sum += if down <= 0 {
@@ -188,7 +194,7 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
             } else if down > 62 {
                 0
             } else {
-                // Towards zero.
+                // Truncate towards zero.
                 significand.signum() * (significand.abs() >> down)
             };
         }
@@ -196,11 +202,12 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
     Ok((sum, greatest.saturating_sub(keep as i32)))
 }
 
+/// Returns the NaN of these sums.
 fn nan() -> f32 {
     f32::from_bits(0x7fff_ffff)
 }
 
-/// `significand * 2^exponent` cut to f32.
+/// Returns `significand * 2^exponent`, truncated to f32.
 fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
     if significand == 0 {
         return 0.0;
@@ -233,7 +240,7 @@ fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
     f32::from_bits(bits | u32::from(significand < 0) << 31)
 }
 
-/// A row of A or a column of B, its elements taken apart once for all the sums that they are in.
+/// A row of A or a column of B, whose elements are split once for all sums.
 #[derive(Clone, Debug)]
 pub struct Factors {
     format: Factor,
@@ -241,7 +248,7 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// Elements of this format, each as the low bits of a number.
+    /// Splits elements of this format, each in the low bits of a number.
     pub fn new(format: Factor, elements: &[u64]) -> Self {
         let numbers = elements.iter().map(|bits| format.number(*bits as u32));
         Factors {
@@ -251,10 +258,10 @@ impl Factors {
     }
 }
 
-/// How many products are added at once, at most.
+/// The most products that are added at once.
 const MOST: usize = 32;
 
-/// The sum of a group of products and an accumulator.
+/// Returns the sum of a group of products and an accumulator, as [`sum`] does.
 fn group_sum(
     a: &[Number],
     b: &[Number],
@@ -269,28 +276,28 @@ fn group_sum(
     sum(&numbers[..=count], keep)
 }
 
-/// The accumulator and the products, group by group, as f32.
+/// Returns the sum of the accumulator `c` and the products, added group by group in f32.
 pub fn dot_f32(a: &Factors, b: &Factors, c: f32) -> f32 {
     let format = a.format;
     let (group, keep) = format.group();
     let mut result = c;
     for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
         result = match group_sum(a, b, f32_number(result), keep) {
-            Ok((significand, exponent)) => format.kept(cut_to_f32(significand, exponent)),
+            Ok((significand, exponent)) => format.truncate(cut_to_f32(significand, exponent)),
             Err(value) => value,
         };
     }
     result
 }
 
-/// The same where accumulator and result are f16: rounded to nearest.
+/// Returns the sum of the accumulator `c` and the products, added group by group and rounded to the nearest f16.
 pub fn dot_f16(a: &Factors, b: &Factors, c: u16) -> u16 {
     let (group, keep) = a.format.group();
     let mut result = c;
     for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
         let accumulator = Factor::F16.number(u32::from(result));
         result = match group_sum(a, b, accumulator, keep) {
-            // A sum has fewer bits than f64.
+            // A sum has fewer bits than f64, so this is exact.
             Ok((significand, exponent)) => {
                 let power = f64::from_bits(((exponent.max(-1000) + 1023) as u64) << 52);
                 cvt::cvt_f16_from_f64(significand as f64 * power, Rounding::Rn, false)
@@ -302,7 +309,7 @@ pub fn dot_f16(a: &Factors, b: &Factors, c: u16) -> u16 {
     result
 }
 
-/// f64: one fused multiplication and addition after the other.
+/// Returns the sum of the accumulator `c` and the products in f64, by one fused multiply-add after the other.
 pub fn dot_f64(a: &[f64], b: &[f64], c: f64) -> f64 {
     let products = a.iter().zip(b);
     products.fold(c, |sum, (a, b)| {
@@ -310,7 +317,8 @@ pub fn dot_f64(a: &[f64], b: &[f64], c: f64) -> f64 {
     })
 }
 
-/// Integers: modulo 2^32, or limited.
+/// Returns the sum of the accumulator `c` and the products of integers: limited to the range of i32 if `limit`, else modulo
+/// 2^32.
 pub fn dot_s32(a: &[i32], b: &[i32], c: i32, limit: bool) -> i32 {
     let sum = a.iter().zip(b).fold(i64::from(c), |sum, (a, b)| {
         sum + i64::from(*a) * i64::from(*b)
@@ -384,8 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut() {
-        // Bits more than 25 below the greatest are lost, and the sum is cut to 24.
+    fn sums_are_truncated() {
+        // Bits more than 25 below the greatest are lost, and the sum is truncated to 24.
         let (one, tiny) = (0x3c00, 0x0001);
         let a = [one, tiny];
         let sum = dot_f32(TWO_F16, &a, &[one, one], 0.0);
@@ -395,8 +403,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_small_factors() {
-        // 32 times 1.875 is 60, with 7 more bits from the accumulator, of which the sum keeps 13 behind its point.
+    fn sums_of_8_bit_factors_have_13_fraction_bits() {
+        // 32 times 1.875 is 60. The accumulator adds bits of which the sum keeps 13 fraction bits.
         let a = [0x3f; 32];
         let b = [0x38; 32];
         let accumulator = 1.0 / 128.0 + 1.0 / 256.0 + 1.0 / 512.0;
@@ -409,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn infinities_and_nans() {
         let (one, infinite, negative, not) = (0x3c00, 0x7c00, 0xfc00, 0x7e01);
         let dot = |a: &[u32], b: &[u32]| dot_f32(TWO_F16, a, b, 0.0);
         assert_eq!(dot(&[one, infinite], &[one, one]), f32::INFINITY);
@@ -421,7 +429,7 @@ mod tests {
         assert_eq!(dot(&[infinite], &[0]).to_bits(), 0x7fff_ffff);
         assert_eq!(dot(&[not], &[one]).to_bits(), 0x7fff_ffff);
         assert_eq!(dot_f16(TWO_F16, &[0x7bff; 4], &[one; 4], 0), 0x7c00);
-        // Beyond f32.
+        // The sum overflows f32.
         assert_eq!(
             dot_f32(TWO_BF16, &[0x7f7f; 2], &[0x3f80; 2], 0.0),
             f32::INFINITY

@@ -1,15 +1,17 @@
-//! `mbarrier` objects: how many threads and bytes a phase still waits for, in 64 bits that only these functions read.
+//! `mbarrier` objects: the arrivals and bytes for which a phase still waits. An object is 64 bits wide, and programs treat it
+//! as opaque.
 
-/// Bits of a count.
+/// Bits of a count of arrivals.
 const COUNT: u32 = 20;
 const ONES: u64 = (1 << COUNT) - 1;
 /// Bits of the count of transactions, which may be negative for a while.
 const TX: u32 = 22;
 const TX_ONES: u64 = (1 << TX) - 1;
+/// The parity of the phase.
 const PHASE: u64 = 1 << 63;
 
-/// The object's parts. From the lowest bit: threads that a phase expects, threads and transactions that are pending, and
-/// in the highest bit the parity of the phase.
+/// Splits an object into its parts, from the lowest bit: arrivals that a phase expects, pending arrivals, pending
+/// transactions, and the phase bit.
 fn parts(object: u64) -> (u64, u64, u64, u64) {
     (
         object & ONES,
@@ -19,11 +21,12 @@ fn parts(object: u64) -> (u64, u64, u64, u64) {
     )
 }
 
+/// Joins the parts of an object.
 fn object((expected, pending, transactions, phase): (u64, u64, u64, u64)) -> u64 {
     phase | (transactions & TX_ONES) << (2 * COUNT) | (pending & ONES) << COUNT | expected & ONES
 }
 
-/// With the next phase begun if nothing is pending.
+/// Joins the parts of an object, and starts the next phase if nothing is pending.
 fn settled(parts: (u64, u64, u64, u64)) -> u64 {
     let (expected, pending, transactions, phase) = parts;
     if pending & ONES == 0 && transactions & TX_ONES == 0 {
@@ -33,13 +36,13 @@ fn settled(parts: (u64, u64, u64, u64)) -> u64 {
     }
 }
 
-/// `mbarrier.init`: the object.
+/// `mbarrier.init`: returns the new object.
 pub fn init(count: u32) -> u64 {
     let count = u64::from(count);
     object((count, count, 0, 0))
 }
 
-/// `mbarrier.expect_tx`: the object after it.
+/// `mbarrier.expect_tx`: returns the object after it.
 pub fn expect_tx(before: u64, transactions: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
     object((
@@ -50,7 +53,7 @@ pub fn expect_tx(before: u64, transactions: u32) -> u64 {
     ))
 }
 
-/// `mbarrier.complete_tx`: the object after it.
+/// `mbarrier.complete_tx`: returns the object after it.
 pub fn complete_tx(before: u64, transactions: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
     settled((
@@ -61,13 +64,13 @@ pub fn complete_tx(before: u64, transactions: u32) -> u64 {
     ))
 }
 
-/// `mbarrier.arrive`: the object after it. Its state is the object before.
+/// `mbarrier.arrive`: returns the object after it. The state that the instruction returns is the object before it.
 pub fn arrive(before: u64, count: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
     settled((expected, pending.wrapping_sub(u64::from(count)), tx, phase))
 }
 
-/// `mbarrier.arrive_drop`: the object after it; the phases that follow expect less.
+/// `mbarrier.arrive_drop`: returns the object after it. Later phases expect fewer arrivals.
 pub fn arrive_drop(before: u64, count: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
     let count = u64::from(count);
@@ -79,17 +82,17 @@ pub fn arrive_drop(before: u64, count: u32) -> u64 {
     ))
 }
 
-/// `mbarrier.test_wait` with a state: whether that phase is over.
+/// `mbarrier.test_wait` with a state: returns true if the phase of the state is complete.
 pub fn is_over(object: u64, state: u64) -> bool {
     (object ^ state) & PHASE != 0
 }
 
-/// `mbarrier.test_wait.parity`: whether the last phase of this parity is over.
+/// `mbarrier.test_wait.parity`: returns true if the last phase of this parity is complete.
 pub fn is_parity_over(object: u64, parity: u32) -> bool {
     u32::from(object & PHASE != 0) != parity & 1
 }
 
-/// `mbarrier.pending_count`
+/// `mbarrier.pending_count`: returns the pending arrivals in a state.
 pub fn pending_count(state: u64) -> u32 {
     parts(state).1 as u32
 }
@@ -107,7 +110,7 @@ mod tests {
         let second = object;
         assert_eq!(pending_count(second), 2);
         assert!(!is_over(object, first) && !is_parity_over(object, 0));
-        // The phase before the first counts as over.
+        // The phase before the first counts as complete.
         assert!(is_parity_over(object, 1));
         object = arrive(object, 2);
         assert!(is_over(object, first) && is_over(object, second) && is_parity_over(object, 0));
@@ -128,7 +131,7 @@ mod tests {
         assert!(!is_parity_over(object, 0));
         object = complete_tx(object, 24);
         assert!(is_parity_over(object, 0));
-        // Bytes may come before they are expected.
+        // Bytes may arrive before they are expected.
         object = complete_tx(object, 16);
         object = arrive(expect_tx(object, 16), 1);
         assert!(is_parity_over(object, 1));

@@ -1,15 +1,15 @@
-//! What each PTX instruction computes, for one thread: pure functions with the manual's names.
+//! The results of PTX instructions for one thread: pure functions with the manual's names.
 //!
 //! - **Values.** Integers are Rust's integers of the instruction's type; `.f32` and `.f64` are `f32` and `f64`;
 //!   `.f16` and `.bf16` are their bits in a `u16`, the packed pairs a `u32` with the first element in the low half;
-//!   predicates are `bool`. No function depends on anything but its arguments, and none panics.
+//!   predicates are `bool`. Results depend only on the arguments, and no function panics.
 //! - **Modifiers** are the last arguments, in the manual's order: rounding, `ftz`, `sat`. Every function is
-//!   `#[inline(always)]`: a caller that passes constants gets the code of that form alone, which vectorises over lanes
-//!   where the operation allows it; a caller that passes variables gets one function for all forms.
-//! - **Bits do not depend on the CPU.** Nothing is contracted, and what has no instruction on the baseline CPU is
-//!   computed another way to the same bits. The argument `fused` of the fused multiply-adds only says which way.
-//!   The host's rounding mode must be to nearest, and its own flushing of subnormal numbers off.
-//! - **NaN.** A NaN that `.f16`, `.bf16` and `.f32` arithmetic makes or passes on is always the same one; `.f64` keeps
+//!   `#[inline(always)]`. A caller that passes constants gets the code of that form alone, which vectorises over lanes
+//!   if the operation can be vectorised. A caller that passes variables gets one function for all forms.
+//! - **Bits do not depend on the CPU.** The compiler contracts no operations. If the baseline CPU has no instruction for
+//!   an operation, another computation gives the same bits; the argument `fused` of the fused multiply-adds selects it.
+//!   The host must round to nearest and must not flush subnormal numbers.
+//! - **NaN.** `.f16`, `.bf16` and `.f32` arithmetic returns a single NaN, whatever NaNs the operands are; `.f64` keeps
 //!   the payload of an operand.
 //!
 //! | file | instructions |
@@ -22,11 +22,13 @@
 //! | `cvt` | cvt, cvt.pack |
 //! | `approx` | rcp sqrt rsqrt sin cos lg2 ex2 tanh with .approx, div.approx, div.full |
 //! | `bits`, `carry` | bfe bfi bfind bmsk brev clz popc fns prmt szext dp2a dp4a; add.cc addc sub.cc subc mad.cc madc |
-//! | `atomic` | what atom and red compute, where no other instruction does |
-//! | `texture` | which texels tex and tld4 read, and what comes of them; what sust.p stores |
+//! | `atomic` | atom and red, if no other instruction does the same |
+//! | `matrix` | the sums of mma, wmma and wgmma |
+//! | `mbarrier` | mbarrier |
+//! | `texture` | the texels that tex and tld4 read, and their filtering; the texels that sust.p stores |
 //! | `video` | vadd vsub vabsdiff vmin vmax vshl vshr vset vmad, and the forms for two and four elements |
-//! | `affine` | integer instructions on rows in which each lane has the same step to the next |
-//! | `round`, `elementary` | the one place where an exact value becomes a rounded one; functions in f64 below `approx` |
+//! | `affine` | integer instructions on values with the same step from each lane to the next |
+//! | `round`, `elementary` | the rounding of exact values; functions in f64 that `approx` uses |
 
 pub mod affine;
 pub mod approx;

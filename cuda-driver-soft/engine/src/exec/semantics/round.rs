@@ -1,18 +1,19 @@
-//! Rounding: from an exact value to the nearest representable one, in every mode of PTX.
+//! Rounding of exact values to representable ones, in every mode of PTX.
 //!
-//! Three ways, cheapest first: the host's own rounding to nearest; one step of a result that the host rounded to
-//! nearest, when the error's sign is known; and [`round_pack`], integers only, for everything else.
+//! There are three ways, the fastest first: the host's own rounding to nearest; one step from a result that the host
+//! rounded to nearest, if the sign of the error is known; and [`round_pack`], which uses integers only, for all other
+//! cases.
 
 use ptx::ir::Rounding;
 
 /// A binary floating-point format with at most 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
-    /// Bits of the significand, the hidden one included.
+    /// Bits of the significand, including the hidden bit.
     pub(crate) precision: u32,
     /// Exponent of the smallest normal number.
     pub(crate) min_exponent: i32,
-    /// Bits of the infinity; for a format without one, of the first pattern past the greatest finite number.
+    /// The bits of infinity; for a format without it, the first pattern past the greatest finite number.
     pub(crate) infinity: u64,
     /// Position of the sign bit.
     pub(crate) sign: u32,
@@ -34,7 +35,7 @@ pub(crate) const BF16: Format = format(8, -126, 0x7f80, 15);
 pub(crate) const F32: Format = format(24, -126, 0x7f80_0000, 31);
 pub(crate) const F64: Format = format(53, -1022, 0x7ff0 << 48, 63);
 
-/// Whether the magnitude grows by one unit when the part cut off is `rest`, of which `half` is the middle.
+/// Returns true if the magnitude is rounded up. `rest` is the part that is cut off, and `half` is half a unit.
 #[inline(always)]
 fn rounds_up(rnd: Rounding, negative: bool, odd: bool, rest: u64, half: u64) -> bool {
     match rnd {
@@ -42,12 +43,12 @@ fn rounds_up(rnd: Rounding, negative: bool, odd: bool, rest: u64, half: u64) -> 
         Rounding::Rna => rest >= half,
         Rounding::Rm => negative && rest != 0,
         Rounding::Rp => !negative && rest != 0,
-        // `.rs` adds its random bits before it comes here, and then cuts.
+        // `.rs` adds its random bits before rounding, and then truncates.
         Rounding::Rz | Rounding::Rs => false,
     }
 }
 
-/// Whether a result past the greatest finite number is an infinity; otherwise it is that number.
+/// Returns true if a result past the greatest finite number becomes an infinity rather than that number.
 #[inline(always)]
 fn overflows_to_infinity(rnd: Rounding, negative: bool) -> bool {
     match rnd {
@@ -58,7 +59,7 @@ fn overflows_to_infinity(rnd: Rounding, negative: bool) -> bool {
     }
 }
 
-/// The bits of `significand · 2^exponent`, rounded to `format`. Zero gives a zero of that sign.
+/// Returns the bits of `significand · 2^exponent`, rounded to `format`. Zero gives a zero of that sign.
 #[inline]
 pub(crate) fn round_pack(
     format: Format,
@@ -74,7 +75,7 @@ pub(crate) fn round_pack(
     let top = 63 - significand.leading_zeros() as i32;
     let fraction_bits = format.precision as i32 - 1;
     let normal_exponent = (exponent + top).max(format.min_exponent);
-    // The last place of the result is worth 2^(normal_exponent - fraction_bits).
+    // The last bit of the result is worth 2^(normal_exponent - fraction_bits).
     let cut = normal_exponent - fraction_bits - exponent;
     let magnitude = if cut <= 0 {
         significand << -cut
@@ -82,12 +83,12 @@ pub(crate) fn round_pack(
         u64::from(rounds_up(rnd, negative, false, 1, 2))
     } else {
         let kept = significand.checked_shr(cut as u32).unwrap_or(0);
-        // With cut = 64 everything is cut off, and the half is bit 63.
+        // With cut = 64 all bits are cut off, and bit 63 is half a unit.
         let rest = significand << ((64 - cut) as u32 % 64);
         let rest = if cut == 64 { significand } else { rest };
         kept + u64::from(rounds_up(rnd, negative, kept & 1 != 0, rest, 1 << 63))
     };
-    // The hidden bit adds the last 1 to the exponent field; so does a carry out of the significand.
+    // The hidden bit adds the last 1 to the exponent field. So does a carry out of the significand.
     let field = (normal_exponent - format.min_exponent) as u64;
     let packed = (field << fraction_bits).saturating_add(magnitude);
     if packed < format.infinity {
@@ -97,7 +98,7 @@ pub(crate) fn round_pack(
     }
 }
 
-/// As [`round_pack`], from a significand of up to 128 bits.
+/// Rounds like [`round_pack`], from a significand of up to 128 bits.
 #[inline]
 pub(crate) fn round_pack_128(
     format: Format,
@@ -108,7 +109,7 @@ pub(crate) fn round_pack_128(
 ) -> u64 {
     let cut = 64 - (significand.leading_zeros() as i32).min(64);
     let sticky = u64::from(significand & ((1u128 << cut) - 1) != 0);
-    // 64 bits hold more than the format needs, so the bits cut off here only matter as being there at all.
+    // 64 bits are more than the format needs, so of the bits that are cut off it only matters if any is set.
     round_pack(
         format,
         negative,
@@ -118,7 +119,7 @@ pub(crate) fn round_pack_128(
     )
 }
 
-/// A finite number as sign, significand and exponent: `(-1)^sign · significand · 2^exponent`.
+/// Splits a finite number into sign, significand and exponent: `(-1)^sign · significand · 2^exponent`.
 #[inline(always)]
 pub(crate) fn unpack_f64(a: f64) -> (bool, u64, i32) {
     let bits = a.to_bits();
@@ -131,13 +132,13 @@ pub(crate) fn unpack_f64(a: f64) -> (bool, u64, i32) {
     }
 }
 
-/// `x + e` rounded to odd, where `x` is the sum of two numbers rounded to nearest and `e` what that lost: the result is
-/// exact, or the one of the two neighbours whose last bit is 1. Rounding it again to at least two bits less gives what
-/// rounding the exact sum at once would give, in any mode.
+/// Returns `x + e` rounded to odd, where `x` is a sum rounded to nearest and `e` its error. The result is exact, or the
+/// one of the two neighbours whose last bit is 1. Rounding it again, to at least two bits less and in any mode, gives the
+/// same as rounding the exact sum.
 #[inline(always)]
 pub(crate) fn to_odd(x: f64, e: f64) -> f64 {
     let bits = x.to_bits();
-    // False for the NaN that an infinite sum leaves in `e`.
+    // An infinite sum gives a NaN error, for which this is false.
     let inexact = (e > 0.0) | (e < 0.0);
     let outwards = (e > 0.0) == (x > 0.0);
     let odd = if outwards {
@@ -148,22 +149,22 @@ pub(crate) fn to_odd(x: f64, e: f64) -> f64 {
     f64::from_bits(if inexact & (bits & 1 == 0) { odd } else { bits })
 }
 
-/// What `sum`, which is `a + b` rounded to nearest, lost; exact where `sum` is finite.
+/// Returns the error of `sum`, which is `a + b` rounded to nearest. It is exact if `sum` is finite.
 #[inline(always)]
 pub(crate) fn sum_error(a: f64, b: f64, sum: f64) -> f64 {
-    // Knuth's two-sum: needs no order of magnitude, so it needs no branch.
+    // Knuth's two-sum works for any order of the operands, so it needs no branch.
     let b_part = sum - a;
     (a - (sum - b_part)) + (b - b_part)
 }
 
-/// `a + b` rounded to odd. For operands whose sum cannot overflow.
+/// Returns `a + b` rounded to odd, for operands whose sum cannot overflow.
 #[inline(always)]
 pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;
     to_odd(sum, sum_error(a, b, sum))
 }
 
-/// The next number below one that is neither a NaN nor the negative infinity.
+/// Returns the next number below `a`, which must not be a NaN or the negative infinity.
 #[inline(always)]
 fn step_down(a: f32) -> f32 {
     let bits = a.to_bits();
@@ -173,7 +174,7 @@ fn step_down(a: f32) -> f32 {
     f32::from_bits(if a == 0.0 { 0x8000_0001 } else { down })
 }
 
-/// An `.f32` from an exact (or rounded to odd) `.f64`.
+/// Rounds an `.f64`, which is exact or rounded to odd, to `.f32`.
 #[inline(always)]
 pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
     let nearest = x as f32;
@@ -201,7 +202,7 @@ pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
                 nearest
             }
         }
-        // A tie has one bit more than f32: the exact midpoint of two neighbours, of which to-nearest took the even one.
+        // A tie is the midpoint of two neighbours, of which rounding to nearest took the even one.
         Rounding::Rna => {
             let away = f32::from_bits(nearest.to_bits().wrapping_add(1));
             if back.abs() < x.abs() && f64::from(away) - x == x - back {
@@ -213,7 +214,7 @@ pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
     }
 }
 
-/// An `.f32` rounded to odd: from it, `.f16` and `.bf16` are rounded as if from `x` itself.
+/// Rounds to odd in `.f32`. Rounding the result to `.f16` or `.bf16` gives the same as rounding `x`.
 #[inline(always)]
 pub(crate) fn round_f32_to_odd(x: f64) -> f32 {
     let nearest = x as f32;
@@ -224,11 +225,11 @@ pub(crate) fn round_f32_to_odd(x: f64) -> f32 {
     } else {
         bits
     };
-    // NaN differs from itself, and stays a NaN with its last bit set.
+    // A NaN differs from itself, and stays a NaN with its last bit set.
     f32::from_bits(if back != x { bits | 1 } else { bits })
 }
 
-/// The bits in `format` of a number that is no NaN.
+/// Returns the bits in `format` of a number that is not a NaN.
 #[inline]
 pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
     if x.is_infinite() {
@@ -238,13 +239,13 @@ pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
     round_pack(format, negative, significand, exponent, rnd)
 }
 
-/// The nearest integral number in the direction of the mode, with the sign of `a` where it is zero.
-/// Written out because the baseline CPU has no instruction for it.
+/// Defines a function that rounds to an integral number in any mode. A zero has the sign of `a`. The baseline CPU has no
+/// instruction for it.
 macro_rules! integral {
     ($name:ident $t:ident $limit:literal) => {
         #[inline(always)]
         pub(crate) fn $name(a: $t, rnd: Rounding) -> $t {
-            // Up here every number is integral; down there the sum is rounded where the units are.
+            // Numbers from LIMIT on are integral. For smaller ones, the last bit of the sum with LIMIT is worth 1.
             const LIMIT: $t = $limit;
             let magnitude = a.abs();
             let nearest = (magnitude + LIMIT) - LIMIT;

@@ -1,8 +1,15 @@
-//! Sampling of textures: which texels, with which weights, and what comes of them.
+//! Sampling of textures: addressing, weights, and filtering.
 //!
-//! All of it is as an H200 was seen to do it: coordinates of eight fraction bits where texels are filtered, weights of which
-//! there are 256 parts, and sums that are rounded once. [`place`] says which texels, [`weights`] how much of each, [`texel`]
-//! what their bits mean, [`cube`] which face a direction goes through, [`level`] which level of a mipmap is sampled.
+//! The manual leaves many details open. This module computes what an H200 was seen to compute: coordinates of filtered texels
+//! have eight fraction bits, weights are multiples of 1/256, and sums are rounded once.
+//!
+//! | module | |
+//! | --- | --- |
+//! | [`place`] | the texels for a coordinate |
+//! | [`weights`] | the weights of up to eight texels |
+//! | [`texel`] | the values of texels, and their weighted mean |
+//! | [`cube`] | the face of a cube for a direction |
+//! | [`level`] | the levels of a mipmap for a level of detail |
 
 pub mod cube;
 pub mod level;

@@ -1,9 +1,9 @@
 //! The video instructions: `vadd vsub vabsdiff vmin vmax vshl vshr vset vmad`, and their forms for two half-words and
 //! four bytes: `vadd2 … vset4`.
 //!
-//! No GPU since Kepler has them; drivers expand them. This follows the manual. The expansion of driver 580 for an H200
-//! agrees for the packed forms and `vset`, but not for the scalar ones: there a result is cut to 32 bits before it is
-//! saturated, scaled or compared with `c`, and a merge into `.h1` leaves zeros.
+//! GPUs after Kepler do not have them, so drivers expand them. This module follows the manual. The expansion of driver 580
+//! for an H200 agrees for the packed forms and `vset`, but not for the scalar forms: it cuts a result to 32 bits before it
+//! saturates, scales or compares it with `c`, and a merge into `.h1` leaves zeros.
 
 use super::compare::compare_int;
 use ptx::ir::Compare;
@@ -12,7 +12,7 @@ pub use ptx::ir::{
     VideoThen as Then,
 };
 
-/// The bits at a place, extended.
+/// Returns `width` bits from `position` on, extended.
 #[inline(always)]
 fn extract(a: u32, (position, width): (u32, u32), signed: bool) -> i64 {
     let shifted = (a >> position) << (32 - width);
@@ -33,6 +33,7 @@ fn limit(value: i128, width: u32, signed: bool) -> i128 {
     }
 }
 
+/// Returns the selected and extended parts of `a` and `b`.
 #[inline(always)]
 fn operands(v: &Video, a: u32, b: u32) -> (i128, i128) {
     let a = extract(a, v.a.0.place(), v.a.1);
@@ -40,7 +41,7 @@ fn operands(v: &Video, a: u32, b: u32) -> (i128, i128) {
     (a.into(), b.into())
 }
 
-/// `.sat`, then the secondary operation or the merge.
+/// Applies `.sat`, then the secondary operation or the merge.
 #[inline(always)]
 fn finish(v: &Video, result: i128, c: u32) -> u32 {
     let (position, width) = match v.then {
@@ -116,7 +117,7 @@ pub fn vmax(v: Video, a: u32, b: u32, c: u32) -> u32 {
     finish(&v, x.max(y), c)
 }
 
-/// The shift amount: limited to 32, or modulo 32 with `.wrap`.
+/// Returns the shift amount: limited to 32, or modulo 32 with `.wrap`.
 #[inline(always)]
 fn amount(b: i128, wrap: bool) -> u32 {
     let b = b as u32;
@@ -137,7 +138,7 @@ pub fn vshr(v: Video, wrap: bool, a: u32, b: u32, c: u32) -> u32 {
     finish(&v, x >> amount(y, wrap), c)
 }
 
-/// `vset.atype.btype.cmp{.op2} d, a, b{, c}`: 1 where the comparison holds. Modifiers without `signed` and `sat`.
+/// `vset.atype.btype.cmp{.op2} d, a, b{, c}`: 1 if the comparison is true. `signed` and `sat` must be false.
 #[inline(always)]
 pub fn vset(v: Video, op: Compare, a: u32, b: u32, c: u32) -> u32 {
     let (x, y) = operands(&v, a, b);
@@ -150,7 +151,7 @@ pub fn vmad(v: VideoMad, a: u32, b: u32, c: u32) -> u32 {
     let x = i128::from(extract(a, v.a.0.place(), v.a.1));
     let y = i128::from(extract(b, v.b.0.place(), v.b.1));
     let product = if v.negate_product { -(x * y) } else { x * y };
-    // c has the sign of the product; the result also where c is negated.
+    // c is signed if the product is. The result is also signed if c is negated.
     let signed_product = v.a.1 || v.b.1 || v.negate_product;
     let addend = extract(c, (0, 32), signed_product || v.negate_c);
     let addend = if v.negate_c {
@@ -166,7 +167,7 @@ pub fn vmad(v: VideoMad, a: u32, b: u32, c: u32) -> u32 {
     }) as u32
 }
 
-/// `vadd2`, `vadd4` and their kin: `op.dtype.atype.btype{.sat|.add} d{.mask}, a{.asel}, b{.bsel}, c`
+/// `op.dtype.atype.btype{.sat|.add} d{.mask}, a{.asel}, b{.bsel}, c`: any packed form, such as `vadd2` and `vadd4`.
 #[inline(always)]
 pub fn video_packed<const N: usize>(op: Packed, v: VideoPacked<N>, a: u32, b: u32, c: u32) -> u32 {
     let width = 32 / N as u32;
@@ -207,7 +208,7 @@ pub fn video_packed<const N: usize>(op: Packed, v: VideoPacked<N>, a: u32, b: u3
     result
 }
 
-/// Any video instruction.
+/// Runs any video instruction.
 #[inline]
 pub fn video(inst: VideoInst, a: u32, b: u32, c: u32) -> u32 {
     match inst {

@@ -1,17 +1,18 @@
-//! `.f64`: as `.f32`, but without `.ftz` and `.sat`, and a NaN operand keeps its payload.
+//! Arithmetic of `.f64`. Unlike `.f32` it has no `.ftz` and `.sat`, and a NaN operand keeps its payload.
 //!
-//! Of two NaN operands, `div` keeps the first and everything else the second; `fma` asks b, c, a (seen on an H200).
+//! On an H200, `div` of two NaN operands keeps the first and every other operation the second; `fma` takes the first NaN
+//! of b, c, a.
 
 use super::super::round::{F64, round_pack, round_pack_128, unpack_f64};
 use ptx::ir::Rounding;
 
-/// The NaN that an invalid `.f64` operation makes.
+/// The NaN that an invalid `.f64` operation returns.
 pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 const QUIET: u64 = 1 << 51;
 
-/// `r`, or if it is a NaN: the first of the others that is one, made quiet, else the NaN of invalid operations.
-/// The host would keep another payload, depending on how the compiler ordered the operands.
+/// Returns `r` unless it is a NaN. For a NaN, returns the first of the other arguments that is a NaN, made quiet, or
+/// [`NAN_F64`] if none is. The payload that the host keeps depends on the order that the compiler gave the operands.
 #[inline(always)]
 fn keep_payload(r: f64, first: f64, second: f64, third: f64) -> f64 {
     let mut payload = NAN_F64;
@@ -27,8 +28,8 @@ fn keep_payload(r: f64, first: f64, second: f64, third: f64) -> f64 {
     f64::from_bits(if r.is_nan() { payload } else { r.to_bits() })
 }
 
-/// `nearest`, moved by one step where the mode asks for it: `nearest` is the exact result rounded to nearest, and
-/// `error` has the sign of exact result minus `nearest`.
+/// Rounds in any mode: returns `nearest`, or its neighbour if the mode requires that. `nearest` is the exact result rounded
+/// to nearest, and `error` has the sign of the exact result minus `nearest`.
 #[inline(always)]
 fn step(nearest: f64, error: f64, rnd: Rounding) -> f64 {
     let (down, up) = match rnd {
@@ -46,7 +47,8 @@ fn step(nearest: f64, error: f64, rnd: Rounding) -> f64 {
     }
 }
 
-/// An infinity that is the overflow of finite operands: the greatest finite number where the mode asks for it.
+/// Returns the result of an overflow of finite operands: the infinity `r`, or the greatest finite number if the mode
+/// requires that.
 #[inline(always)]
 fn overflow(r: f64, rnd: Rounding) -> f64 {
     let finite = match rnd {
@@ -58,6 +60,7 @@ fn overflow(r: f64, rnd: Rounding) -> f64 {
     if finite { f64::MAX.copysign(r) } else { r }
 }
 
+/// Returns `a + b` in any mode.
 fn add_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
     let sum = a + b;
     if !a.is_finite() || !b.is_finite() {
@@ -67,7 +70,7 @@ fn add_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
         return overflow(sum, rnd);
     }
     if sum == 0.0 {
-        // Exact. A zero from different signs is +0, but -0 in the mode .rm.
+        // The sum is exact. The zero of operands of different signs is +0, but -0 in the mode .rm.
         let positive_zeros = (a.to_bits() | b.to_bits()) == 0;
         return if rnd == Rounding::Rm && !positive_zeros {
             -0.0
@@ -75,7 +78,7 @@ fn add_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
             sum
         };
     }
-    // With the greater operand first nothing in the error term can overflow.
+    // With the greater operand first, the error term cannot overflow.
     let (greater, lesser) = if a.abs() >= b.abs() { (a, b) } else { (b, a) };
     let error = lesser - (sum - greater);
     step(sum, error, rnd)
@@ -101,6 +104,7 @@ pub fn sub_f64(a: f64, b: f64, rnd: Rounding) -> f64 {
     keep_payload(difference, b, a, 0.0)
 }
 
+/// Returns `a b` in any mode.
 fn mul_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {
         return a * b;
@@ -126,7 +130,7 @@ pub fn mul_f64(a: f64, b: f64, rnd: Rounding) -> f64 {
     keep_payload(product, b, a, 0.0)
 }
 
-/// `fma` of finite operands by integers alone, in any mode.
+/// Returns `a b + c` of finite operands in any mode, computed with integers only.
 pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     let ((a_negative, x, a_exponent), (b_negative, y, b_exponent)) = (unpack_f64(a), unpack_f64(b));
     let (c_negative, z, c_exponent) = unpack_f64(c);
@@ -143,15 +147,15 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     if z == 0 {
         return f64::from_bits(round_pack_128(F64, negative, product, exponent, rnd));
     }
-    // Both with their highest bit at 125: room for a carry above, and at least 19 bits below what the product needs.
+    // Both get their highest bit at 125. That leaves room for a carry above, and at least 19 bits below the product.
     let normal = |significand: u128, exponent: i32| {
         let shift = significand.leading_zeros() as i32 - 2;
         (significand << shift, exponent - shift)
     };
     let (p, p_exponent) = normal(product, exponent);
     let (q, q_exponent) = normal(u128::from(z), c_exponent);
-    // The smaller one is cut to fit. What is lost is remembered in the last bit: it is lost only when the two are so far
-    // apart that at most one leading bit cancels, and then that bit lies below every place that decides.
+    // The smaller one is shifted right, and its last bit is set if bits are lost. Bits are lost only if the two are so far
+    // apart that at most one leading bit cancels, and then the last bit is below all bits that decide the rounding.
     let cut = |significand: u128, by: i32| {
         let by = by.min(127);
         significand >> by | u128::from(significand & ((1u128 << by) - 1) != 0)
@@ -171,22 +175,23 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     f64::from_bits(round_pack_128(F64, sum_negative, sum, high, rnd))
 }
 
+/// Returns `a b + c` of any operands in any mode, without the instruction.
 fn fma_by_integers(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     if a.is_finite() && b.is_finite() && c.is_finite() {
         fma_exact_f64(a, b, c, rnd)
     } else if a.is_finite() && b.is_finite() {
-        // A product that overflows must not turn an infinite c into a NaN.
+        // c is infinite or a NaN. A product that overflows must not make a NaN of it.
         c
     } else {
         a * b + c
     }
 }
 
-/// Whether the C library's `fma`, which stands in for an instruction that the CPU lacks, rounds once. The one of mingw
-/// rounds twice; those of other systems were not looked at.
+/// True if the `fma` of the C library, which replaces a missing instruction, is known to round once. The one of mingw rounds
+/// twice; those of other systems are unknown.
 const LIBRARY_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
-/// `a b + c`, rounded once.
+/// Returns `a b + c`, rounded once to nearest.
 #[inline(always)]
 fn multiply_add(a: f64, b: f64, c: f64, fused: bool) -> f64 {
     if fused || LIBRARY_FUSES {
@@ -206,12 +211,13 @@ pub fn fma_f64(a: f64, b: f64, c: f64, rnd: Rounding, fused: bool) -> f64 {
     keep_payload(result, b, c, a)
 }
 
+/// Returns `a / b` in any mode.
 fn div_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {
         return a / b;
     }
     let ((a_negative, x, a_exponent), (b_negative, y, b_exponent)) = (unpack_f64(a), unpack_f64(b));
-    // Highest bits aligned, the quotient of (x · 2^62) by y has 62 or 63 bits: more than are needed.
+    // With the highest bits aligned, the quotient of (x · 2^62) by y has 62 or 63 bits, more than the result needs.
     let (x_shift, y_shift) = (x.leading_zeros(), y.leading_zeros());
     let (dividend, divisor) = (u128::from(x << x_shift) << 62, u128::from(y << y_shift));
     let sticky = u64::from(dividend % divisor != 0);
@@ -241,12 +247,13 @@ pub fn rcp_f64(a: f64, rnd: Rounding) -> f64 {
     div_f64(1.0, a, rnd)
 }
 
+/// Returns the square root in any mode.
 fn sqrt_directed(a: f64, rnd: Rounding) -> f64 {
     let root = a.sqrt();
     if !root.is_finite() || root == 0.0 {
         return root;
     }
-    // Scaled by an even power of two so that the remainder cannot underflow.
+    // Scale by an even power of two, so that the remainder cannot underflow.
     let (scaled, scaled_root) = if a < 1e-200 {
         let scaled = a * f64::from_bits((1023 + 400) << 52);
         (scaled, root * f64::from_bits((1023 + 200) << 52))
@@ -257,7 +264,7 @@ fn sqrt_directed(a: f64, rnd: Rounding) -> f64 {
     step(root, error, rnd)
 }
 
-/// `sqrt.rnd.f64 d, a`. Below zero: NaN; of -0: -0.
+/// `sqrt.rnd.f64 d, a`. Negative numbers give NaN, and -0 gives -0.
 #[inline(always)]
 pub fn sqrt_f64(a: f64, rnd: Rounding) -> f64 {
     let root = match rnd {
@@ -285,20 +292,21 @@ pub fn copysign_f64(a: f64, b: f64) -> f64 {
     f64::from_bits(a.to_bits() & 1 << 63 | b.to_bits() & !(1 << 63))
 }
 
-/// `min.f64 d, a, b`. -0 is less than +0. One NaN operand: the other one.
+/// `min.f64 d, a, b`. -0 is less than +0. If one operand is a NaN, returns the other.
 #[inline(always)]
 pub fn min_f64(a: f64, b: f64) -> f64 {
     let a_first = a < b || (a == b && a.to_bits() >> 63 != 0);
     select_f64(a, b, a_first)
 }
 
-/// `max.f64 d, a, b`. -0 is less than +0. One NaN operand: the other one.
+/// `max.f64 d, a, b`. -0 is less than +0. If one operand is a NaN, returns the other.
 #[inline(always)]
 pub fn max_f64(a: f64, b: f64) -> f64 {
     let a_first = a > b || (a == b && a.to_bits() >> 63 == 0);
     select_f64(a, b, a_first)
 }
 
+/// Returns `a` if it is first or the only number, else `b`.
 #[inline(always)]
 fn select_f64(a: f64, b: f64, a_first: bool) -> f64 {
     let number = if a_first || b.is_nan() { a } else { b };

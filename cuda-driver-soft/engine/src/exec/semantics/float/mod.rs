@@ -6,6 +6,6 @@ mod single;
 pub use double::*;
 pub use single::*;
 
-/// Whether code for this target's plainest CPU has a fused multiply-add instruction: what to pass as `fused` to
-/// [`fma_f32`] and [`fma_f64`] in code that is not compiled for a chosen instruction set.
+/// True if every CPU of this target has a fused multiply-add instruction: the argument `fused` of [`fma_f32`] and
+/// [`fma_f64`] in code that is not compiled for a particular instruction set.
 pub const BASELINE_FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));

@@ -1,12 +1,12 @@
-//! `.f32`: where `add.f32` happens.
+//! Arithmetic of `.f32`, such as `add.f32`.
 
 use super::super::round::{add_to_odd, round_f32};
 use ptx::ir::Rounding;
 
-/// The NaN of `.f32` arithmetic.
+/// The NaN that `.f32` arithmetic returns.
 pub const NAN_F32: u32 = 0x7fff_ffff;
 
-/// `.ftz` on an operand: a subnormal number becomes a zero of its sign.
+/// Applies `.ftz` to an operand: a subnormal number becomes a zero of its sign.
 #[inline(always)]
 pub fn flush_f32(a: f32, ftz: bool) -> f32 {
     let bits = a.to_bits();
@@ -17,10 +17,10 @@ pub fn flush_f32(a: f32, ftz: bool) -> f32 {
     })
 }
 
-/// Any NaN becomes the one NaN of `.f32` arithmetic.
+/// Replaces any NaN by [`NAN_F32`].
 #[inline(always)]
 pub(crate) fn canonical_f32(a: f32) -> f32 {
-    // The bits are compared, since the compiler takes one NaN for another: it drops `if a.is_nan()` behind a square root.
+    // Bits are compared, because NaNs are interchangeable to the compiler: it drops `if a.is_nan()` after a square root.
     let bits = a.to_bits();
     f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
         NAN_F32
@@ -29,11 +29,11 @@ pub(crate) fn canonical_f32(a: f32) -> f32 {
     })
 }
 
-/// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
+/// Applies `.sat`: limits a number to 0 … 1, and replaces a NaN and -0 by 0.
 #[inline(always)]
 pub(crate) fn saturate_f32(a: f32) -> f32 {
-    // By the bits, because the compiler takes `if a > 0.0 { a } else { 0.0 }` for a maximum: to it, every NaN is as good
-    // as another, and the maximum of AArch64 answers a signalling NaN with a NaN.
+    // Bits are compared, because the compiler replaces `if a > 0.0 { a } else { 0.0 }` by a maximum. NaNs are
+    // interchangeable to it, but the maximum of AArch64 returns a NaN for a signalling NaN.
     let bits = a.to_bits();
     let positive = if bits.wrapping_sub(1) < 0x7f80_0000 {
         bits
@@ -43,7 +43,7 @@ pub(crate) fn saturate_f32(a: f32) -> f32 {
     f32::from_bits(positive.min(1f32.to_bits()))
 }
 
-/// The last step of every operation: `.sat`, or the one NaN.
+/// Does the last step of every operation: `.sat`, or the replacement of NaNs.
 #[inline(always)]
 fn finish(r: f32, sat: bool) -> f32 {
     if sat {
@@ -53,13 +53,14 @@ fn finish(r: f32, sat: bool) -> f32 {
     }
 }
 
-/// 2^24: enough to lift a subnormal result, with all bits that its rounding needs, into the normal range.
+/// 2^24: a subnormal result times this is normal, and has all bits that its rounding needs.
 pub(crate) const SCALE: f32 = 16_777_216.0;
 
-/// `.ftz` on a result that may be inexact. It is tiny, and becomes a zero of its sign, if it is less than the least
-/// normal number when rounded to 24 bits with no limit to the exponent: so a number just below the least normal one is
-/// flushed though in the subnormal format it would have been rounded up to it.
-/// `scaled` is the same operation, rounded the same way, with a result 2^24 times as large.
+/// Applies `.ftz` to a result that may be inexact: it becomes a zero of its sign if the exact result, rounded to 24 bits
+/// without a limit to the exponent, is less than the least normal number. So a result just below that number is flushed,
+/// although the subnormal format would have rounded it up.
+///
+/// `scaled` is the result of the same operation with 2^24 times the value, rounded the same way.
 #[inline(always)]
 pub(crate) fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
     let tiny = ftz && scaled.abs() < f32::MIN_POSITIVE * SCALE;
@@ -70,11 +71,11 @@ pub(crate) fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
     })
 }
 
-/// The sum of two `.f64` that hold exact values: correctly rounded to `.f32`.
+/// Returns the sum of two exact values, correctly rounded to `.f32`.
 #[inline(always)]
 fn add_exact(a: f64, b: f64, rnd: Rounding) -> f32 {
     let sum = round_f32(add_to_odd(a, b), rnd);
-    // An exact zero is +0, but -0 in the mode .rm, unless both are +0.
+    // An exact zero is +0. In the mode .rm it is -0 unless both operands are +0.
     let positive_zeros = (a.to_bits() | b.to_bits()) == 0;
     if matches!(rnd, Rounding::Rm) && sum == 0.0 && a == -b && !positive_zeros {
         -0.0
@@ -109,8 +110,9 @@ pub fn mul_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     finish(flush_result(result, product(a * SCALE, b, rnd), ftz), sat)
 }
 
-// Functions and not closures: closures cannot be told to be inlined, and code outside of the caller is compiled for the
-// plainest CPU.
+/// Returns the product of two numbers.
+// A function rather than a closure, because closures cannot be `#[inline(always)]`, and code outside of the caller is
+// compiled for the baseline CPU.
 #[inline(always)]
 fn product(a: f32, b: f32, rnd: Rounding) -> f32 {
     match rnd {
@@ -120,8 +122,8 @@ fn product(a: f32, b: f32, rnd: Rounding) -> f32 {
     }
 }
 
-/// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused`: whether the code around this call is compiled
-/// for a CPU that has the instruction; the result is the same.
+/// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused` is true if the code around this call is compiled
+/// for a CPU that has the instruction. The result is the same.
 #[inline(always)]
 pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fused: bool) -> f32 {
     let (a, b, c) = (flush_f32(a, ftz), flush_f32(b, ftz), flush_f32(c, ftz));
@@ -130,11 +132,12 @@ pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fuse
     finish(flush_result(result, scaled, ftz), sat)
 }
 
+/// Returns `a b + c`, rounded once.
 #[inline(always)]
 fn multiply_add(a: f32, b: f32, c: f32, rnd: Rounding, fused: bool) -> f32 {
     match rnd {
         Rounding::Rn if fused => a.mul_add(b, c),
-        // The product is exact in f64. Its sum with c is not: rounded to odd, it can be rounded once more.
+        // The product is exact in f64, but its sum with c is not. Rounded to odd, it can be rounded once more.
         _ => add_exact(f64::from(a) * f64::from(b), f64::from(c), rnd),
     }
 }
@@ -150,11 +153,12 @@ pub fn div_f32(a: f32, b: f32, rnd: Rounding, ftz: bool) -> f32 {
     )
 }
 
+/// Returns the quotient of two numbers.
 #[inline(always)]
 fn quotient(a: f32, b: f32, rnd: Rounding) -> f32 {
     match rnd {
         Rounding::Rn => a / b,
-        // A quotient of 24-bit significands that is no f32 number differs from every f32 number by more than f64's error.
+        // A quotient of 24-bit significands that is not an f32 number differs from each of them by more than f64's error.
         _ => round_f32(f64::from(a) / f64::from(b), rnd),
     }
 }
@@ -165,15 +169,15 @@ pub fn rcp_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
     div_f32(1.0, a, rnd, ftz)
 }
 
-/// `sqrt.rnd{.ftz}.f32 d, a`. Below zero: NaN; of -0: -0.
+/// `sqrt.rnd{.ftz}.f32 d, a`. Negative numbers give NaN, and -0 gives -0.
 #[inline(always)]
 pub fn sqrt_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
     let a = flush_f32(a, ftz);
-    // Of the magnitude, because LLVM drops a choice between a root and a NaN: to it, every NaN is as good as another.
+    // The root is of the magnitude, because LLVM drops a choice between a root that is NaN and another NaN.
     let magnitude = f32::from_bits(a.to_bits() & 0x7fff_ffff);
     let root = match rnd {
         Rounding::Rn => magnitude.sqrt(),
-        // As for the quotient: a root that is no f32 number is far enough from all of them.
+        // As for the quotient: a root that is not an f32 number is far enough from all of them.
         _ => round_f32(f64::from(magnitude).sqrt(), rnd),
     };
     let signed = root.to_bits() | a.to_bits() & 0x8000_0000;
@@ -200,7 +204,7 @@ pub fn copysign_f32(a: f32, b: f32) -> f32 {
     f32::from_bits(a.to_bits() & 0x8000_0000 | b.to_bits() & 0x7fff_ffff)
 }
 
-/// `min` where `less` is `<`, `max` where it is `>`; `prefers_a` decides between zeros of different sign.
+/// Returns the maximum if `maximum` is true, else the minimum. See [`min_f32`].
 #[inline(always)]
 fn select_f32(a: f32, b: f32, ftz: bool, nan: bool, xorsign_abs: bool, maximum: bool) -> f32 {
     let (mut a, mut b) = (flush_f32(a, ftz), flush_f32(b, ftz));
@@ -234,8 +238,8 @@ fn select_f32(a: f32, b: f32, ftz: bool, nan: bool, xorsign_abs: bool, maximum: 
     }
 }
 
-/// `min{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b`. -0 is less than +0. One NaN operand: the other one, or with `.NaN` NaN.
-/// `.xorsign.abs`: of the magnitudes, with the product of the signs.
+/// `min{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b`. -0 is less than +0. If one operand is a NaN, returns the other, or with
+/// `.NaN` a NaN. With `.xorsign.abs`, returns the minimum of the magnitudes with the product of the signs.
 #[inline(always)]
 pub fn min_f32(a: f32, b: f32, ftz: bool, nan: bool, xorsign_abs: bool) -> f32 {
     select_f32(a, b, ftz, nan, xorsign_abs, false)
