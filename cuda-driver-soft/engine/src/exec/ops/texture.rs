@@ -5,8 +5,8 @@
 use crate::exec::machine::Machine;
 use crate::exec::registers::{RegFile, Slot};
 use crate::exec::semantics::texture::level::{self, Choice, Levels};
-use crate::exec::semantics::texture::place::{self, Address, Place};
-use crate::exec::semantics::texture::texel::{self, Channel, Part, Read};
+use crate::exec::semantics::texture::place::{self, Address, TexelPair};
+use crate::exec::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
 use crate::exec::semantics::texture::{cube, weights};
 use crate::exec::texture::{Image, Object, Plane, Sampler, Shape, object};
 use crate::lanes::{self, Mask};
@@ -424,10 +424,10 @@ impl SamplePoint<'_> {
 
     /// Returns the two texels around each coordinate. On an H200 a one-dimensional image has a second axis of one texel
     /// here.
-    fn around(&self) -> [Place; 3] {
+    fn around(&self) -> [TexelPair; 3] {
         std::array::from_fn(|axis| {
             if axis >= self.axes.max(2) {
-                return Place {
+                return TexelPair {
                     first: 0,
                     fraction: 0,
                 };
@@ -550,7 +550,7 @@ impl SamplePoint<'_> {
 /// The weighted texels of a filtered result, by channel and by planes of four texels.
 #[derive(Default)]
 struct Parts {
-    planes: [[[Part; 4]; 4]; 4],
+    planes: [[[WeightedTexel; 4]; 4]; 4],
     count: usize,
 }
 

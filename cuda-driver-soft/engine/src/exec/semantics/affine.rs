@@ -1,16 +1,17 @@
-//! Values that differ from one lane of a warp to the next by the same step, and what integer instructions make of them.
+//! Affine values, which differ by the same step from each lane of a warp to the next, and integer instructions on them.
 //!
-//! Such values are known from two numbers, or three where the lanes are in several rows of their block. Indexes and addresses
-//! are mostly of this kind: `%tid.x` and `%tid.y` are, and sums of such values and their products with what is the same in
-//! all lanes are again. Everything here is exact: a function that cannot say its result this way says `None`.
+//! Two numbers describe an affine value, or three if the lanes are in several rows of their block. Most indexes and addresses
+//! are affine: `%tid.x` and `%tid.y` are, and so are sums of affine values and their products with values that are uniform
+//! (the same in all lanes). All results are exact: a function whose result is not affine, or not known to be, returns
+//! `None`.
 
 use super::compare::compare_int;
 use super::int::Int;
 use super::logic;
 use ptx::ir::Compare;
 
-/// How the lanes of a warp lie in its block: in rows of so many lanes, one row after the other. Warps of a block whose
-/// first dimension is 16 have two rows; most have one.
+/// The arrangement of the lanes of a warp in its block: consecutive rows of equal length. Warps of a block whose first
+/// dimension is 16 have two rows; most warps have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     shift: u32,
@@ -20,7 +21,7 @@ impl Rows {
     /// All lanes are in one row.
     pub const ONE: Rows = Rows { shift: 5 };
 
-    /// Rows of so many lanes; `None` if a warp is not made of such.
+    /// Returns the arrangement in rows of `lanes` lanes, or `None` if a warp does not consist of such rows.
     pub const fn of(lanes: u32) -> Option<Rows> {
         if lanes.is_power_of_two() && lanes <= 32 {
             Some(Rows {
@@ -31,47 +32,47 @@ impl Rows {
         }
     }
 
-    /// Lanes of a row.
+    /// Returns the number of lanes in a row.
     #[inline(always)]
     pub const fn lanes(self) -> u32 {
         1 << self.shift
     }
 
-    /// Rows of a warp.
+    /// Returns the number of rows in a warp.
     #[inline(always)]
     pub const fn count(self) -> u32 {
         32 >> self.shift
     }
 
-    /// The row that a lane is in, and its place there.
+    /// Returns the row of a lane, and its position in the row.
     #[inline(always)]
     pub const fn split(self, lane: u32) -> (u32, u32) {
         (lane >> self.shift, lane & (self.lanes() - 1))
     }
 }
 
-/// One value per lane: in lane `i` of row `j` it is `base + i * step + j * row`, modulo 2 to the width.
+/// One value per lane: lane `i` of row `j` has `base + i * step + j * row`, modulo 2 to the width of the type.
 ///
-/// All numbers are kept modulo 2 to the width; a step above half of that is a step down.
+/// All fields are modulo 2 to the width, so large steps are negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Affine {
     /// The value in lane 0.
     pub base: u64,
-    /// What each lane has more than the one before in its row.
+    /// The difference between a lane and the one before it in its row.
     pub step: u64,
-    /// What each row has more than the one before; 0 where there is one row.
+    /// The difference between a row and the one before it; 0 if there is one row.
     pub row: u64,
 }
 
 impl Affine {
-    /// Whether all lanes have the same.
+    /// Returns true if all lanes have the same value.
     #[inline(always)]
     pub const fn is_uniform(self) -> bool {
         self.step | self.row == 0
     }
 }
 
-/// The same value in all lanes.
+/// Returns the affine value that is the same in all lanes.
 #[inline(always)]
 pub fn uniform<T: Int>(value: T) -> Affine {
     Affine {
@@ -81,7 +82,7 @@ pub fn uniform<T: Int>(value: T) -> Affine {
     }
 }
 
-/// Numbers of any size, as those of values of type `T`.
+/// Reduces the numbers to the width of type `T`.
 #[inline(always)]
 fn wrap<T: Int>(base: u64, step: u64, row: u64) -> Affine {
     Affine {
@@ -91,7 +92,7 @@ fn wrap<T: Int>(base: u64, step: u64, row: u64) -> Affine {
     }
 }
 
-/// The value of one lane.
+/// Returns the value of one lane.
 #[inline(always)]
 pub fn lane<T: Int>(a: Affine, rows: Rows, lane: u32) -> T {
     let (row, place) = rows.split(lane);
@@ -99,15 +100,15 @@ pub fn lane<T: Int>(a: Affine, rows: Rows, lane: u32) -> T {
     T::from_bits(in_row.wrapping_add(a.row.wrapping_mul(u64::from(row))))
 }
 
-/// A step as a signed number.
+/// Returns a step as a signed number.
 #[inline(always)]
 pub fn signed<T: Int>(step: u64) -> i64 {
     let shift = 64 - T::BITS;
     (step << shift) as i64 >> shift
 }
 
-/// The values at the corners (of the first row and of the last, at the beginning and at the end), if they are known to be
-/// what their type says: no lane wraps around. A step so large that it may do so twice counts as one that does.
+/// Returns the values at the corners: the first and the last lane of the first row, and of the last row. Returns `None` if
+/// the values of some lanes wrap around, or if a step is so large that they might.
 #[inline(always)]
 fn corners<T: Int>(a: Affine, rows: Rows) -> Option<[T; 4]> {
     let (step, row) = (signed::<T>(a.step), signed::<T>(a.row));
@@ -149,22 +150,22 @@ pub fn sub<T: Int>(a: Affine, b: Affine) -> Affine {
     )
 }
 
-/// `mul.lo.type d, a, b`, where at least one is the same in all lanes.
+/// `mul.lo.type d, a, b`, where `a` or `b` is uniform.
 #[inline(always)]
 pub fn mul_lo<T: Int>(a: Affine, b: Affine) -> Affine {
-    // One of the two products is zero, each time.
+    // One of the two products of each sum is zero.
     let step = (a.step.wrapping_mul(b.base)).wrapping_add(b.step.wrapping_mul(a.base));
     let row = (a.row.wrapping_mul(b.base)).wrapping_add(b.row.wrapping_mul(a.base));
     wrap::<T>(a.base.wrapping_mul(b.base), step, row)
 }
 
-/// `mad.lo.type d, a, b, c`, where `a` or `b` is the same in all lanes.
+/// `mad.lo.type d, a, b, c`, where `a` or `b` is uniform.
 #[inline(always)]
 pub fn mad_lo<T: Int>(a: Affine, b: Affine, c: Affine) -> Affine {
     add::<T>(mul_lo::<T>(a, b), c)
 }
 
-/// `shl.type d, a, b`, where `b` is the same in all lanes.
+/// `shl.type d, a, b`, where `b` is uniform.
 #[inline(always)]
 pub fn shl<T: Int>(a: Affine, b: Affine) -> Affine {
     if b.base >= u64::from(T::BITS) {
@@ -186,8 +187,8 @@ pub fn not<T: Int>(a: Affine) -> Affine {
     sub::<T>(uniform(T::from_bits(u64::MAX)), a)
 }
 
-/// `cvt.u64.type d, a` and `cvt.s64.type d, a`: `None` if the values of some lanes wrap around, or the
-/// step is so large that they might.
+/// `cvt.u64.type d, a` and `cvt.s64.type d, a`. Returns `None` if the values of some lanes wrap around, or if a step is so
+/// large that they might.
 #[inline(always)]
 pub fn extend<T: Int>(a: Affine, rows: Rows) -> Option<Affine> {
     let base = T::from_bits(a.base).widen() as u64;
@@ -209,20 +210,20 @@ pub fn truncate(a: Affine) -> Affine {
     wrap::<u32>(a.base, a.step, a.row)
 }
 
-/// `mul.wide.type d, a, b` of 32 bits, where at least one is the same in all lanes.
+/// `mul.wide.type d, a, b` of 32 bits, where `a` or `b` is uniform.
 #[inline(always)]
 pub fn mul_wide<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     Some(mul_lo::<u64>(extend::<T>(a, rows)?, extend::<T>(b, rows)?))
 }
 
-/// `mad.wide.type d, a, b, c` of 32 bits, where `a` or `b` is the same in all lanes.
+/// `mad.wide.type d, a, b, c` of 32 bits, where `a` or `b` is uniform.
 #[inline(always)]
 pub fn mad_wide<T: Int>(a: Affine, b: Affine, c: Affine, rows: Rows) -> Option<Affine> {
     Some(add::<u64>(mul_wide::<T>(a, b, rows)?, c))
 }
 
-/// `and.b32 d, a, b` and `and.b64`: what is the same in all lanes, or the low bits of `a` where no lane has more than `b`
-/// keeps.
+/// `and.b32 d, a, b` and `and.b64`, if both are uniform, or if `b` is a uniform mask of low bits and no lane of `a` carries
+/// out of them.
 #[inline(always)]
 pub fn and<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     let mask = b.base;
@@ -239,7 +240,7 @@ pub fn and<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     (most <= mask && base <= mask - most).then_some(Affine { base, ..a })
 }
 
-/// `shr.type d, a, b`: what is the same in all lanes, as it is where the corners of `a` have the same upper bits.
+/// `shr.type d, a, b`, if the result is uniform: if `b` is, and the corners of `a` have the same upper bits.
 #[inline(always)]
 pub fn shr<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     let shifted = |value: T| logic::shr(value, b.base as u32);
@@ -248,7 +249,7 @@ pub fn shr<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     (same && b.is_uniform()).then(|| uniform(first))
 }
 
-/// `min.type d, a, b`, where all lanes take the same of the two.
+/// `min.type d, a, b`, if all lanes take the same operand.
 #[inline(always)]
 pub fn min<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     let a_is_least = not_above::<T>(a, b, rows);
@@ -258,7 +259,7 @@ pub fn min<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     not_above::<T>(b, a, rows).then_some(b)
 }
 
-/// `max.type d, a, b`, where all lanes take the same of the two.
+/// `max.type d, a, b`, if all lanes take the same operand.
 #[inline(always)]
 pub fn max<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     let b_is_greatest = not_above::<T>(a, b, rows);
@@ -268,7 +269,7 @@ pub fn max<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     not_above::<T>(b, a, rows).then_some(a)
 }
 
-/// Whether `a <= b` in all lanes, if that is known.
+/// Returns true if `a <= b` is known for all lanes.
 #[inline(always)]
 fn not_above<T: Int>(a: Affine, b: Affine, rows: Rows) -> bool {
     if a.is_uniform() && b.is_uniform() {
@@ -280,7 +281,7 @@ fn not_above<T: Int>(a: Affine, b: Affine, rows: Rows) -> bool {
     }
 }
 
-/// `setp.cmp.type p, a, b`: the lanes in which it holds.
+/// `setp.cmp.type p, a, b`: returns the lanes for which the comparison is true.
 #[inline(always)]
 pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
     let all = |holds: bool| if holds { u32::MAX } else { 0 };
@@ -289,8 +290,8 @@ pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
         return all(compare_int(op, a, b));
     }
     if let (Some(x), Some(y)) = (corners::<T>(a, rows), corners::<T>(b, rows)) {
-        // The difference goes from one corner to the next on a line: what it is at all, it is everywhere, unless it goes
-        // through zero in between and that is asked for.
+        // The difference is linear between corners. If the comparison has the same result at all corners, it has that result
+        // in all lanes, except that for `.eq` and `.ne` the difference may be zero in between.
         let (holds, less) = (compare_int(op, x[0], y[0]), x[0] < y[0]);
         let alike = |i: usize| {
             let turns = matches!(op, Compare::Eq | Compare::Ne) && (x[i] < y[i]) != less;
@@ -309,7 +310,7 @@ pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
     compare_lanes::<T>(op, a, b, rows)
 }
 
-/// What the lanes of `a` have more than those of `b`, for values of 32 bits that do not wrap around: first, step, and row.
+/// Returns base, step and row of `a - b`, for values of 32 bits that do not wrap around.
 fn difference<T: Int>(a: Affine, b: Affine) -> [i64; 3] {
     let first = |a: Affine| T::from_bits(a.base).widen() as i64;
     [
@@ -319,11 +320,11 @@ fn difference<T: Int>(a: Affine, b: Affine) -> [i64; 3] {
     ]
 }
 
-/// The lanes in which a difference compares with 0 like this; `None` where nobody asks often enough.
+/// Returns the lanes for which the comparison of a difference with 0 is true. Returns `None` for rare operators.
 fn compare_rows(op: Compare, [first, step, row]: [i64; 3], rows: Rows) -> Option<u32> {
     let lanes = i64::from(rows.lanes());
     let low = |count: i64| ((1u64 << count.clamp(0, lanes)) - 1) as u32;
-    // In a row, where a difference plus so many steps is negative.
+    // The lanes of a row for which the difference is negative.
     let negative = |first: i64| match step {
         0 => low(if first < 0 { lanes } else { 0 }),
         1.. => low((-first + step - 1).div_euclid(step)),
@@ -345,6 +346,7 @@ fn compare_rows(op: Compare, [first, step, row]: [i64; 3], rows: Rows) -> Option
     Some(found)
 }
 
+/// Compares lane by lane.
 #[inline(never)]
 fn compare_lanes<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
     (0..32).fold(0, |mask, i| {

@@ -1,23 +1,23 @@
-//! `.f16`, `.bf16` and their packed pairs: `add sub mul fma neg abs min max`, comparison and the conversions below them.
+//! `.f16`, `.bf16` and their packed pairs: `add sub mul fma neg abs min max`, comparison, and conversion to and from `f32`.
 //!
-//! A number is its bits in a `u16`. Arithmetic happens in `f32` or `f64`, where it is exact or has bits to spare, and is
-//! rounded once; only to nearest, as PTX knows no other mode for these types. A NaN result is always [`NAN_HALF`].
+//! A number is its bits in a `u16`. Arithmetic is done in `f32` or `f64`, where it is exact or has bits to spare, and the
+//! result is rounded once, to nearest: PTX has no other mode for these types. A NaN result is always [`NAN_HALF`].
 
 use super::compare::compare_float;
 use super::float::saturate_f32;
 use super::round::{add_to_odd, round_f32_to_odd};
 use ptx::ir::Compare;
 
-/// The NaN of `.f16` and of `.bf16` arithmetic.
+/// The NaN that `.f16` and `.bf16` arithmetic returns.
 pub const NAN_HALF: u16 = 0x7fff;
 
-/// The NaN that stands for an element outside of a tensor, of either sign: with it `fma.oob` answers zero.
+/// The NaN, of either sign, that marks an element outside of a tensor: `fma.oob` returns zero for it.
 pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
-/// `2^-14 - 2^-26`: what lies below is less than the least normal `.f16` even when rounded to 11 bits.
+/// `2^-14 - 2^-26`. Smaller numbers are less than the least normal `.f16` even when rounded to 11 bits.
 const TINY_F16: f32 = f32::from_bits(0x387f_f000);
 
-/// An `.f16` as `f32`, exactly; of a NaN the payload moves up.
+/// Converts an `.f16` to `f32`, which is exact. The payload of a NaN moves to the upper bits.
 #[inline(always)]
 pub fn f16_to_f32(a: u16) -> f32 {
     let sign = u32::from(a & 0x8000) << 16;
@@ -27,7 +27,7 @@ pub fn f16_to_f32(a: u16) -> f32 {
     let value = if exponent == 0x0f80_0000 {
         rebased + (112 << 23)
     } else if exponent == 0 {
-        // Subnormal: with the hidden bit set it is too large by exactly the least normal number.
+        // A subnormal number with the hidden bit set is too large by exactly the least normal number.
         (f32::from_bits(rebased + (1 << 23)) - f32::from_bits(113 << 23)).to_bits()
     } else {
         rebased
@@ -35,21 +35,22 @@ pub fn f16_to_f32(a: u16) -> f32 {
     f32::from_bits(sign | value)
 }
 
+/// Converts an `.f16` to `f64`, which is exact.
 #[inline(always)]
 fn f16_to_f64(a: u16) -> f64 {
     f64::from(f16_to_f32(a))
 }
 
-/// An `f32` rounded to the nearest `.f16`.
+/// Rounds an `f32` to the nearest `.f16`.
 #[inline(always)]
 pub fn f32_to_f16(a: f32) -> u16 {
     let sign = (a.to_bits() >> 16) as u16 & 0x8000;
     let magnitude = a.to_bits() & 0x7fff_ffff;
-    // 0.5 has its last place where the least subnormal .f16 has it: the sum is rounded there.
+    // The last bit of 0.5 is worth as much as the least subnormal .f16, so the sum is rounded to that.
     let subnormal = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(0.5f32.to_bits());
-    // Half a unit less one, and one more where the last place is odd; a carry moves into the exponent, up to infinity.
+    // Add half a unit less one, and one more if the last bit is odd. A carry goes into the exponent, up to infinity.
     let rounding = 0xfff + (magnitude >> 13 & 1);
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(rounding) >> 13;
     let value = if magnitude >= 0x4780_0000 {
@@ -62,22 +63,22 @@ pub fn f32_to_f16(a: f32) -> u16 {
     if a.is_nan() { NAN_HALF } else { sign | value }
 }
 
-/// A `.bf16` as `f32`, exactly: it is the upper half of one.
+/// Converts a `.bf16` to `f32`, which is exact: a `.bf16` is the upper half of an `f32`.
 #[inline(always)]
 pub fn bf16_to_f32(a: u16) -> f32 {
     f32::from_bits(u32::from(a) << 16)
 }
 
-/// An `f32` rounded to the nearest `.bf16`.
+/// Rounds an `f32` to the nearest `.bf16`.
 #[inline(always)]
 pub fn f32_to_bf16(a: f32) -> u16 {
     let bits = a.to_bits();
-    // A NaN may overflow here; it is not used then.
+    // A NaN may overflow here. The result is not used then.
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
     if a.is_nan() { NAN_HALF } else { rounded as u16 }
 }
 
-/// `.ftz` on an `.f16` operand.
+/// Applies `.ftz` to an `.f16` operand.
 #[inline(always)]
 fn flush(a: u16, ftz: bool) -> u16 {
     if ftz && a & 0x7c00 == 0 {
@@ -87,13 +88,13 @@ fn flush(a: u16, ftz: bool) -> u16 {
     }
 }
 
-/// `.relu`: what is not above zero becomes +0; a NaN stays.
+/// Applies `.relu`: replaces negative numbers and -0 by +0, and keeps a NaN.
 #[inline(always)]
 fn relu(a: u16, relu: bool) -> u16 {
     if relu && a & 0x8000 != 0 { 0 } else { a }
 }
 
-/// An exact `.f16` result, or one rounded to odd: flushed, limited and rounded.
+/// Flushes, saturates and rounds an `.f16` result that is exact or rounded to odd.
 #[inline(always)]
 fn finish_f16(exact: f32, ftz: bool, sat: bool) -> u16 {
     let tiny = ftz && exact.abs() < TINY_F16;
@@ -104,7 +105,7 @@ fn finish_f16(exact: f32, ftz: bool, sat: bool) -> u16 {
 /// `add{.rnd}{.ftz}{.sat}.f16 d, a, b`
 #[inline(always)]
 pub fn add_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
-    // f32 has more than twice the bits: rounding twice gives what rounding once would.
+    // f32 has more than twice the bits, so rounding twice gives the same as rounding once.
     finish_f16(
         f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)),
         ftz,
@@ -121,7 +122,7 @@ pub fn sub_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
 /// `mul{.rnd}{.ftz}{.sat}.f16 d, a, b`
 #[inline(always)]
 pub fn mul_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
-    // Exact: 22 bits, and no f16 product leaves the range of f32.
+    // The product is exact: it has 22 bits, and is always in the range of f32.
     finish_f16(
         f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)),
         ftz,
@@ -137,13 +138,14 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     }
     let (a, b) = (f16_to_f64(flush(a, ftz)), f16_to_f64(flush(b, ftz)));
     let c = f16_to_f64(flush(c, ftz));
-    // The product is exact, and a multiple of 2^-48. If the sum is not, it is 32 or more, where the middle between two
-    // f16 numbers is a multiple of 2^-6, and the product is less than 2^-14: so c would have to be that middle.
+    // The product is exact, and a multiple of 2^-48. If the sum is not exact, it is at least 32, where the midpoint of two
+    // f16 numbers is a multiple of 2^-6, and the product is less than 2^-14. So only c itself could be that midpoint, but
+    // c is an f16 number.
     let sum = round_f32_to_odd(a * b + c);
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
 
-/// Whether a factor of `fma.oob` lies outside of a tensor.
+/// Returns true if a factor of `fma.oob` is outside of a tensor.
 #[inline(always)]
 fn out_of_bounds(a: u16) -> bool {
     a & 0x7fff == OUT_OF_BOUNDS
@@ -152,7 +154,7 @@ fn out_of_bounds(a: u16) -> bool {
 /// `add{.rnd}.bf16 d, a, b`
 #[inline(always)]
 pub fn add_bf16(a: u16, b: u16) -> u16 {
-    // As for .f16; sums in the subnormal range are exact.
+    // As for .f16. Sums in the subnormal range are exact.
     f32_to_bf16(bf16_to_f32(a) + bf16_to_f32(b))
 }
 
@@ -165,7 +167,7 @@ pub fn sub_bf16(a: u16, b: u16) -> u16 {
 /// `mul{.rnd}.bf16 d, a, b`
 #[inline(always)]
 pub fn mul_bf16(a: u16, b: u16) -> u16 {
-    // In f32 a small product would be rounded twice at different places.
+    // In f32 a small product would be rounded twice, at different bits.
     let product = f64::from(bf16_to_f32(a)) * f64::from(bf16_to_f32(b));
     f32_to_bf16(round_f32_to_odd(product))
 }
@@ -181,7 +183,7 @@ pub fn fma_bf16(a: u16, b: u16, c: u16, relu: bool, oob: bool) -> u16 {
     self::relu(f32_to_bf16(round_f32_to_odd(sum)), relu)
 }
 
-/// Any NaN of a format whose infinity has these bits becomes [`NAN_HALF`].
+/// Replaces any NaN of a format whose infinity has these bits by [`NAN_HALF`].
 #[inline(always)]
 fn canonical(a: u16, infinity: u16) -> u16 {
     if a & 0x7fff > infinity { NAN_HALF } else { a }
@@ -211,7 +213,7 @@ pub fn abs_bf16(a: u16) -> u16 {
     canonical(a & 0x7fff, 0x7f80)
 }
 
-/// What tells minimum from maximum, and `.NaN` and `.xorsign.abs`; the order of two numbers is that of their bits.
+/// Returns the maximum if `maximum` is true, else the minimum, for a format whose infinity has these bits. See [`min_f16`].
 #[inline(always)]
 fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: bool) -> u16 {
     let sign = (a ^ b) & 0x8000;
@@ -221,7 +223,7 @@ fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: 
         (a, b)
     };
     let is_nan = |v: u16| v & 0x7fff > infinity;
-    // -0 is less than +0: as integers, with negative numbers turned around.
+    // Numbers compare as integers if the bits of negative ones are flipped. So -0 is less than +0.
     let key = |v: u16| (v ^ (((v as i16) >> 15) as u16 & 0x7fff)) as i16;
     let a_first = if maximum {
         key(a) > key(b)
@@ -240,7 +242,8 @@ fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: 
     }
 }
 
-/// `min{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. -0 is less than +0. One NaN operand: the other one, or with `.NaN` NaN.
+/// `min{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. -0 is less than +0. If one operand is a NaN, returns the other, or with
+/// `.NaN` a NaN. With `.xorsign.abs`, returns the minimum of the magnitudes with the product of the signs.
 #[inline(always)]
 pub fn min_f16(a: u16, b: u16, ftz: bool, nan: bool, xorsign_abs: bool) -> u16 {
     select(
@@ -295,19 +298,19 @@ pub fn set_bf16(t: bool) -> u16 {
     if t { 0x3f80 } else { 0 }
 }
 
-/// Low and high element of a packed pair.
+/// Returns the low and the high element of a packed pair.
 #[inline(always)]
 pub fn unpack(a: u32) -> [u16; 2] {
     [a as u16, (a >> 16) as u16]
 }
 
-/// A packed pair of its low and high element.
+/// Packs a pair from its low and its high element.
 #[inline(always)]
 pub fn pack(low: u16, high: u16) -> u32 {
     u32::from(high) << 16 | u32::from(low)
 }
 
-/// The packed form of a function: the same on both elements.
+/// Defines the packed form of functions, which applies them to both elements.
 macro_rules! packed {
     ($($doc:literal $name:ident = $element:ident($($operand:ident),*; $($modifier:ident),*);)*) => {$(
         #[doc = concat!("`", $doc, "`: [`", stringify!($element), "`] on both elements.")]
@@ -341,7 +344,7 @@ packed! {
     "max{.NaN}{.xorsign.abs}.bf16x2 d, a, b" max_bf16x2 = max_bf16(a, b; nan, xorsign_abs);
 }
 
-/// An operation on both elements: `map(a, ex2_approx_f16)` is `ex2.approx.f16x2`.
+/// Applies an operation to both elements: `map(a, ex2_approx_f16)` is `ex2.approx.f16x2`.
 #[inline(always)]
 pub fn map(a: u32, op: impl Fn(u16) -> u16) -> u32 {
     let [low, high] = unpack(a);

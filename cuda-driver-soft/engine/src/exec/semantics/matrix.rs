@@ -186,7 +186,7 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
         } = *number
             && significand != 0
         {
-            // A product has at most 46 fraction bits, so the shift to the left does not overflow.
+            // A significand has at most `bits` + 2 bits, so at most `keep` + 2 after the shift: the sum cannot overflow.
             let down =
                 i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
             sum += if down <= 0 {

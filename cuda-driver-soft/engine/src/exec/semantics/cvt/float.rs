@@ -7,10 +7,10 @@ use super::super::round::{
 };
 use ptx::ir::Rounding;
 
-/// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
+/// Applies `.sat`: limits a number to 0 … 1, and replaces a NaN and -0 by 0.
 #[inline(always)]
 pub(crate) fn saturate_f64(a: f64) -> f64 {
-    // By the bits: see `saturate_f32`.
+    // Bits are compared for the reason in `saturate_f32`.
     let bits = a.to_bits();
     let positive = if bits.wrapping_sub(1) < 0x7ff0 << 48 {
         bits
@@ -20,7 +20,7 @@ pub(crate) fn saturate_f64(a: f64) -> f64 {
     f64::from_bits(positive.min(1f64.to_bits()))
 }
 
-/// `cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a`. Without modifiers a move, of NaNs too.
+/// `cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a`. Without modifiers it copies the bits, also those of a NaN.
 #[inline(always)]
 pub fn cvt_f32(a: f32, int_rnd: Option<Rounding>, ftz: bool, sat: bool) -> f32 {
     let a = flush_f32(a, ftz);
@@ -32,7 +32,7 @@ pub fn cvt_f32(a: f32, int_rnd: Option<Rounding>, ftz: bool, sat: bool) -> f32 {
     if sat { saturate_f32(value) } else { value }
 }
 
-/// `cvt{.irnd}{.sat}.f64.f64 d, a`. Without modifiers a move, of NaNs too.
+/// `cvt{.irnd}{.sat}.f64.f64 d, a`. Without modifiers it copies the bits, also those of a NaN.
 #[inline(always)]
 pub fn cvt_f64(a: f64, int_rnd: Option<Rounding>, sat: bool) -> f64 {
     let value = match int_rnd {
@@ -64,7 +64,7 @@ pub fn cvt_bf16(a: u16, int_rnd: Option<Rounding>) -> u16 {
     })
 }
 
-/// `cvt{.ftz}{.sat}.f64.f32 d, a`. A NaN keeps its payload, but not with `.ftz`.
+/// `cvt{.ftz}{.sat}.f64.f32 d, a`. Without `.ftz`, a NaN keeps its payload.
 #[inline(always)]
 pub fn cvt_f64_from_f32(a: f32, ftz: bool, sat: bool) -> f64 {
     let a = flush_f32(a, ftz);
@@ -72,12 +72,12 @@ pub fn cvt_f64_from_f32(a: f32, ftz: bool, sat: bool) -> f64 {
     if sat { saturate_f64(value) } else { value }
 }
 
-/// An `f32` as `f64`; a NaN keeps sign and payload and becomes quiet.
+/// Converts an `f32` to `f64`. A NaN keeps its sign and payload, and becomes quiet.
 #[inline(always)]
 fn widen(a: f32) -> f64 {
     let bits = u64::from(a.to_bits());
     let nan = (bits & 0x8000_0000) << 32 | 0x7ff8 << 48 | (bits & 0x7f_ffff) << 29;
-    // Not left to the host's instruction: the compiler may do the conversion elsewhere.
+    // The host's instruction gives the same NaN, but the compiler may replace it.
     if a.is_nan() {
         f64::from_bits(nan)
     } else {
@@ -108,13 +108,13 @@ pub fn cvt_f32_from_f16(a: u16, sat: bool) -> f32 {
     }
 }
 
-/// `cvt{.ftz}{.sat}.f32.bf16 d, a`. Without modifiers a shift, of NaNs too.
+/// `cvt{.ftz}{.sat}.f32.bf16 d, a`. Without modifiers it shifts the bits, also those of a NaN.
 #[inline(always)]
 pub fn cvt_f32_from_bf16(a: u16, ftz: bool, sat: bool) -> f32 {
     cvt_f32(bf16_to_f32(a), None, ftz, sat)
 }
 
-/// A narrowed `.f64`: a NaN keeps its sign and the upper bits of its payload, and becomes quiet.
+/// Narrows an `.f64` NaN, which keeps its sign and the upper bits of its payload, and becomes quiet.
 #[inline(always)]
 fn narrow_nan(a: f64, sign: u32, fraction: u32, infinity: u32) -> u32 {
     let bits = a.to_bits();
@@ -122,7 +122,7 @@ fn narrow_nan(a: f64, sign: u32, fraction: u32, infinity: u32) -> u32 {
     ((bits >> 63) as u32) << sign | infinity | 1 << (fraction - 1) | payload as u32
 }
 
-/// `cvt.rnd{.ftz}{.sat}.f32.f64 d, a`. A NaN keeps what fits of its payload.
+/// `cvt.rnd{.ftz}{.sat}.f32.f64 d, a`. A NaN keeps the upper bits of its payload.
 #[inline(always)]
 pub fn cvt_f32_from_f64(a: f64, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     let scaled = round_f32(a * f64::from(SCALE), rnd);
@@ -136,8 +136,8 @@ pub fn cvt_f32_from_f64(a: f64, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     }
 }
 
-/// The last step of a narrowing conversion: `.satfinite` takes an infinity back to the greatest number, `.relu` what is
-/// not above zero to +0. A NaN is the format's.
+/// Does the last step of a narrowing conversion: `.satfinite` replaces an infinity by the greatest number, `.relu` replaces
+/// negative numbers and -0 by +0, and a NaN becomes the single NaN of the format.
 #[inline(always)]
 pub(super) fn finish<const NAN: u16>(
     bits: u16,
@@ -157,7 +157,7 @@ pub(super) fn finish<const NAN: u16>(
     if nan { NAN } else { bits }
 }
 
-/// `cvt.rnd{.ftz}{.sat}{.relu}{.satfinite}.f16.f32 d, a`. `.ftz` changes nothing here.
+/// `cvt.rnd{.ftz}{.sat}{.relu}{.satfinite}.f16.f32 d, a`. `.ftz` has no effect.
 #[inline(always)]
 pub fn cvt_f16_from_f32(a: f32, rnd: Rounding, sat: bool, relu: bool, satfinite: bool) -> u16 {
     let a = if sat { saturate_f32(a) } else { a };
@@ -168,7 +168,7 @@ pub fn cvt_f16_from_f32(a: f32, rnd: Rounding, sat: bool, relu: bool, satfinite:
     finish::<NAN_HALF>(bits, F16, a.is_nan(), relu, satfinite)
 }
 
-/// `cvt.rnd{.sat}.f16.f64 d, a`. A NaN keeps what fits of its payload.
+/// `cvt.rnd{.sat}.f16.f64 d, a`. A NaN keeps the upper bits of its payload.
 #[inline(always)]
 pub fn cvt_f16_from_f64(a: f64, rnd: Rounding, sat: bool) -> u16 {
     let a = if sat { saturate_f64(a) } else { a };
@@ -200,7 +200,7 @@ pub fn cvt_bf16_from_f32(a: f32, rnd: Rounding, ftz: bool, relu: bool, satfinite
     finish::<NAN_HALF>(bits, BF16, a.is_nan(), relu, satfinite)
 }
 
-/// `cvt.rnd.bf16.f64 d, a`. A NaN keeps what fits of its payload.
+/// `cvt.rnd.bf16.f64 d, a`. A NaN keeps the upper bits of its payload.
 #[inline(always)]
 pub fn cvt_bf16_from_f64(a: f64, rnd: Rounding) -> u16 {
     let bits = match rnd {
@@ -226,7 +226,7 @@ pub fn cvt_tf32_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> 
     const CUT: u32 = 0xffff_e000;
     let bits = a.to_bits();
     if !a.is_finite() && rnd == Rounding::Rna {
-        // The GPU's code for .rna only cuts here: a NaN whose payload lies in the low bits becomes an infinity.
+        // The GPU's code for .rna only truncates: a NaN whose payload is in the low bits becomes an infinity.
         let cut = bits & CUT;
         return if satfinite && cut & 0x7fff_ffff >= 0x7f80_0000 {
             cut.wrapping_sub(0x2000)

@@ -7,7 +7,7 @@ use super::super::round::{BF16, F16, F32, F64, Format, integral_f32, integral_f6
 use super::float::saturate_f64;
 use ptx::ir::Rounding;
 
-/// `cvt{.sat}.dtype.atype d, a` between integers: extended by the sign of the source, or cut; with `.sat` limited to
+/// `cvt{.sat}.dtype.atype d, a` between integers: extended by the sign of the source, or truncated; with `.sat` limited to
 /// the range of the destination instead.
 #[inline(always)]
 pub fn cvt_int<S: Int, D: Int>(a: S, sat: bool) -> D {
@@ -18,7 +18,7 @@ pub fn cvt_int<S: Int, D: Int>(a: S, sat: bool) -> D {
     }
 }
 
-/// An integer rounded to a format, in any mode.
+/// Rounds an integer to a format, in any mode.
 #[inline(always)]
 fn round_int<S: Int>(format: Format, a: S, rnd: Rounding) -> u64 {
     let a = a.widen();
@@ -61,7 +61,7 @@ pub fn cvt_bf16_from_int<S: Int>(a: S, rnd: Rounding) -> u16 {
     round_int(BF16, a, rnd) as u16
 }
 
-/// What a NaN becomes: zero, but the highest bit alone for a 64-bit integer, and for any from `.f64`.
+/// Returns the integer for a NaN: only the highest bit set if source or destination has 64 bits, else zero.
 #[inline(always)]
 fn integer_of_nan<D: Int>(from_f64: bool) -> D {
     if from_f64 || D::BITS == 64 {
@@ -75,7 +75,7 @@ fn integer_of_nan<D: Int>(from_f64: bool) -> D {
 #[inline(always)]
 pub fn cvt_int_from_f32<D: Int>(a: f32, rnd: Rounding, ftz: bool) -> D {
     let a = super::super::float::flush_f32(a, ftz);
-    // Rust's conversion cuts, as .rzi does.
+    // Rust's conversion truncates, as .rzi does.
     let value = match rnd {
         Rounding::Rz => D::from_f32(a),
         _ => D::from_f32(integral_f32(a, rnd)),
@@ -113,8 +113,8 @@ pub fn cvt_int_from_bf16<D: Int>(a: u16, rnd: Rounding) -> D {
     cvt_int_from_f32(bf16_to_f32(a), rnd, false)
 }
 
-/// `cvt.pack.sat.type.s32{.b32} d, a, b{, c}`: `a` and `b` limited to integers of `bits` (2, 4, 8 or 16) and put beside
-/// each other, `b` lowest; above them the low bits of `c`. Without `c`, which is for 16 bits, they fill the result.
+/// `cvt.pack.sat.type.s32{.b32} d, a, b{, c}`: `a` and `b` are limited to integers of `bits` bits (2, 4, 8 or 16) and packed,
+/// `b` lowest, below the low bits of `c`. For 16 bits there is no `c`, because they fill the result.
 #[inline(always)]
 pub fn cvt_pack(bits: u32, signed: bool, a: i32, b: i32, c: Option<u32>) -> u32 {
     let (least, greatest) = if signed {

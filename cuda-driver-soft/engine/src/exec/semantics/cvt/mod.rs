@@ -1,7 +1,7 @@
 //! `cvt` and `cvt.pack`: conversions between all types.
 //!
-//! One function per kind of conversion, named by the destination: `cvt_f32_from_int` is `cvt.f32.s32` and its kin.
-//! [`cvt()`] and [`cvt_pair`] choose among them by the instruction's types and modifiers.
+//! There is one function for each kind of conversion, named by destination and source: `cvt_f32_from_int` is `cvt.f32.s32`,
+//! `cvt.f32.u64` and so on. [`cvt()`] and [`cvt_pair`] choose one by the types and modifiers of the instruction.
 
 mod float;
 mod integer;
@@ -15,8 +15,9 @@ use super::half::{map, pack};
 use super::int::Int;
 use ptx::ir::{Cvt, Rounding, Type};
 
-/// `cvt.….to.from d, a` with one source, from the bits of `a` to those of `d`; bits above the types' widths are ignored
-/// in `a` and zero in `d`, except that a signed integer is extended to 64 bits. `None`: there is no such conversion.
+/// `cvt.….to.from d, a` with one source: converts the bits of `a` to the bits of `d`. Bits above the widths of the types are
+/// ignored in `a` and zero in `d`, except that a signed integer is extended to 64 bits. Returns `None` if there is no such
+/// conversion.
 #[inline(always)]
 pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
     match c.from {
@@ -52,7 +53,8 @@ pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
     }
 }
 
-/// `cvt.….to.f32 d, a, b`: `a` becomes the high element of `d`, `b` the low one. `None`: there is no such conversion.
+/// `cvt.….to.f32 d, a, b`: `a` becomes the high element of `d`, and `b` the low one. Returns `None` if there is no such
+/// conversion.
 #[inline(always)]
 pub fn cvt_pair(c: Cvt, a: f32, b: f32) -> Option<u32> {
     let rnd = c.rnd.unwrap_or(Rounding::Rn);
@@ -72,12 +74,13 @@ pub fn cvt_pair(c: Cvt, a: f32, b: f32) -> Option<u32> {
     Some(element(a) << bits | element(b))
 }
 
-/// Where no rounding is written, the conversion is exact, or a plain `.rn` of old PTX.
+/// Returns the rounding mode. An instruction without one is exact, or means `.rn` (in old PTX versions).
 #[inline(always)]
 fn rounding(c: Cvt) -> Rounding {
     c.rnd.unwrap_or(Rounding::Rn)
 }
 
+/// Converts an integer.
 #[inline(always)]
 fn from_int<S: Int>(c: Cvt, a: u64) -> Option<u64> {
     let a = S::from_bits(a);
@@ -98,7 +101,7 @@ fn from_int<S: Int>(c: Cvt, a: u64) -> Option<u64> {
     })
 }
 
-/// The integer destinations of a floating-point source.
+/// Converts a floating-point number to an integer type, or as the remaining match arms do.
 macro_rules! to_int {
     ($c:ident, $convert:ident($($arguments:expr),*) $($rest:tt)*) => {
         match $c.to {
@@ -116,6 +119,7 @@ macro_rules! to_int {
     };
 }
 
+/// Converts an `.f32`.
 #[inline(always)]
 fn from_f32(c: Cvt, a: f32) -> Option<u64> {
     let to_integral = c.int_rnd.unwrap_or(Rounding::Rz);
@@ -128,6 +132,7 @@ fn from_f32(c: Cvt, a: f32) -> Option<u64> {
     ))
 }
 
+/// Converts an `.f64`.
 #[inline(always)]
 fn from_f64(c: Cvt, a: f64) -> Option<u64> {
     let to_integral = c.int_rnd.unwrap_or(Rounding::Rz);
@@ -139,6 +144,7 @@ fn from_f64(c: Cvt, a: f64) -> Option<u64> {
     ))
 }
 
+/// Converts an `.f16`.
 #[inline(always)]
 fn from_f16(c: Cvt, a: u16) -> Option<u64> {
     let to_integral = c.int_rnd.unwrap_or(Rounding::Rz);
@@ -150,6 +156,7 @@ fn from_f16(c: Cvt, a: u16) -> Option<u64> {
     ))
 }
 
+/// Converts a `.bf16`.
 #[inline(always)]
 fn from_bf16(c: Cvt, a: u16) -> Option<u64> {
     let to_integral = c.int_rnd.unwrap_or(Rounding::Rz);

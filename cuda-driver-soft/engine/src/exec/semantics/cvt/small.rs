@@ -1,4 +1,4 @@
-//! `cvt` to and from the eight-bit formats `.e4m3` and `.e5m2`. Narrowing is always `.rn.satfinite`.
+//! `cvt` to and from the 8-bit formats `.e4m3` and `.e5m2`. Narrowing is always `.rn.satfinite`.
 
 use super::super::half::{NAN_HALF, f16_to_f32, f32_to_f16};
 use super::super::round::{E4M3, E5M2, Format, round_f64};
@@ -8,6 +8,7 @@ use ptx::ir::Rounding;
 /// The NaN of both formats.
 const NAN_EIGHT: u16 = 0x7f;
 
+/// Rounds a number to a format.
 #[inline(always)]
 fn narrow(format: Format, a: f32, relu: bool) -> u8 {
     let bits = if a.is_nan() {
@@ -42,7 +43,7 @@ pub fn cvt_e5m2_from_f16(a: u16, relu: bool) -> u8 {
     narrow(E5M2, f16_to_f32(a), relu)
 }
 
-/// What is not above zero becomes +0, with `.relu`.
+/// Applies `.relu`: replaces negative numbers and -0 by +0.
 #[inline(always)]
 fn positive(a: u16, relu: bool) -> u16 {
     if relu && a & 0x8000 != 0 { 0 } else { a }
@@ -55,7 +56,7 @@ pub fn cvt_f16_from_e4m3(a: u8, relu: bool) -> u16 {
     if magnitude == 0x7f {
         return NAN_HALF;
     }
-    // Fraction and exponent of an f16 with an exponent bias of 7 instead of 15: too small by 2^8.
+    // As an f16, whose exponent bias is 15 instead of 7, the number is too small by 2^8.
     let scaled = f16_to_f32(u16::from(magnitude) << 7) * 256.0;
     positive(f32_to_f16(scaled) | u16::from(a & 0x80) << 8, relu)
 }

@@ -1,10 +1,10 @@
-//! Which face of a cube a direction goes through.
+//! The faces of a cube.
 
-/// The face (+x, -x, +y, -y, +z, -z) and where on it, from 0 to 1.
+/// Returns the face (+x, -x, +y, -y, +z, -z) that a direction goes through, and the coordinates on it, from 0 to 1.
 pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {
     let [x, y, z] = direction;
     let size = |c: f32| if c.is_nan() { 0.0 } else { c.abs() };
-    // Of equal ones z goes before y, and y before x.
+    // If components are equal, z goes before y, and y before x.
     let (face, s, t, major) = if size(z) >= size(x) && size(z) >= size(y) {
         if z.is_sign_negative() {
             (5, -x, -y, z)
@@ -33,8 +33,8 @@ pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {
     (face, [on_face(s), on_face(t)])
 }
 
-/// The texel of a face of `edge` texels each way, or that of the face beyond the edge; `None` beyond a corner. No more than
-/// one texel beyond.
+/// Returns the face and the position of a texel whose indexes on a face may be beyond one edge, by one texel: then it is on
+/// the adjacent face. Returns `None` beyond a corner. Faces have `edge` texels in each direction.
 pub fn across(face_: u32, [x, y]: [i64; 2], edge: u32) -> Option<(u32, [u32; 2])> {
     let n = f64::from(edge);
     let inside = |i: i64| (0..i64::from(edge)).contains(&i);
@@ -44,8 +44,8 @@ pub fn across(face_: u32, [x, y]: [i64; 2], edge: u32) -> Option<(u32, [u32; 2])
     if !inside(x) && !inside(y) {
         return None;
     }
-    // From -1 to 1, and a little beyond.
-    let place = |i: i64| {
+    // Coordinates from -1 to 1, or slightly more beyond an edge.
+    let coordinate = |i: i64| {
         if inside(i) {
             (i as f64 + 0.5) / n * 2.0 - 1.0
         } else if i < 0 {
@@ -54,7 +54,7 @@ pub fn across(face_: u32, [x, y]: [i64; 2], edge: u32) -> Option<(u32, [u32; 2])
             1.000_001
         }
     };
-    let (s, t) = (place(x), place(y));
+    let (s, t) = (coordinate(x), coordinate(y));
     let direction = match face_ {
         0 => [1.0, -t, -s],
         1 => [-1.0, -t, s],
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(across(4, [1, -1], 4), Some((2, [1, 3])));
         assert_eq!(across(2, [4, 3], 4), Some((0, [0, 0])));
         assert_eq!(across(2, [4, -1], 4), None);
-        // And back: whoever goes over an edge comes back over it.
+        // From the texel beyond an edge, one step leads back over the edge.
         for face_ in 0..6 {
             for i in 0..4 {
                 for at in [[-1, i], [4, i], [i, -1], [i, 4]] {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_are_the_middles_of_the_faces() {
+    fn axes_go_through_the_middles_of_the_faces() {
         for (direction, number) in [
             ([1.0, 0.0, 0.0], 0),
             ([-1.0, 0.0, 0.0], 1),

@@ -1,30 +1,30 @@
-//! Which level of a mipmap is sampled.
+//! The levels of a mipmap that are sampled.
 
-/// Two levels, and how much of the second, of 256 parts.
+/// Two consecutive levels that are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// The larger one.
+    /// The number of the first level, which is the larger one.
     pub first: u32,
-    /// Of the one after it.
+    /// The weight of the second level, as a multiple of 1/256.
     pub fraction: u32,
 }
 
-/// What a texture says of its levels.
+/// The properties of a texture that select levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// Two levels are mixed.
+    /// True if two levels are mixed.
     pub linear: bool,
-    /// Added to the level.
+    /// The bias that is added to the level of detail.
     pub bias: f32,
-    /// The lowest and the highest level that may be asked for.
+    /// The lowest and the highest level of detail.
     pub clamp: [f32; 2],
-    /// How many levels there are.
+    /// The number of levels.
     pub count: u32,
 }
 
-/// The levels for a level of detail.
+/// Returns the levels for a level of detail.
 pub fn levels(lod: f32, choice: &Choice) -> Levels {
-    // As recorded: all of them in whole parts of 256, cut off towards zero.
+    // An H200 truncates each of these numbers to multiples of 1/256.
     let parts = |level: f32| (f64::from(level) * 256.0).clamp(-1e9, 1e9) as i64;
     let most = i64::from(choice.count.saturating_sub(1)) << 8;
     let lod = parts(lod) + parts(choice.bias);
@@ -41,9 +41,9 @@ pub fn levels(lod: f32, choice: &Choice) -> Levels {
     }
 }
 
-/// The level of detail for gradients in texels: how long the ellipse is that they span.
+/// Returns the level of detail for gradients in texels: the logarithm of the longer axis of the ellipse that they span.
 ///
-/// A GPU estimates that, and was seen to be some hundredths of a level away from it.
+/// GPUs estimate it: the results of an H200 differ by some hundredths of a level.
 pub fn of_gradients(x: [f32; 3], y: [f32; 3]) -> f32 {
     let dot = |a: [f32; 3], b: [f32; 3]| -> f64 {
         a.iter()

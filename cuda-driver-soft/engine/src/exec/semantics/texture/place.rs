@@ -1,17 +1,21 @@
-//! Which texels a coordinate names.
+//! The texels for a coordinate along one axis.
 
-/// What is beyond the ends of an axis.
-#[allow(missing_docs)]
+/// The address mode: the meaning of coordinates beyond the ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
+    /// The texture repeats.
     Wrap,
+    /// The texels at the ends continue.
     Clamp,
+    /// The texture repeats, and every other copy is mirrored.
     Mirror,
+    /// There is a border color.
     Border,
 }
 
 impl Address {
-    /// The mode where coordinates are not normalized: one of two, the others are these.
+    /// Returns the mode that applies to coordinates that are not normalized: [`Border`](Self::Border) or else
+    /// [`Clamp`](Self::Clamp).
     pub fn unnormalized(self) -> Address {
         match self {
             Address::Border => Address::Border,
@@ -19,7 +23,7 @@ impl Address {
         }
     }
 
-    /// The texel that is meant by an index of an axis of `size` texels; `None` for the border.
+    /// Returns the texel for an index along an axis of `size` texels, or `None` for the border.
     pub fn index(self, index: i64, size: u32) -> Option<u32> {
         let n = i64::from(size.max(1));
         let inside = match self {
@@ -35,25 +39,25 @@ impl Address {
     }
 }
 
-/// Where a coordinate is along an axis of texels.
+/// Two consecutive texels along an axis that a filter mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The first of the two texels.
+pub struct TexelPair {
+    /// The index of the first texel.
     pub first: i64,
-    /// How much of the second, of 256 parts.
+    /// The weight of the second texel, as a multiple of 1/256.
     pub fraction: u32,
 }
 
-/// What is left of a normalized coordinate: so many parts of an axis. As recorded; twice as many where the axis has a power
-/// of two of texels.
+/// The precision of a normalized coordinate: an H200 truncates it to this many parts of the axis, or twice as many if the
+/// number of texels is a power of two.
 const PARTS: f64 = (1 << 21) as f64;
 
-/// No axis is longer than this, so that what is further out is the same.
+/// A limit for coordinates. No axis is longer.
 const FAR: f64 = (1u64 << 40) as f64;
 
-/// A coordinate in texels, as it stands before it is cut into texels.
+/// Returns a coordinate in texels, with its fraction.
 ///
-/// What is normalized is first brought to where the mode repeats itself: that is exact, however large it is.
+/// A normalized coordinate is reduced to the period of the mode first, which is exact for any size.
 fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64 {
     let x = f64::from(coordinate);
     if x.is_nan() {
@@ -77,17 +81,17 @@ fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64
     (x * f64::from(size)).clamp(-FAR, FAR)
 }
 
-/// The texel at a coordinate.
+/// Returns the index of the texel at a coordinate.
 pub fn nearest(coordinate: f32, size: u32, mode: Address, normalized: bool) -> i64 {
     in_texels(coordinate, size, mode, normalized).floor() as i64
 }
 
-/// The two texels around a coordinate.
-pub fn around(coordinate: f32, size: u32, mode: Address, normalized: bool) -> Place {
+/// Returns the two texels whose middles are around a coordinate.
+pub fn around(coordinate: f32, size: u32, mode: Address, normalized: bool) -> TexelPair {
     let x = in_texels(coordinate, size, mode, normalized);
-    // Half a texel before the middle, to the nearest of 256 parts.
+    // Half a texel less, rounded to the nearest 1/256.
     let parts = (x * 256.0 - 127.5).floor() as i64;
-    Place {
+    TexelPair {
         first: parts >> 8,
         fraction: (parts & 0xff) as u32,
     }
@@ -125,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn a_half_of_the_smallest_part_counts() {
+    fn fractions_are_rounded_half_up() {
         let place = |x: f32| around(x, 2, Address::Clamp, false);
-        let is = |first, fraction| Place { first, fraction };
+        let is = |first, fraction| TexelPair { first, fraction };
         assert_eq!(place(0.5), is(0, 0));
         assert_eq!(place(0.5 + 127.0 / 65536.0), is(0, 0));
         assert_eq!(place(0.5 + 128.0 / 65536.0), is(0, 1));
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_the_start() {
+    fn nan_and_infinity_are_clamped_or_the_start() {
         for mode in [Address::Wrap, Address::Mirror] {
             assert_eq!(nearest(f32::NAN, 5, mode, true), 0);
             assert_eq!(nearest(f32::INFINITY, 5, mode, true), 0);
@@ -149,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn a_normalized_coordinate_is_cut_before_it_is_scaled() {
-        // As seen: 0.2 is a little more than a fifth as an f32, but not in 21 bits.
+    fn a_normalized_coordinate_is_truncated_before_it_is_scaled() {
+        // On an H200 this is texel 0: as an f32, 0.2 is a little more than a fifth, but not in 21 bits.
         assert_eq!(nearest(0.2, 5, Address::Clamp, true), 0);
         assert_eq!(nearest(0.25, 4, Address::Clamp, true), 1);
         assert_eq!(nearest(-3.8, 5, Address::Wrap, true), 0);
         assert_eq!(nearest(8_388_608.0 + 1.0, 5, Address::Wrap, true), 0);
-        // Less than nothing is before the start, however little it is.
+        // Any negative number is before the start.
         assert_eq!(nearest(-1e-30, 5, Address::Wrap, true), 4);
     }
 }

@@ -1,23 +1,32 @@
-//! What the bits of a texel mean, and what comes of several.
+//! The values of texels, and their weighted mean.
+//!
+//! The tests have the results of an H200.
 
 use super::super::half::f32_to_f16;
 
-/// How a channel of a texel is stored.
-#[allow(missing_docs)]
+/// The type of a channel in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
+    /// Unsigned integers of 8 bits.
     U8,
+    /// Unsigned integers of 16 bits.
     U16,
+    /// Unsigned integers of 32 bits.
     U32,
+    /// Signed integers of 8 bits.
     S8,
+    /// Signed integers of 16 bits.
     S16,
+    /// Signed integers of 32 bits.
     S32,
+    /// Floating-point numbers of 16 bits.
     Half,
+    /// Floating-point numbers of 32 bits.
     Float,
 }
 
 impl Channel {
-    /// Bytes of one.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> u32 {
         match self {
             Channel::U8 | Channel::S8 => 1,
@@ -26,7 +35,7 @@ impl Channel {
         }
     }
 
-    /// The largest value of an integer of less than 32 bits.
+    /// Returns the largest value of an integer type of less than 32 bits.
     fn largest(self) -> Option<f64> {
         Some(match self {
             Channel::U8 => 255.0,
@@ -37,11 +46,12 @@ impl Channel {
         })
     }
 
+    /// Returns true for signed integers.
     fn is_signed(self) -> bool {
         matches!(self, Channel::S8 | Channel::S16 | Channel::S32)
     }
 
-    /// From its bytes, the lowest first: an integer in full width, the bits of a half or of a float.
+    /// Widens a channel from its bits in memory: an integer is extended, and floating-point numbers keep their bits.
     pub fn widen(self, bits: u32) -> u32 {
         match self {
             Channel::S8 => bits as u8 as i8 as u32,
@@ -53,18 +63,18 @@ impl Channel {
     }
 }
 
-/// What a texel's integers are read as.
+/// The conversion of integers when texels are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// As they are.
+    /// No conversion.
     Element,
-    /// As 0 to 1, or -1 to 1.
+    /// To floating-point numbers from 0 to 1, or from -1 to 1.
     Normalized,
-    /// As [`Normalized`](Self::Normalized), and the first three components are of sRGB.
+    /// Like [`Normalized`](Self::Normalized), and the first three components are converted from sRGB to linear values.
     Srgb,
 }
 
-/// The upper halves of the linear values of sRGB's, as recorded; the lower ones are 0.
+/// The upper halves of the linear values that an H200 returns for sRGB components; the lower halves are 0.
 #[rustfmt::skip] // a table
 const SRGB: [u16; 256] = [
     0x0000, 0x39a0, 0x3a20, 0x3a70, 0x3aa0, 0x3ac8, 0x3af0, 0x3b0c, 0x3b20, 0x3b34, 0x3b48, 0x3b5c,
@@ -91,7 +101,7 @@ const SRGB: [u16; 256] = [
     0x3f7a, 0x3f7c, 0x3f7e, 0x3f80,
 ];
 
-/// The value of a channel, as its result is in a register: bits of an f32, or an integer.
+/// Returns the value of a channel as it is written to a register: the bits of an f32, or an integer.
 pub fn value(channel: Channel, read: Read, component: usize, wide: u32) -> u32 {
     if channel == Channel::Half {
         return single(wide);
@@ -112,27 +122,29 @@ pub fn value(channel: Channel, read: Read, component: usize, wide: u32) -> u32 {
     }
 }
 
-/// What the border's colour is for a channel: in the same form as [`Channel::widen`] gives.
+/// Returns the border color for a channel, in the representation of [`Channel::widen`].
 pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
     match (channel, channel.largest()) {
         (Channel::Half, _) => half_toward_zero(color.to_bits()),
         (_, Some(largest)) if read != Read::Element => {
             let least = if channel.is_signed() { -1.0 } else { 0.0 };
-            // Ties up.
+            // Ties are rounded up.
             let n = (f64::from(color).clamp(least, 1.0) * largest + 0.5).floor();
             n as i32 as u32
         }
-        // As recorded: of an integer that is read as it is, the low bits.
+        // For an integer that is read without conversion, an H200 takes the low bits.
         (_, Some(_)) => channel.widen(color.to_bits()),
         _ => color.to_bits(),
     }
 }
 
-/// A texel's part in a filtered one: of 256, and the channel as [`Channel::widen`] gives it.
-pub type Part = (u32, u32);
+/// A texel with its weight in a filtered value: the weight as a multiple of 1/256, and one channel in the representation of
+/// [`Channel::widen`].
+pub type WeightedTexel = (u32, u32);
 
-/// The weighted mean of the texels of some planes, as bits of an f32. A part of nothing does not count, whatever it is of.
-pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[Part; 4]]) -> u32 {
+/// Returns the weighted mean of one channel of the texels of some planes, as the bits of an f32. Texels with weight 0 do not
+/// count, even if they are infinite or NaN.
+pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[WeightedTexel; 4]]) -> u32 {
     let all = || planes.iter().flatten().filter(|part| part.0 != 0);
     match channel {
         Channel::Float | Channel::U32 | Channel::S32 => floats(planes),
@@ -141,9 +153,9 @@ pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[Part; 4]]
             halves(all().map(|part| (part.0, value(channel, read, component, part.1))))
         }
         _ => {
-            // In 16 bits, to the nearest, ties up.
+            // The mean is rounded to 16 bits, to the nearest, with ties up.
             let sum: f64 = all()
-                .map(|part| f64::from(part.0) * sixteen(channel, part.1))
+                .map(|part| f64::from(part.0) * scale_to_16(channel, part.1))
                 .sum();
             let largest = if channel.is_signed() {
                 32767.0
@@ -156,8 +168,8 @@ pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[Part; 4]]
     }
 }
 
-/// An integer of 8 or 16 bits as one of 16.
-fn sixteen(channel: Channel, wide: u32) -> f64 {
+/// Scales an integer of 8 or 16 bits to 16 bits.
+fn scale_to_16(channel: Channel, wide: u32) -> f64 {
     match channel {
         Channel::U8 => f64::from(wide) * 257.0,
         Channel::S8 => f64::from(wide as i32) * (32767.0 / 127.0),
@@ -166,8 +178,8 @@ fn sixteen(channel: Channel, wide: u32) -> f64 {
     }
 }
 
-/// The mean of what is rounded to a half, ties away from zero. As recorded: what is more than 14 bits below the largest is cut
-/// off.
+/// Returns a mean that is rounded to a half, with ties away from zero. As on an H200, summands are truncated to 14 bits below
+/// the largest.
 fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     let exponent = |x: f64| (x.abs().to_bits() >> 52) as i32 - 1023;
     let values = parts.clone().map(|part| f64::from(f32::from_bits(part.1)));
@@ -188,14 +200,15 @@ fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     if !sum.is_finite() {
         return special(sum);
     }
-    // Units of the last place of a half; below the normal ones they no longer shrink.
+    // The value of the last bit of a half. It is constant for subnormal numbers.
     let unit = 2f64.powi(exponent(sum).max(-14) - 10);
     let n = (sum.abs() / unit + 0.5).floor() * unit;
-    // More than a half can be is infinite.
+    // A number too large for a half becomes infinite.
     let n = if n > 65504.0 { f64::INFINITY } else { n };
     (n.copysign(sum) as f32).to_bits()
 }
 
+/// Returns the bits of an infinite sum, or of the NaN of these means.
 fn special(sum: f64) -> u32 {
     if sum.is_nan() {
         0x7fff_ffff
@@ -204,10 +217,10 @@ fn special(sum: f64) -> u32 {
     }
 }
 
-/// The mean of floats. As recorded: of each plane, what is more than 28 bits below the largest is cut off; the sum is exact,
-/// and rounded once, ties away from zero. What is subnormal counts as zero.
-fn floats(planes: &[[Part; 4]]) -> u32 {
-    // Of a plane the sum, and the exponent that its units go with.
+/// Returns the mean of floats. As on an H200, summands are truncated to 28 bits below the largest of their plane; the sum is
+/// exact, and rounded once, with ties away from zero. Subnormal numbers count as zero.
+fn floats(planes: &[[WeightedTexel; 4]]) -> u32 {
+    // The sum so far, and the exponent of its unit.
     let mut total: Option<(i128, i32)> = None;
     let (mut special_sum, mut is_special, mut negative) = (0f64, false, true);
     for plane in planes {
@@ -224,7 +237,7 @@ fn floats(planes: &[[Part; 4]]) -> u32 {
                 special_sum += f64::from(f32::from_bits(bits));
             } else if bits << 1 != 0 {
                 let mantissa = i64::from(bits & 0x7f_ffff | 0x80_0000) << 4;
-                // Toward zero.
+                // Truncate towards zero.
                 let shift = (most - exponent(bits)).min(63);
                 let cut = (mantissa >> shift) * i64::from(weight);
                 sum += if bits >> 31 != 0 { -cut } else { cut };
@@ -242,8 +255,8 @@ fn floats(planes: &[[Part; 4]]) -> u32 {
     }
 }
 
-/// What is subnormal is zero.
-fn flushed(part: &Part) -> Part {
+/// Flushes a subnormal number to zero.
+fn flushed(part: &WeightedTexel) -> WeightedTexel {
     if part.1 & 0x7f80_0000 == 0 {
         (part.0, part.1 & 0x8000_0000)
     } else {
@@ -251,7 +264,7 @@ fn flushed(part: &Part) -> Part {
     }
 }
 
-/// Two sums, in the units of the lower one unless they are too far away to matter.
+/// Adds two sums, in the unit of the lower one, unless that one is too small to matter.
 fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
     let (low, high) = if a.1 <= b.1 { (a, b) } else { (b, a) };
     let apart = high.1 - low.1;
@@ -262,13 +275,13 @@ fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
     }
 }
 
-/// `sum` in units of the 36th bit below the leading one of a float with this biased exponent, to the nearest f32: ties away
-/// from zero.
+/// Rounds `sum` to the nearest f32, with ties away from zero. Its unit is 2^-35 times the leading bit of a float with this
+/// biased exponent.
 fn round(sum: i128, exponent: i32) -> u32 {
     let sign = if sum < 0 { 0x8000_0000 } else { 0 };
     let n = sum.unsigned_abs();
     let top = 127 - n.leading_zeros() as i32;
-    // 23 bits of the float, 4 more, and 8 of the weights.
+    // The unit is below 23 fraction bits of the float, 4 more bits, and 8 bits of the weights.
     let mut biased = exponent + top - 35;
     let shift = top - 23;
     let mut mantissa = if shift > 0 {
@@ -287,7 +300,7 @@ fn round(sum: i128, exponent: i32) -> u32 {
     }
 }
 
-/// The value of `sust.p` as a channel stores it: integers saturate, halves are cut off.
+/// Returns the value that `sust.p` stores in a channel: integers saturate, and halves are truncated.
 pub fn store(channel: Channel, value: u32) -> u32 {
     let clamp = |least: i32, most: i32| (value as i32).clamp(least, most) as u32;
     match channel {
@@ -300,12 +313,12 @@ pub fn store(channel: Channel, value: u32) -> u32 {
     }
 }
 
-/// An f32 as a half, cut off; of what is no number the upper bits.
+/// Truncates an f32 to a half. A NaN keeps its upper bits.
 fn half_toward_zero(bits: u32) -> u32 {
     let (sign, exponent, mantissa) = (bits >> 16 & 0x8000, bits >> 23 & 0xff, bits & 0x7f_ffff);
     let magnitude = match exponent {
         0xff => 0x7c00 | mantissa >> 13,
-        // More than a half can be.
+        // Numbers too large for a half.
         143.. => 0x7bff,
         113.. => (exponent - 112) << 10 | mantissa >> 13,
         102.. => (mantissa | 0x80_0000) >> (126 - exponent),
@@ -314,7 +327,7 @@ fn half_toward_zero(bits: u32) -> u32 {
     sign | magnitude
 }
 
-/// The bits of a half as those of a float: of what is no number, too.
+/// Converts the bits of a half to those of an f32. A NaN keeps its bits.
 fn single(half: u32) -> u32 {
     let (sign, exponent, mantissa) = ((half & 0x8000) << 16, half >> 10 & 0x1f, half & 0x3ff);
     let magnitude = match exponent {
@@ -325,7 +338,7 @@ fn single(half: u32) -> u32 {
     sign | magnitude
 }
 
-/// A result that is wanted as a half: of an f32's bits, to the nearest.
+/// Rounds the bits of an f32 to the nearest half.
 pub fn as_half(bits: u32) -> u16 {
     f32_to_f16(f32::from_bits(bits))
 }
@@ -350,10 +363,10 @@ mod tests {
     }
 
     #[test]
-    fn means_of_floats_are_those_recorded() {
+    fn means_of_floats() {
         let of = |a: u32, b: u32, f| linear(Channel::Float, [a, b], f);
         assert_eq!(of(0, 0x3f80_0000, 1), 0x3b80_0000);
-        // The smaller is cut where it is more than 28 bits below.
+        // The smaller number is truncated to 28 bits below the larger.
         assert_eq!(of(0x3a83_126f, 0x461c_4000, 1), 0x421c_40ff);
         assert_eq!(of(0x3a83_126f, 0x461c_4000, 3), 0x42ea_607f);
         assert_eq!(of(0x7f80_0000, 0x3f80_0000, 0), 0x7f80_0000);
@@ -367,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn means_of_integers_are_those_recorded() {
+    fn means_of_integers_and_halves() {
         assert_eq!(linear(Channel::U8, [0, 255], 1), 0x3b80_0080);
         assert_eq!(linear(Channel::U8, [241, 113], 65), 0x3f51_51d1);
         assert_eq!(linear(Channel::U16, [58584, 14860], 32), 0x3f4f_7fcf);
@@ -377,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_those_recorded() {
+    fn values_of_channels() {
         let read =
             |channel: Channel, bits| value(channel, Read::Normalized, 0, channel.widen(bits));
         assert_eq!(read(Channel::U8, 40), 0x3e20_a0a1);
@@ -393,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_saturate_and_cut() {
+    fn stores_saturate_and_truncate() {
         for (bits, half) in [
             (0x477f_f000, 0x7bff),
             (0x3380_0000, 1),

@@ -1,20 +1,21 @@
-//! How much of each of eight texels is in a filtered one.
+//! The weights of eight texels in a filtered value.
 
-/// Half and more up.
+/// Divides by 256 and rounds to nearest, with ties up.
 fn up(parts: i64) -> i64 {
     (parts + 128) >> 8
 }
 
-/// Half down.
+/// Divides by 256 and rounds to nearest, with ties down.
 fn down(parts: i64) -> i64 {
     -((128 - parts) >> 8)
 }
 
-/// Of so many parts, those of the texels at x, y, z and those after them: x is the lowest bit of the index, z the highest. An
-/// axis that is not filtered has the fraction 0.
+/// Distributes a weight of `parts` / 256 over eight texels: the first and the second along each axis, where `x`, `y` and `z`
+/// are the fractions of the second ones. In the index of a texel, x is the lowest bit and z the highest. An axis that is not
+/// filtered has the fraction 0.
 ///
-/// As recorded: the parts, 256 of all levels together, are shared out by level, by z, by x and by y, in this order, each time
-/// to whole ones, so that they stay as many.
+/// As on an H200, the weight is distributed by z, x and y, in this order. Each step gives multiples of 1/256 and keeps the
+/// sum.
 pub fn weights(parts: u32, x: u32, y: u32, z: u32) -> [u32; 8] {
     let (x, y) = (i64::from(x), i64::from(y));
     let parts = i64::from(parts);
@@ -40,8 +41,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_those_recorded() {
-        for (at, recorded) in [
+    fn weights_are_those_of_an_h200() {
+        for (at, expected) in [
             ((224, 45, 0), [26, 185, 6, 39, 0, 0, 0, 0]),
             ((36, 224, 0), [28, 4, 192, 32, 0, 0, 0, 0]),
             ((201, 148, 0), [23, 85, 32, 116, 0, 0, 0, 0]),
@@ -50,12 +51,12 @@ mod tests {
             ((8, 16, 144), [101, 4, 7, 0, 130, 5, 9, 0]),
             ((28, 72, 96), [102, 13, 40, 5, 61, 8, 24, 3]),
         ] {
-            assert_eq!(weights(256, at.0, at.1, at.2), recorded, "{at:?}");
+            assert_eq!(weights(256, at.0, at.1, at.2), expected, "{at:?}");
         }
     }
 
     #[test]
-    fn the_parts_are_always_256() {
+    fn the_sum_of_the_weights_is_kept() {
         for i in 0..256u32 {
             for j in 0..256 {
                 let all = weights(256, i, j, (i * 7 + j * 13) & 0xff);
