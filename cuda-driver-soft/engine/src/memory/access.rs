@@ -2,8 +2,8 @@
 //!
 //! Kernels and copies may access the same bytes at the same time. That is not undefined behaviour of the host process,
 //! because nothing here is a plain load or store of Rust: single values use relaxed atomics; rows of a warp and bulk
-//! copies use `asm!`, whose effect on memory the compiler does not reason about. On targets other than x86-64, and under
-//! `--cfg cuda_soft_atomics` (for sanitizers), everything uses relaxed atomics.
+//! copies use `asm!`, whose effect on memory the compiler does not reason about. On targets other than x86-64, and
+//! under `--cfg cuda_soft_atomics` (for sanitizers), everything uses relaxed atomics.
 
 use std::sync::atomic::{
     AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed,
@@ -17,7 +17,8 @@ macro_rules! scalar {
         /// `at` must be valid for reads of the value and aligned to its size.
         #[inline(always)]
         pub(crate) unsafe fn $load(at: *const u8) -> $ty {
-            // SAFETY: the caller promises a valid, aligned address; atomics may race with other accesses of this module.
+            // SAFETY: the caller promises a valid, aligned address; atomics may race with other accesses of this
+            // module.
             unsafe { &*at.cast::<$atomic>() }.load(Relaxed)
         }
 
@@ -45,7 +46,8 @@ scalar!(load64, store64, u64, AtomicU64);
 pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -> u64 {
     macro_rules! update {
         ($ty:ty, $atomic:ty) => {{
-            // SAFETY: the caller promises a valid, aligned address; atomics may race with other accesses of this module.
+            // SAFETY: the caller promises a valid, aligned address; atomics may race with other accesses of this
+            // module.
             let place = unsafe { &*at.cast::<$atomic>() };
             let mut old = place.load(Relaxed);
             while let Err(other) =
@@ -117,7 +119,8 @@ pub(crate) unsafe fn update128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 
 /// As [`update128`]; the CPU has `cmpxchg16b`.
 #[cfg(all(target_arch = "x86_64", not(cuda_soft_atomics)))]
 unsafe fn exchange128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 {
-    // The two halves are not loaded atomically. If they do not belong together, the exchange fails and returns the value.
+    // The two halves are not loaded atomically. If they do not belong together, the exchange fails and returns the
+    // value.
     // SAFETY: both halves are valid and aligned, as the caller promises.
     let mut old = unsafe { u128::from(load64(at.wrapping_add(8))) << 64 | u128::from(load64(at)) };
     loop {
@@ -167,8 +170,8 @@ unsafe fn copy_backward(to: *mut u8, from: *const u8, bytes: usize) {
     while end > 0 {
         let start = end.saturating_sub(piece);
         let part = end - start;
-        // SAFETY: a part of the ranges that the caller promises. A part longer than `distance` is at most `PIECE` bytes,
-        // since `piece` is the greater of the two.
+        // SAFETY: a part of the ranges that the caller promises. A part longer than `distance` is at most `PIECE`
+        // bytes, since `piece` is the greater of the two.
         unsafe {
             let (to, from) = (to.add(start), from.add(start));
             if part <= distance {
@@ -199,8 +202,8 @@ mod bulk {
     /// Copies the row of a register to memory or back.
     ///
     /// # Safety
-    /// `bytes` must be a multiple of 16, `from` valid for reads and `to` for writes of `bytes` bytes. With `WIDE` the CPU
-    /// must have AVX.
+    /// `bytes` must be a multiple of 16, `from` valid for reads and `to` for writes of `bytes` bytes. With `WIDE` the
+    /// CPU must have AVX.
     #[inline(always)]
     pub(crate) unsafe fn copy_row<const WIDE: bool>(to: *mut u8, from: *const u8, bytes: usize) {
         let mut offset = 0;

@@ -1,6 +1,6 @@
 //! The address space of the process: makes, finds and frees allocations.
 
-use super::allocation::{Access, Allocation, BACKING_ALIGN, Freed, HEAP_ALIGN, Kind};
+use super::allocation::{Access, Allocation, AllocationKind, BACKING_ALIGN, Freed, HEAP_ALIGN};
 use super::epochs::Epochs;
 use super::errors::{AlreadyRegistered, NotAnAllocation, OutOfMemory};
 use super::index::Index;
@@ -35,7 +35,7 @@ pub struct AddressSpace {
 ///
 /// `CUDA_SOFT_SLACK=BYTES` lets kernels access that many bytes past the end of each allocation, for programs that read
 /// past the end where a GPU does not notice.
-pub fn space() -> &'static AddressSpace {
+pub fn address_space() -> &'static AddressSpace {
     static SPACE: OnceLock<AddressSpace> = OnceLock::new();
     SPACE.get_or_init(|| AddressSpace::new(host::environment::slack()))
 }
@@ -72,7 +72,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// No memory, or no addresses, left.
-    pub fn alloc(&self, kind: Kind, owner: u64, bytes: u64) -> Result<u64, OutOfMemory> {
+    pub fn alloc(&self, kind: AllocationKind, owner: u64, bytes: u64) -> Result<u64, OutOfMemory> {
         self.allocate(kind, owner, bytes, None)
     }
 
@@ -82,7 +82,7 @@ impl AddressSpace {
     /// As [`alloc`](Self::alloc), or more than `quota` would be in use.
     pub fn alloc_within(
         &self,
-        kind: Kind,
+        kind: AllocationKind,
         owner: u64,
         bytes: u64,
         quota: Quota<'_>,
@@ -92,7 +92,7 @@ impl AddressSpace {
 
     fn allocate(
         &self,
-        kind: Kind,
+        kind: AllocationKind,
         owner: u64,
         bytes: u64,
         quota: Option<Quota<'_>>,
@@ -104,10 +104,10 @@ impl AddressSpace {
         })
     }
 
-    fn place(&self, kind: Kind, owner: u64, bytes: u64) -> Option<u64> {
+    fn place(&self, kind: AllocationKind, owner: u64, bytes: u64) -> Option<u64> {
         let mut length = bytes.checked_add(self.slack)?;
         let align = match kind {
-            Kind::Heap => HEAP_ALIGN,
+            AllocationKind::Heap => HEAP_ALIGN,
             _ if kind.is_host_accessible() => PAGE,
             _ => BACKING_ALIGN,
         };
@@ -120,7 +120,7 @@ impl AddressSpace {
     }
 
     /// Makes an allocation of new host memory, which has `bytes` bytes and those of the slack.
-    fn adopt(&self, kind: Kind, owner: u64, bytes: u64, backing: Zeroed) -> Option<u64> {
+    fn adopt(&self, kind: AllocationKind, owner: u64, bytes: u64, backing: Zeroed) -> Option<u64> {
         let length = bytes + self.slack;
         let host = backing.address() as u64;
         let mut index = self.index();
@@ -129,9 +129,9 @@ impl AddressSpace {
         } else {
             index.free.take(length)?
         };
-        // A host-accessible backing is whole pages. If some of them are registered, the program has freed the memory that
-        // it registered there, and the registration is stale. Other backings prove nothing: programs register the pages
-        // around a block of the host's heap, and other blocks on these pages come and go.
+        // A host-accessible backing is whole pages. If some of them are registered, the program has freed the memory
+        // that it registered there, and the registration is stale. Other backings prove nothing: programs register the
+        // pages around a block of the host's heap, and other blocks on these pages come and go.
         let stale = if kind.is_host_accessible() {
             index.overlapping(host, host + length)
         } else {
@@ -167,11 +167,11 @@ impl AddressSpace {
     /// # Errors
     /// `address` is not the first address of a live allocation made by [`alloc`](Self::alloc).
     pub fn free(&self, address: u64) -> Result<Freed, NotAnAllocation> {
-        self.free_if(address, |a| a.kind != Kind::Registered)
+        self.free_if(address, |a| a.kind != AllocationKind::Registered)
     }
 
-    /// Frees the allocation that starts at `address`, or ends the registration, if `is_meant` accepts it. Another thread
-    /// may have freed the intended allocation and got the address for a new one.
+    /// Frees the allocation that starts at `address`, or ends the registration, if `is_meant` accepts it. Another
+    /// thread may have freed the intended allocation and got the address for a new one.
     ///
     /// # Errors
     /// No allocation starts at `address`, or `is_meant` returned false.
@@ -194,7 +194,7 @@ impl AddressSpace {
         drop(index);
         let info = *record.info();
         let epoch = self.epochs.retire(record);
-        if info.kind == Kind::Registered {
+        if info.kind == AllocationKind::Registered {
             // The program may free the memory as soon as this call returns.
             self.epochs.wait(epoch);
         }
@@ -216,7 +216,7 @@ impl AddressSpace {
         self.pages.remove(base, length, Arc::as_ptr(record));
         self.usage.refund(kind, owner, bytes);
         // The addresses of mappings stay reserved.
-        if !kind.is_host_accessible() && kind != Kind::Mapped {
+        if !kind.is_host_accessible() && kind != AllocationKind::Mapped {
             index.free.give(base, length);
         }
     }
@@ -234,8 +234,8 @@ impl AddressSpace {
             .collect()
     }
 
-    /// Lets kernels use `bytes` bytes of the program's own memory at `address`, under the same address; with `read_only`
-    /// they may only read it.
+    /// Lets kernels use `bytes` bytes of the program's own memory at `address`, under the same address; with
+    /// `read_only` they may only read it.
     ///
     /// # Safety
     /// The memory must stay valid for reads, and unless `read_only` for writes, until [`unregister`](Self::unregister)
@@ -267,7 +267,7 @@ impl AddressSpace {
             } else {
                 Access::ReadWrite
             },
-            ..index.describe(base, bytes, Kind::Registered, owner)
+            ..index.describe(base, bytes, AllocationKind::Registered, owner)
         };
         let record = Record::new(info, base, bytes, Backing::Program);
         if !self.pages.insert(base, bytes, Arc::as_ptr(&record)) {
@@ -282,7 +282,7 @@ impl AddressSpace {
     /// # Errors
     /// `address` is not the start of a registered range.
     pub fn unregister(&self, address: *mut u8) -> Result<Freed, NotAnAllocation> {
-        self.free_if(address as u64, |a| a.kind == Kind::Registered)
+        self.free_if(address as u64, |a| a.kind == AllocationKind::Registered)
     }
 
     /// Returns the reachable allocation that contains `address`.
@@ -355,8 +355,8 @@ impl InFlight {
     #[cold]
     fn lookup_mixed(&self, address: u64) -> Option<&Record> {
         let record = Arc::as_ptr(self.space.index().containing(address)?);
-        // SAFETY: the record was in the index, so it was not retired before `self` was created. If it is retired now, it
-        // is kept until `self` is dropped.
+        // SAFETY: the record was in the index, so it was not retired before `self` was created. If it is retired now,
+        // it is kept until `self` is dropped.
         Some(unsafe { &*record })
     }
 }

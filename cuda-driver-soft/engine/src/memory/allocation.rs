@@ -8,7 +8,7 @@ pub(super) const HEAP_ALIGN: u64 = 16;
 
 /// The kind of memory that an allocation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum AllocationKind {
     /// Device memory, as from `cuMemAlloc`.
     Device,
     /// Managed memory: one address for host and device.
@@ -29,10 +29,13 @@ pub enum Kind {
     Mapped,
 }
 
-impl Kind {
+impl AllocationKind {
     /// Returns true if the host may dereference addresses of this kind: they are the addresses of the backing.
     pub fn is_host_accessible(self) -> bool {
-        matches!(self, Kind::Managed | Kind::Pinned | Kind::Registered)
+        matches!(
+            self,
+            AllocationKind::Managed | AllocationKind::Pinned | AllocationKind::Registered
+        )
     }
 }
 
@@ -57,7 +60,7 @@ pub struct Allocation {
     /// A number that no other allocation of the process has or had.
     pub id: u64,
     /// The kind of memory.
-    pub kind: Kind,
+    pub kind: AllocationKind,
     /// The context that it belongs to, as given to [`AddressSpace::alloc`](super::AddressSpace::alloc).
     pub owner: u64,
     /// The accesses that kernels and copies may do.

@@ -90,8 +90,8 @@ impl LocalMemory {
         self.stride
     }
 
-    /// Makes room for at least this many bytes for each thread. Returns `None` if the host has no memory for them, or if
-    /// they are more than [`MOST_LOCAL`].
+    /// Makes room for at least this many bytes for each thread. Returns `None` if the host has no memory for them, or
+    /// if they are more than [`MOST_LOCAL`].
     pub(crate) fn reserve(&mut self, bytes: u64) -> Option<()> {
         if bytes <= self.stride {
             return Some(());

@@ -5,8 +5,8 @@ use std::sync::{Condvar, Mutex};
 
 /// The work in flight, and the items that are dropped when it ends.
 ///
-/// Each [`retire`](Self::retire) starts a new epoch. An item is dropped when no work of its epoch, or of an earlier one,
-/// is in flight.
+/// Each [`retire`](Self::retire) starts a new epoch. An item is dropped when no work of its epoch, or of an earlier
+/// one, is in flight.
 pub(super) struct Epochs<T> {
     ledger: Mutex<Ledger<T>>,
     /// Notified when work ends.

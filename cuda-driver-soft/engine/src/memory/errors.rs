@@ -66,7 +66,7 @@ impl std::error::Error for NotAnAllocation {}
 pub struct AlreadyRegistered {
     /// Start of the range.
     pub address: u64,
-    /// Its length.
+    /// The length in bytes.
     pub bytes: u64,
 }
 
@@ -88,7 +88,7 @@ impl std::error::Error for AlreadyRegistered {}
 pub struct BadRange {
     /// Start of the range.
     pub address: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
     /// The allocation that contains its start, if any.
     pub inside: Option<Allocation>,

@@ -1,7 +1,7 @@
 //! The host's side of a copy: memory of the program that it passes to a call.
 
 use super::access;
-use super::address_space::space;
+use super::address_space::address_space;
 use super::errors::BadRange;
 
 /// A range of the program's memory that a copy may access until it is done.
@@ -55,7 +55,7 @@ impl HostRange {
     /// As [`AddressSpace::write`](super::AddressSpace::write).
     pub fn write_to(&self, device: u64) -> Result<(), BadRange> {
         // SAFETY: the range is valid for reads, as promised to `new`.
-        unsafe { space().write_from(device, self.address as *const u8, self.bytes as u64) }
+        unsafe { address_space().write_from(device, self.address as *const u8, self.bytes as u64) }
     }
 
     /// Copies from the device to the range.
@@ -64,7 +64,7 @@ impl HostRange {
     /// As [`AddressSpace::read`](super::AddressSpace::read).
     pub fn read_from(&self, device: u64) -> Result<(), BadRange> {
         // SAFETY: the range is valid for writes, as promised to `new`.
-        unsafe { space().read_to(device, self.address as *mut u8, self.bytes as u64) }
+        unsafe { address_space().read_to(device, self.address as *mut u8, self.bytes as u64) }
     }
 
     /// Copies from another range of the program, up to the shorter of the two lengths.

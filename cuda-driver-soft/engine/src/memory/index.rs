@@ -1,7 +1,7 @@
 //! The ordered index of all allocations.
 
 use super::addresses::FreeAddresses;
-use super::allocation::{Access, Allocation, Kind};
+use super::allocation::{Access, Allocation, AllocationKind};
 use super::record::Record;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -48,7 +48,13 @@ impl Index {
     }
 
     /// Describes a new allocation, with a number of its own and access to read and write.
-    pub(super) fn describe(&mut self, base: u64, bytes: u64, kind: Kind, owner: u64) -> Allocation {
+    pub(super) fn describe(
+        &mut self,
+        base: u64,
+        bytes: u64,
+        kind: AllocationKind,
+        owner: u64,
+    ) -> Allocation {
         let id = self.next_id;
         self.next_id += 1;
         Allocation {

@@ -2,9 +2,9 @@
 //!
 //! A device address is a number that the host cannot dereference: it comes from a range of addresses that is reserved
 //! without access rights, so a host program that follows a device pointer crashes, as it does with a GPU. The bytes are
-//! elsewhere, in the *backing*. Each 64 KiB page of the address space belongs to one allocation, whose [`Record`] has its
-//! exact length and the distance to the backing. So each access is checked to one byte, without a signal handler, and
-//! safely while other threads allocate and free:
+//! elsewhere, in the *backing*. Each 64 KiB page of the address space belongs to one allocation, whose [`Record`] has
+//! its exact length and the distance to the backing. So each access is checked to one byte, without a signal handler,
+//! and safely while other threads allocate and free:
 //!
 //! * `address_space` is the interface: allocate, free, find, copy, fill;
 //! * `pages` finds the [`Record`] of an address without a lock;
@@ -32,8 +32,12 @@ mod usage;
 pub(crate) mod warp;
 mod zeroed;
 
-pub use address_space::{AddressSpace, InFlight, space};
-pub use allocation::{Access, Allocation, Freed, Kind};
+// The driver and the interpreter use the short names.
+pub use address_space::address_space as space;
+pub use allocation::AllocationKind as Kind;
+
+pub use address_space::{AddressSpace, InFlight, address_space};
+pub use allocation::{Access, Allocation, AllocationKind, Freed};
 pub use errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
 pub use physical::Physical;
 pub use record::Record;

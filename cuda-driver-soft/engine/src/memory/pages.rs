@@ -22,8 +22,8 @@ pub(super) enum Page {
     Mixed,
 }
 
-/// A table of the allocations by page. Reads take no lock; the callers of all other methods hold the lock of the address
-/// space.
+/// A table of the allocations by page. Reads take no lock; the callers of all other methods hold the lock of the
+/// address space.
 pub(super) struct PageTable {
     root: Box<[AtomicPtr<Leaf>]>,
 }

@@ -1,6 +1,6 @@
 //! Physical memory: bytes that have no device address until they are mapped.
 
-use super::allocation::Kind;
+use super::allocation::AllocationKind;
 use super::shared::SharedFile;
 use super::usage::Usage;
 use super::zeroed::Zeroed;
@@ -26,7 +26,7 @@ pub(super) enum Memory {
 }
 
 impl Physical {
-    /// Wraps memory for which `usage` was charged to `owner` as [`Kind::Device`].
+    /// Wraps memory for which `usage` was charged to `owner` as [`AllocationKind::Device`].
     pub(super) fn new(memory: Memory, bytes: u64, usage: Arc<Usage>, owner: u64) -> Arc<Self> {
         Arc::new(Physical {
             memory,
@@ -77,7 +77,7 @@ impl fmt::Debug for Physical {
 impl Drop for Physical {
     fn drop(&mut self) {
         if let Some((usage, owner)) = &self.charged {
-            usage.refund(Kind::Device, *owner, self.bytes);
+            usage.refund(AllocationKind::Device, *owner, self.bytes);
         }
     }
 }

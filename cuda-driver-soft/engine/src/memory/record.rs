@@ -1,6 +1,6 @@
 //! The record of an allocation: its description, its backing, and the length that may be accessed now.
 
-use super::allocation::{Access, Allocation, Kind};
+use super::allocation::{Access, Allocation, AllocationKind};
 use super::physical::Physical;
 use super::zeroed::Zeroed;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Record {
     /// Returns true if the allocation is live but hidden by
     /// [`AddressSpace::set_reachable`](super::AddressSpace::set_reachable).
     pub(super) fn is_unreachable(&self) -> bool {
-        self.length() == 0 && self.full_length > 0 && self.info.kind != Kind::Mapped
+        self.length() == 0 && self.full_length > 0 && self.info.kind != AllocationKind::Mapped
     }
 
     /// Returns the bytes that may be accessed while the allocation is live and reachable.

@@ -4,7 +4,8 @@
 use super::pages::PAGE;
 use std::ops::Range;
 
-/// The preferred start of the range: far from the programs, heaps and mappings of common systems, and the same in each run.
+/// The preferred start of the range: far from the programs, heaps and mappings of common systems, and the same in each
+/// run.
 const BASE: u64 = 0x2000_0000_0000;
 
 /// Sizes in bytes, in the order in which they are tried.
@@ -33,8 +34,8 @@ fn map(at: Option<u64>, size: u64) -> Option<u64> {
         (size + PAGE) as usize,
     );
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-    // SAFETY: a new private mapping without access rights. Without `MAP_FIXED` the address is only a hint, so no existing
-    // mapping is replaced.
+    // SAFETY: a new private mapping without access rights. Without `MAP_FIXED` the address is only a hint, so no
+    // existing mapping is replaced.
     let mapping = unsafe { libc::mmap(hint, length, libc::PROT_NONE, flags, -1, 0) };
     if mapping == libc::MAP_FAILED {
         return None;

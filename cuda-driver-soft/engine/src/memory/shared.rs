@@ -1,8 +1,8 @@
 //! Memory that processes share: an unnamed file of the system (`memfd_create`) that each of them maps.
 //!
 //! The last page of the file is a label, so that descriptors of other files are recognised and refused. The file is
-//! sealed: no process can shrink it while others have it mapped. Only Linux has such files; on other systems nothing can
-//! be shared.
+//! sealed: no process can shrink it while others have it mapped. Only Linux has such files; on other systems nothing
+//! can be shared.
 
 /// The label of a shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,8 @@ mod linux {
     unsafe impl Sync for SharedFile {}
 
     impl SharedFile {
-        /// Creates a file of at least `bytes` zeroed bytes, which the system provides as they are touched. Returns `None`
-        /// if the system refuses.
+        /// Creates a file of at least `bytes` zeroed bytes, which the system provides as they are touched. Returns
+        /// `None` if the system refuses.
         pub fn new(bytes: u64, label: Label) -> Option<Self> {
             let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
             // SAFETY: the name is a C string.
@@ -90,8 +90,8 @@ mod linux {
             Self::map(file, bytes, label)
         }
 
-        /// Opens the file of a descriptor of this process, which stays the caller's. Returns `None` if it is not a shared
-        /// file, or has another purpose.
+        /// Opens the file of a descriptor of this process, which stays the caller's. Returns `None` if it is not a
+        /// shared file, or has another purpose.
         pub fn open(descriptor: i32, purpose: Purpose) -> Option<Self> {
             // SAFETY: the arguments are integers; a descriptor that is not open is an error.
             let duplicate = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };
@@ -103,8 +103,8 @@ mod linux {
             Self::of(file, purpose)
         }
 
-        /// Opens the file of a descriptor of another process of the same user. Returns `None` if it is not a shared file,
-        /// or has another purpose.
+        /// Opens the file of a descriptor of another process of the same user. Returns `None` if it is not a shared
+        /// file, or has another purpose.
         pub fn open_of(process: u32, descriptor: i32, purpose: Purpose) -> Option<Self> {
             let path = format!("/proc/{process}/fd/{descriptor}");
             let file = File::options().read(true).write(true).open(path).ok()?;
@@ -165,8 +165,8 @@ mod linux {
             (fd >= 0).then_some(fd)
         }
 
-        /// Returns this process's descriptor of the file, for [`open_of`](Self::open_of) in another process. It is valid
-        /// as long as this value lives.
+        /// Returns this process's descriptor of the file, for [`open_of`](Self::open_of) in another process. It is
+        /// valid as long as this value lives.
         pub fn descriptor(&self) -> i32 {
             self.file.as_raw_fd()
         }

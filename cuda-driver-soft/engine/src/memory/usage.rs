@@ -1,11 +1,11 @@
-//! How many bytes each owner has in use, and the quotas on them.
+//! The bytes that each owner has in use, and quotas on them.
 
-use super::allocation::{HEAP_ALIGN, Kind};
+use super::allocation::{AllocationKind, HEAP_ALIGN};
 use super::errors::OutOfMemory;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// A limit on the bytes in use after an allocation: of device memory or, for [`Kind::Heap`], of the heap.
+/// A limit on the bytes in use after an allocation: of device memory or, for [`AllocationKind::Heap`], of the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Quota<'a> {
     /// The owners whose allocations count.
@@ -41,7 +41,7 @@ impl Usage {
     /// More than `quota` would be in use.
     pub(super) fn charge(
         &self,
-        kind: Kind,
+        kind: AllocationKind,
         owner: u64,
         bytes: u64,
         quota: Option<Quota<'_>>,
@@ -64,7 +64,7 @@ impl Usage {
     }
 
     /// Reverses [`charge`](Self::charge).
-    pub(super) fn refund(&self, kind: Kind, owner: u64, bytes: u64) {
+    pub(super) fn refund(&self, kind: AllocationKind, owner: u64, bytes: u64) {
         let Some(pool) = pool(kind) else { return };
         let mut usage = self.lock();
         if let Some(used) = usage.get_mut(&(owner, pool)) {
@@ -88,21 +88,23 @@ fn used(usage: &BTreeMap<(u64, Pool), u64>, pool: Pool, owners: &[u64]) -> u64 {
 }
 
 /// Returns the pool that allocations of this kind are taken from, if it is a limited one.
-fn pool(kind: Kind) -> Option<Pool> {
+fn pool(kind: AllocationKind) -> Option<Pool> {
     match kind {
-        Kind::Device | Kind::Managed | Kind::Global | Kind::Constant | Kind::Array => {
-            Some(Pool::Device)
-        }
-        Kind::Heap => Some(Pool::Heap),
+        AllocationKind::Device
+        | AllocationKind::Managed
+        | AllocationKind::Global
+        | AllocationKind::Constant
+        | AllocationKind::Array => Some(Pool::Device),
+        AllocationKind::Heap => Some(Pool::Heap),
         // Physical memory is counted when it is created, so its mappings are not.
-        Kind::Pinned | Kind::Registered | Kind::Mapped => None,
+        AllocationKind::Pinned | AllocationKind::Registered | AllocationKind::Mapped => None,
     }
 }
 
 /// Returns the bytes that an allocation takes from its pool.
-fn counted(kind: Kind, bytes: u64) -> u64 {
+fn counted(kind: AllocationKind, bytes: u64) -> u64 {
     match kind {
-        Kind::Heap => bytes
+        AllocationKind::Heap => bytes
             .checked_next_multiple_of(HEAP_ALIGN)
             .unwrap_or(u64::MAX),
         _ => bytes,

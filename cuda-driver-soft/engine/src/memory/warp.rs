@@ -176,8 +176,8 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| address.wrapping_add(self.to_host) as usize as *mut u8)
     }
 
-    /// Does the same as [`global`](Self::global) for memory that starts at address `start` in its space and has `length`
-    /// bytes from `host` on.
+    /// Does the same as [`global`](Self::global) for memory that starts at address `start` in its space and has
+    /// `length` bytes from `host` on.
     #[inline(always)]
     pub(crate) fn buffer<const FULL: bool>(
         &self,
@@ -274,7 +274,8 @@ impl<'m> AccessCache<'m> {
 }
 
 impl<'m> Spaces<'m> {
-    /// Returns the address, length and host address of shared memory from offset `start` on, for [`AccessCache::buffer`].
+    /// Returns the address, length and host address of shared memory from offset `start` on, for
+    /// [`AccessCache::buffer`].
     #[inline(always)]
     pub(crate) fn shared(&mut self, start: u64) -> (u64, u64, *mut u8) {
         (
@@ -321,8 +322,8 @@ impl<'m> Spaces<'m> {
         }
     }
 
-    /// Checks each lane of an access, and makes the cache remember it: the slow path. `align` is greater than `bytes` for
-    /// one half of an access that the decoder has split.
+    /// Checks each lane of an access, and makes the cache remember it: the slow path. `align` is greater than `bytes`
+    /// for one half of an access that the decoder has split.
     ///
     /// # Errors
     /// The first lane whose access is refused.

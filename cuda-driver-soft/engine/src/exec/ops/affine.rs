@@ -24,7 +24,8 @@ pub(crate) struct Form {
     pub(crate) srcs: Vec<RegClass>,
     /// The class of the destination.
     pub(crate) dst: RegClass,
-    /// True if the handlers may leave the code for converged warps, for example if a value that is widened wraps around.
+    /// True if the handlers may leave the code for converged warps, for example if a value that is widened wraps
+    /// around.
     pub(crate) may_leave: bool,
 }
 
@@ -45,9 +46,9 @@ pub(crate) enum Law {
     /// The first source is affine, and the others are uniform.
     Scale,
     /// All sources are affine, and none is a thread index itself. The result is one of the sources. If a source is the
-    /// thread index, the choice is seldom the same for all lanes.
+    /// thread index, the choice is rarely the same for all lanes.
     Pick,
-    /// All sources are uniform.
+    /// The result is affine only if it is uniform.
     Uniform,
 }
 

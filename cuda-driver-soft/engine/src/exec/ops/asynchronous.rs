@@ -1,4 +1,5 @@
-//! Asynchronous copies from global to shared memory, and the mbarriers that programs wait on: `cp.async` and `mbarrier`.
+//! Asynchronous copies from global to shared memory, and the mbarriers that programs wait on: `cp.async` and
+//! `mbarrier`.
 //!
 //! A copy completes with its instruction, so a wait for copies has nothing to do.
 
@@ -148,8 +149,8 @@ pub(crate) fn mbarrier() -> Handlers {
     Rare::compile::<Mbarrier>()
 }
 
-/// Packs the modifiers of `mbarrier`: the operation, the space of the address, whether it has 64 bits, and whether there is
-/// a result.
+/// Packs the modifiers of `mbarrier`: the operation, the space of the address, whether it has 64 bits, and whether
+/// there is a result.
 pub(crate) fn mbarrier_mods(op: MbarrierOp, space: Space, wide: bool, has_result: bool) -> u32 {
     let number = OPS.iter().position(|o| *o == op).unwrap_or(0) as u32;
     let generic = space == Space::Generic;

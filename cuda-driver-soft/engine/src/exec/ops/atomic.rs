@@ -98,8 +98,8 @@ pub(super) fn operation(op: AtomOp, ty: Type) -> Option<u32> {
     Some(op << OP_SHIFT | format << FORMAT_SHIFT)
 }
 
-/// Applies the operation that [`operation`] encoded in the modifiers: returns the new value for the old value `a` and the
-/// operands `b` and `c`.
+/// Applies the operation that [`operation`] encoded in the modifiers: returns the new value for the old value `a` and
+/// the operands `b` and `c`.
 pub(super) fn applied(mods: u32, bytes: u32, global: bool, a: u64, b: u64, c: u64) -> u64 {
     let op = OPS[(mods >> OP_SHIFT & 15) as usize % OPS.len()];
     let format = FORMATS[(mods >> FORMAT_SHIFT & 7) as usize];
@@ -250,7 +250,8 @@ struct AtomicLanes<'p> {
 }
 
 impl AtomicLanes<'_> {
-    /// Replaces the value at each address by a function of the lane and the value, lane by lane. Returns the old values.
+    /// Replaces the value at each address by a function of the lane and the value, lane by lane. Returns the old
+    /// values.
     ///
     /// # Safety
     /// The addresses of the lanes of the mask must be valid for reads and writes, and aligned.

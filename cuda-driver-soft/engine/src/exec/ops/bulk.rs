@@ -1,7 +1,7 @@
 //! Bulk copies between global and shared memory: `cp.async.bulk` and `cp.reduce.async.bulk`.
 //!
-//! A copy completes with its instruction. The PTX front end adds another instruction that signals the mbarrier of the copy;
-//! a copy to several blocks signals their mbarriers itself.
+//! A copy completes with its instruction. The PTX front end adds another instruction that signals the mbarrier of the
+//! copy; a copy to several blocks signals their mbarriers itself.
 
 use super::asynchronous::pointers;
 use super::atomic;
@@ -15,8 +15,8 @@ use crate::memory::access;
 use crate::memory::warp::RANK_SHIFT;
 use ptx::ir::{AtomOp, Space, Type};
 
-/// Returns the handlers: `a` is the target, `b` the source and `c` the number of bytes. In a copy to several blocks, `e`
-/// is the mask of the blocks, and `f` the address of the mbarrier that is signalled in each of them.
+/// Returns the handlers: `a` is the target, `b` the source and `c` the number of bytes. In a copy to several blocks,
+/// `e` is the mask of the blocks, and `f` the address of the mbarrier that is signalled in each of them.
 pub(crate) fn handlers() -> Handlers {
     Rare::compile::<Bulk>()
 }
@@ -113,8 +113,8 @@ pub(super) fn of_rank(address: u64, rank: usize) -> u64 {
     address & !ranks | (rank as u64) << RANK_SHIFT & ranks
 }
 
-/// Signals `bytes` bytes to an mbarrier in any block of the cluster. Returns `Err` if the lane faults; the machine then has
-/// the fault.
+/// Signals `bytes` bytes to an mbarrier in any block of the cluster. Returns `Err` if the lane faults; the machine then
+/// has the fault.
 pub(super) fn complete_tx(
     m: &mut Machine<'_>,
     lane: usize,

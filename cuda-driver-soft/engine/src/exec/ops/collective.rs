@@ -1,8 +1,8 @@
 //! Operations across the lanes of a warp, such as `shfl.sync.bfly.b32`.
 //!
 //! If all member lanes have arrived, which is the usual case, the handler runs the operation at once. Otherwise the
-//! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then. Both
-//! use [`compute`].
+//! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then.
+//! Both use [`compute`].
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Rare, Worth};
@@ -128,7 +128,8 @@ impl Collective {
         }
     }
 
-    /// Returns the handlers of the code for converged warps. If lanes are missing, they leave for the code for any lanes.
+    /// Returns the handlers of the code for converged warps. If lanes are missing, they leave for the code for any
+    /// lanes.
     pub(crate) fn handlers_together(self) -> Handlers {
         match self {
             Collective::Shuffle(_) => Common::compile::<Shuffle<true>>(),
@@ -225,8 +226,8 @@ fn source_lane(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     (if inside { from & 31 } else { lane }, inside)
 }
 
-/// Packs the modifiers of a handler: the operation, and whether there are a negated predicate, a member mask and a second
-/// result.
+/// Packs the modifiers of a handler: the operation, and whether there are a negated predicate, a member mask and a
+/// second result.
 pub(crate) fn mods(collective: Collective, operands: &Operands, second: bool) -> u32 {
     let number = match collective {
         Collective::Shuffle(mode) => mode as u32,

@@ -1,4 +1,5 @@
-//! Branches, guards and traps. Calls, returns and barriers end the handler's turn, and the scheduler (`warp`) runs them.
+//! Branches, guards and traps. Calls, returns and barriers end the handler's turn, and the scheduler (`warp`) runs
+//! them.
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::fault::FaultKind;
@@ -28,8 +29,8 @@ pub(crate) fn begin() -> Handlers {
     Rare::compile::<Begin>()
 }
 
-/// Returns the handlers of an instruction that the code for converged warps does not have: the warp leaves for the code for
-/// any lanes.
+/// Returns the handlers of an instruction that the code for converged warps does not have: the warp leaves for the code
+/// for any lanes.
 pub(crate) fn leave() -> Handlers {
     Rare::compile::<Leave>()
 }
@@ -153,8 +154,8 @@ impl Body for Begin {
         inst: &Inst,
         _mask: Mask,
     ) -> Flow {
-        // Only a block that finds no registers to reuse runs these instructions. That depends on the host's threads, and
-        // the number of steps must not.
+        // Only a block that finds no registers to reuse runs these instructions. That depends on the host's threads,
+        // and the number of steps must not.
         m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
         m.target = inst.aux;
         Flow::Jump

@@ -26,8 +26,8 @@ fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     if c.ftz || c.sat || c.relu || c.satfinite {
         return None;
     }
-    // An integer in a wider register is in its low bits. A conversion to a narrower type, or to another sign, writes bits
-    // that a wider read would ignore.
+    // An integer in a wider register is in its low bits. A conversion to a narrower type, or to another sign, writes
+    // bits that a wider read would ignore.
     let narrow = |ty: Type| match ty {
         U16 | S16 | Type::B16 => B16,
         U32 | S32 | Type::B32 | F32 => B32,

@@ -1,7 +1,8 @@
 //! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
 //!
-//! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual defines
-//! the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive elements.
+//! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual
+//! defines the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive
+//! elements.
 
 use super::{product, wgmma};
 use crate::exec::machine::Machine;
@@ -81,7 +82,8 @@ fn position(
         MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
         MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
         MatrixPart::B => (thread * per + e + r * 4 * per, group),
-        // Two adjacent elements come first (in one register or in two), then the lower rows, then the next eight columns.
+        // Two adjacent elements come first (in one register or in two), then the lower rows, then the next eight
+        // columns.
         MatrixPart::C if per == 2 => (group + 8 * (r % 2), thread * 2 + e + r / 2 * 8),
         MatrixPart::C => (group + 8 * (r / 2 % 2), thread * 2 + r % 2 + r / 4 * 8),
     }
@@ -151,8 +153,8 @@ pub(super) fn scatter(
 /// The dimensions m, n and k.
 pub(super) type ShapeOf = [u16; 3];
 
-/// Runs an instruction for all lanes of a warp that have not exited. Returns `Err` if a lane faults; the machine then has
-/// the fault.
+/// Runs an instruction for all lanes of a warp that have not exited. Returns `Err` if a lane faults; the machine then
+/// has the fault.
 pub(crate) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,

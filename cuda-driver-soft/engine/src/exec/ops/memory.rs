@@ -1,7 +1,7 @@
 //! Loads and stores, such as `ld.global.f32`.
 //!
-//! An access first finds its host addresses, which checks bounds and alignment (`crate::memory::warp`), and then moves its
-//! values.
+//! An access first finds its host addresses, which checks bounds and alignment (`crate::memory::warp`), and then moves
+//! its values.
 
 pub(crate) mod affine;
 mod parts;
@@ -122,8 +122,8 @@ impl Access {
 /// Returns the handlers of a load.
 pub(crate) fn load(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
-    // Generic addresses use the handlers for global memory. An address of another space is in no cached allocation, so it
-    // takes the slow path.
+    // Generic addresses use the handlers for global memory. An address of another space is in no cached allocation, so
+    // it takes the slow path.
     let global = matches!(access.space, Space::Global | Space::Const | Space::Generic);
     if plain && access.wide_address && global {
         match (access.element, access.class) {
@@ -429,15 +429,15 @@ unsafe fn store_scattered<E: Element>(
     let row = unsafe { E::read(regs, inst.b) };
     for i in lanes::iter(mask) {
         let at = addresses[i].wrapping_add(to_host) as usize as *mut u8;
-        // SAFETY: `scattered` has checked the addresses of these lanes. They are valid for writes, because the cache of a
-        // store only has an allocation that an earlier store was allowed to write.
+        // SAFETY: `scattered` has checked the addresses of these lanes. They are valid for writes, because the cache of
+        // a store only has an allocation that an earlier store was allowed to write.
         unsafe { E::store(at, row[i]) };
     }
     Flow::Next
 }
 
-/// Returns the difference between host addresses and the addresses of an access, if all lanes are in the memory that the
-/// cache knows.
+/// Returns the difference between host addresses and the addresses of an access, if all lanes are in the memory that
+/// the cache knows.
 #[inline(always)]
 fn scattered(
     m: &mut Machine<'_>,

@@ -7,7 +7,7 @@ use crate::exec::isa::{Body, Handlers, Rare, Worth};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs};
 use crate::lanes::{self, LANES, Mask};
-use crate::memory::Kind;
+use crate::memory::AllocationKind;
 use crate::memory::warp::{RANK_SHIFT, resolve};
 use ptx::ir::{Op, RegClass, Space, Special, Type::*};
 
@@ -131,7 +131,7 @@ impl Body for Isspacep {
                 Space::Local => 3,
                 Space::Param => 4,
                 _ => match m.spaces.flight.lookup(a[i]) {
-                    Some(record) if record.info().kind == Kind::Constant => 1,
+                    Some(record) if record.info().kind == AllocationKind::Constant => 1,
                     _ => 0,
                 },
             };

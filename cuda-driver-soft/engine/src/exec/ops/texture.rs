@@ -344,8 +344,8 @@ fn sample(
     Ok(convert(tex, parts.mean(image, &sampler)))
 }
 
-/// Reads a texel by its indices. Returns `None` outside of the image, whatever the address modes; only levels of a mipmap
-/// clamp the indices. An H200 reads linear memory this way, but no one-dimensional array.
+/// Reads a texel by its indices. Returns `None` outside of the image, whatever the address modes; only levels of a
+/// mipmap clamp the indices. An H200 reads linear memory this way, but no one-dimensional array.
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
@@ -525,7 +525,8 @@ impl SamplePoint<'_> {
                     None => corner = Some(i),
                 }
             }
-            // At a corner of the cube three faces meet, and there is no fourth texel. Its weight goes to the other three.
+            // At a corner of the cube three faces meet, and there is no fourth texel. Its weight goes to the other
+            // three.
             if let Some(corner) = corner {
                 let third = (shares[corner] + 1) / 3;
                 shares[corner ^ 1] += third;

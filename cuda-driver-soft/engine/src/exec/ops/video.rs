@@ -10,8 +10,8 @@ use ptx::ir::{
     Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
 };
 
-/// Returns the handlers of all video instructions: `a`, `b` and `c` are the sources, `d` is the result, and `imm` is the
-/// instruction as [`pack`] encodes it.
+/// Returns the handlers of all video instructions: `a`, `b` and `c` are the sources, `d` is the result, and `imm` is
+/// the instruction as [`pack`] encodes it.
 pub(crate) fn handlers() -> Handlers {
     Rare::compile::<RunVideo>()
 }

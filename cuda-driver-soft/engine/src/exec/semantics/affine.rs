@@ -1,9 +1,9 @@
 //! Affine values, which differ by the same step from each lane of a warp to the next, and integer instructions on them.
 //!
-//! Two numbers describe an affine value, or three if the lanes are in several rows of their block. Most indexes and addresses
-//! are affine: `%tid.x` and `%tid.y` are, and so are sums of affine values and their products with values that are uniform
-//! (the same in all lanes). All results are exact: a function whose result is not affine, or not known to be, returns
-//! `None`.
+//! Two numbers describe an affine value, or three if the lanes are in several rows of their block. Most indexes and
+//! addresses are affine: `%tid.x` and `%tid.y` are, and so are sums of affine values and their products with values
+//! that are uniform (the same in all lanes). All results are exact: a function whose result is not affine, or not known
+//! to be, returns `None`.
 
 use super::compare::compare_int;
 use super::int::Int;
@@ -107,8 +107,8 @@ pub fn signed<T: Int>(step: u64) -> i64 {
     (step << shift) as i64 >> shift
 }
 
-/// Returns the values at the corners: the first and the last lane of the first row, and of the last row. Returns `None` if
-/// the values of some lanes wrap around, or if a step is so large that they might.
+/// Returns the values at the corners: the first and the last lane of the first row, and of the last row. Returns `None`
+/// if the values of some lanes wrap around, or if a step is so large that they might.
 #[inline(always)]
 fn corners<T: Int>(a: Affine, rows: Rows) -> Option<[T; 4]> {
     let (step, row) = (signed::<T>(a.step), signed::<T>(a.row));
@@ -187,8 +187,8 @@ pub fn not<T: Int>(a: Affine) -> Affine {
     sub::<T>(uniform(T::from_bits(u64::MAX)), a)
 }
 
-/// `cvt.u64.type d, a` and `cvt.s64.type d, a`. Returns `None` if the values of some lanes wrap around, or if a step is so
-/// large that they might.
+/// `cvt.u64.type d, a` and `cvt.s64.type d, a`. Returns `None` if the values of some lanes wrap around, or if a step is
+/// so large that they might.
 #[inline(always)]
 pub fn extend<T: Int>(a: Affine, rows: Rows) -> Option<Affine> {
     let base = T::from_bits(a.base).widen() as u64;
@@ -222,8 +222,8 @@ pub fn mad_wide<T: Int>(a: Affine, b: Affine, c: Affine, rows: Rows) -> Option<A
     Some(add::<u64>(mul_wide::<T>(a, b, rows)?, c))
 }
 
-/// `and.b32 d, a, b` and `and.b64`, if both are uniform, or if `b` is a uniform mask of low bits and no lane of `a` carries
-/// out of them.
+/// `and.b32 d, a, b` and `and.b64`, if both are uniform, or if `b` is a uniform mask of low bits and no lane of `a`
+/// carries out of them.
 #[inline(always)]
 pub fn and<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     let mask = b.base;
@@ -290,8 +290,8 @@ pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
         return all(compare_int(op, a, b));
     }
     if let (Some(x), Some(y)) = (corners::<T>(a, rows), corners::<T>(b, rows)) {
-        // The difference is linear between corners. If the comparison has the same result at all corners, it has that result
-        // in all lanes, except that for `.eq` and `.ne` the difference may be zero in between.
+        // The difference is linear between corners. If the comparison has the same result at all corners, it has that
+        // result in all lanes, except that for `.eq` and `.ne` the difference may be zero in between.
         let (holds, less) = (compare_int(op, x[0], y[0]), x[0] < y[0]);
         let alike = |i: usize| {
             let turns = matches!(op, Compare::Eq | Compare::Ne) && (x[i] < y[i]) != less;

@@ -1,9 +1,9 @@
 //! The approximate instructions: `rcp sqrt rsqrt sin cos lg2 ex2 tanh` with `.approx`, `div.approx` and `div.full`.
 //!
-//! A GPU has a unit that computes these functions to about 22 bits, and flushes subnormal arguments and results. The forms
-//! without `.ftz`, and the divisions, multiply by powers of two before and after the unit. This module does the same steps
-//! with a unit whose results are correctly rounded. So special cases give the GPU's results, and every result is within
-//! the bounds of the manual, but its last bits can differ from a GPU's.
+//! A GPU has a unit that computes these functions to about 22 bits, and flushes subnormal arguments and results. The
+//! forms without `.ftz`, and the divisions, multiply by powers of two before and after the unit. This module does the
+//! same steps with a unit whose results are correctly rounded. So special cases give the GPU's results, and every
+//! result is within the bounds of the manual, but its last bits can differ from a GPU's.
 
 use super::elementary;
 use super::float::{NAN_F64, flush_f32, mul_f32, sqrt_f32};

@@ -2,8 +2,8 @@
 
 use super::int::Int;
 
-/// `bfe.type d, a, b, c`: `c` bits from position `b`, extended by the type's sign. Bits past the end are the sign bit of
-/// the field.
+/// `bfe.type d, a, b, c`: `c` bits from position `b`, extended by the type's sign. Bits past the end are the sign bit
+/// of the field.
 #[inline(always)]
 pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
     let (position, length) = (field_operand::<T>(b), field_operand::<T>(c));
@@ -19,8 +19,8 @@ pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
     field.shl(unused).shr(unused)
 }
 
-/// Returns the value of a position or length operand. The 32-bit instructions read only its low byte. The GPU's code for the
-/// 64-bit instructions reads all of it, so that larger values are past the end.
+/// Returns the value of a position or length operand. The 32-bit instructions read only its low byte. The GPU's code
+/// for the 64-bit instructions reads all of it, so that larger values are past the end.
 #[inline(always)]
 fn field_operand<T: Int>(a: u32) -> u32 {
     if T::BITS == 64 { a } else { a & 0xff }
@@ -48,8 +48,8 @@ pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
     T::from_bits(b.bits() & !mask | inserted & mask)
 }
 
-/// `bfind{.shiftamt}.type d, a`: the position of the highest bit that differs from the sign, or with `.shiftamt` the shift
-/// that moves it to the top; all ones if there is none.
+/// `bfind{.shiftamt}.type d, a`: the position of the highest bit that differs from the sign, or with `.shiftamt` the
+/// shift that moves it to the top; all ones if there is none.
 #[inline(always)]
 pub fn bfind<T: Int>(a: T, shiftamt: bool) -> u32 {
     let magnitude = if a < T::ZERO {
@@ -98,9 +98,9 @@ pub fn popc<T: Int>(a: T) -> u32 {
     a.bits().count_ones()
 }
 
-/// `fns.b32 d, mask, base, offset`: the position of the n-th set bit from `base` on, upwards, or downwards if the offset n
-/// is negative. Bit `base` itself counts. With n = 0, only bit `base` is tested. All ones if there is no such bit, or if
-/// `base` is above 31.
+/// `fns.b32 d, mask, base, offset`: the position of the n-th set bit from `base` on, upwards, or downwards if the
+/// offset n is negative. Bit `base` itself counts. With n = 0, only bit `base` is tested. All ones if there is no such
+/// bit, or if `base` is above 31.
 #[inline(always)]
 pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
@@ -185,8 +185,8 @@ pub fn prmt(a: u32, b: u32, c: u32, mode: Permute) -> u32 {
     u32::from_le_bytes(selectors(mode, c).map(byte))
 }
 
-/// `szext.mode.type d, a, b`: the low `b` bits of `a`, extended by the type's sign. A `b` of 32 or more means all bits, or
-/// with `.wrap` is taken modulo 32. The result for no bits is 0.
+/// `szext.mode.type d, a, b`: the low `b` bits of `a`, extended by the type's sign. A `b` of 32 or more means all bits,
+/// or with `.wrap` is taken modulo 32. The result for no bits is 0.
 #[inline(always)]
 pub fn szext<T: Int>(a: T, b: u32, wrap: bool) -> T {
     let width = if wrap { b & 31 } else { b.min(32) };
@@ -207,7 +207,8 @@ fn part(a: u32, index: u32, bits: u32, signed: bool) -> i32 {
     }
 }
 
-/// `dp2a.mode.atype.btype d, a, b, c`: `c` plus the products of the half-words of `a` and the low or high two bytes of `b`.
+/// `dp2a.mode.atype.btype d, a, b, c`: `c` plus the products of the half-words of `a` and the low or high two bytes of
+/// `b`.
 #[inline(always)]
 pub fn dp2a(a: u32, b: u32, c: u32, high: bool, a_signed: bool, b_signed: bool) -> u32 {
     let first = if high { 2 } else { 0 };

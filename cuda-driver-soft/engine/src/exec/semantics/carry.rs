@@ -27,7 +27,8 @@ pub fn sub_cc<T: Int>(a: T, b: T) -> (T, bool) {
     subc(a, b, false)
 }
 
-/// `subc{.cc}.type d, a, b`: the difference less the borrow in, and the borrow out, which only the form with `.cc` writes.
+/// `subc{.cc}.type d, a, b`: the difference less the borrow in, and the borrow out, which only the form with `.cc`
+/// writes.
 #[inline(always)]
 pub fn subc<T: Int>(a: T, b: T, borrow: bool) -> (T, bool) {
     let taken = u128::from(b.bits()) + u128::from(borrow);

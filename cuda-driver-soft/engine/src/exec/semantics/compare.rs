@@ -4,8 +4,8 @@ use super::float::flush_f32;
 use super::int::Int;
 use ptx::ir::{BoolOp, Compare};
 
-/// The comparison of `setp` and `set` for integers. `.lo .ls .hi .hs` compare as unsigned. The operators for NaNs have no
-/// integer form and return false.
+/// The comparison of `setp` and `set` for integers. `.lo .ls .hi .hs` compare as unsigned. The operators for NaNs have
+/// no integer form and return false.
 #[inline(always)]
 pub fn compare_int<T: Int>(op: Compare, a: T, b: T) -> bool {
     match op {
@@ -24,8 +24,8 @@ pub fn compare_int<T: Int>(op: Compare, a: T, b: T) -> bool {
     }
 }
 
-/// The comparison of `setp` and `set` for floating-point numbers. If an operand is a NaN, the plain operators are false, and
-/// those that end in `u` are true. `.lo .ls .hi .hs` have no floating-point form and return false.
+/// The comparison of `setp` and `set` for floating-point numbers. If an operand is a NaN, the plain operators are
+/// false, and those that end in `u` are true. `.lo .ls .hi .hs` have no floating-point form and return false.
 #[inline(always)]
 pub fn compare_float<T: PartialOrd>(op: Compare, a: T, b: T) -> bool {
     // `x != x` is true for NaNs only.
@@ -62,8 +62,8 @@ pub fn compare_f64(op: Compare, a: f64, b: f64) -> bool {
     compare_float(op, a, b)
 }
 
-/// The two predicates `p|q` of `setp`, from the result `t` of the comparison, and the Boolean operator and third operand if
-/// the instruction has them.
+/// The two predicates `p|q` of `setp`, from the result `t` of the comparison, and the Boolean operator and third
+/// operand if the instruction has them.
 #[inline(always)]
 pub fn setp(t: bool, op: Option<(BoolOp, bool)>) -> (bool, bool) {
     (combine(t, op), combine(!t, op))

@@ -1,8 +1,9 @@
 //! The elementary functions that the approximate instructions use: in `f64`, to within about 2^-51, for arguments and
-//! results that are `f32` numbers. Rounded to `f32`, they are correctly rounded except for one argument in many millions.
+//! results that are `f32` numbers. Rounded to `f32`, they are correctly rounded except for one argument in many
+//! millions.
 //!
-//! They consist of additions and multiplications without branches, so they give the same bits on every CPU, and loops over
-//! lanes vectorise.
+//! They consist of additions and multiplications without branches, so they give the same bits on every CPU, and loops
+//! over lanes vectorise.
 
 /// 1.5 · 2^52. Adding and subtracting it rounds a small number to an integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -36,7 +37,8 @@ pub(crate) fn exp2(x: f64) -> f64 {
     polynomial(fraction, EXP2) * f64::from_bits(power)
 }
 
-/// The coefficients of `log2((1 + s) / (1 - s)) / s` in powers of `s²`: `2 / ln(2) / (2 k + 1)` from `k = 12` down to 0.
+/// The coefficients of `log2((1 + s) / (1 - s)) / s` in powers of `s²`: `2 / ln(2) / (2 k + 1)` from `k = 12` down to
+/// 0.
 const LOG2: [f64; 13] = {
     let mut coefficients = [0.0; 13];
     let mut k = 0;
@@ -81,8 +83,8 @@ const fn turns<const N: usize>(first: u32) -> [f64; N] {
 const SIN: [f64; 9] = turns::<9>(1);
 const COS: [f64; 10] = turns::<10>(0);
 
-/// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^50`. If `quarter` is 0, the sine of a multiple of a half turn
-/// is a zero with the sign of `t`.
+/// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^50`. If `quarter` is 0, the sine of a multiple of a half
+/// turn is a zero with the sign of `t`.
 #[inline(always)]
 pub(crate) fn sin_turns(t: f64, quarter: u64) -> f64 {
     // Reduce to an eighth of a turn on both sides of a quarter turn. This is exact, because t has few bits.
@@ -101,8 +103,8 @@ pub(crate) fn sin_turns(t: f64, quarter: u64) -> f64 {
 pub(crate) fn tanh(x: f64) -> f64 {
     let magnitude = x.abs();
     let square = magnitude * magnitude;
-    // Near zero this is the continued fraction x / (1 + x² / (3 + x² / (5 + …))), computed as one fraction; elsewhere 2^x
-    // gives it.
+    // Near zero this is the continued fraction x / (1 + x² / (3 + x² / (5 + …))), computed as one fraction; elsewhere
+    // 2^x gives it.
     let (mut above, mut below) = (1.0, 21.0);
     let mut odd = 19.0;
     while odd > 0.0 {

@@ -1,7 +1,8 @@
-//! `.f16`, `.bf16` and their packed pairs: `add sub mul fma neg abs min max`, comparison, and conversion to and from `f32`.
+//! `.f16`, `.bf16` and their packed pairs: `add sub mul fma neg abs min max`, comparison, and conversion to and from
+//! `f32`.
 //!
-//! A number is its bits in a `u16`. Arithmetic is done in `f32` or `f64`, where it is exact or has bits to spare, and the
-//! result is rounded once, to nearest: PTX has no other mode for these types. A NaN result is always [`NAN_HALF`].
+//! A number is its bits in a `u16`. Arithmetic is done in `f32` or `f64`, where it is exact or has bits to spare, and
+//! the result is rounded once, to nearest: PTX has no other mode for these types. A NaN result is always [`NAN_HALF`].
 
 use super::compare::compare_float;
 use super::float::saturate_f32;
@@ -138,9 +139,9 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     }
     let (a, b) = (f16_to_f64(flush(a, ftz)), f16_to_f64(flush(b, ftz)));
     let c = f16_to_f64(flush(c, ftz));
-    // The product is exact, and a multiple of 2^-48. If the sum is not exact, it is at least 32, where the midpoint of two
-    // f16 numbers is a multiple of 2^-6, and the product is less than 2^-14. So only c itself could be that midpoint, but
-    // c is an f16 number.
+    // The product is exact, and a multiple of 2^-48. If the sum is not exact, it is at least 32, where the midpoint of
+    // two f16 numbers is a multiple of 2^-6, and the product is less than 2^-14. So only c itself could be that
+    // midpoint, but c is an f16 number.
     let sum = round_f32_to_odd(a * b + c);
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
@@ -213,7 +214,8 @@ pub fn abs_bf16(a: u16) -> u16 {
     canonical(a & 0x7fff, 0x7f80)
 }
 
-/// Returns the maximum if `maximum` is true, else the minimum, for a format whose infinity has these bits. See [`min_f16`].
+/// Returns the maximum if `maximum` is true, else the minimum, for a format whose infinity has these bits. See
+/// [`min_f16`].
 #[inline(always)]
 fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: bool) -> u16 {
     let sign = (a ^ b) & 0x8000;

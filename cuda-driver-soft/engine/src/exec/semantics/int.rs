@@ -1,7 +1,7 @@
 //! Integer arithmetic: `add sub mul mad mul24 mad24 div rem abs neg min max sad`.
 //!
-//! There is one generic function per instruction. The type parameter is the instruction's type (`u32` for `.u32`, `i32` for
-//! `.s32`). Results wrap as in the manual, and no function panics on overflow.
+//! There is one generic function per instruction. The type parameter is the instruction's type (`u32` for `.u32`, `i32`
+//! for `.s32`). Results wrap as in the manual, and no function panics on overflow.
 
 /// An integer type of PTX: `.u8 .u16 .u32 .u64` and `.s8 .s16 .s32 .s64`.
 pub trait Int: Copy + Ord + core::fmt::Debug {

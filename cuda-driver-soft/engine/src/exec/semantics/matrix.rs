@@ -1,14 +1,15 @@
 //! The sum that `mma` computes of one row and one column: their products plus an accumulator.
 //!
 //! Integer sums are exact, and f64 sums are rounded after each product. NVIDIA does not document the sums of narrower
-//! floating-point formats. This module follows the model of sm_90 in the literature (Fasi et al.; MMA-Sim): products are
-//! exact; a group of them and the accumulator are truncated to some bits below the greatest of them, added without error,
-//! and truncated to f32, or rounded to f16. Sums that are exact in f32 are exact on the GPU and here.
+//! floating-point formats. This module follows the model of sm_90 in the literature (Fasi et al.; MMA-Sim): products
+//! are exact; a group of them and the accumulator are truncated to some bits below the greatest of them, added without
+//! error, and truncated to f32, or rounded to f16. Sums that are exact in f32 are exact on the GPU and here.
 
 use super::{cvt, half};
 use ptx::ir::Rounding;
 
-/// A floating-point number as a summand: `significand * 2^(exponent - bits)`, where `bits` is the number of fraction bits.
+/// A floating-point number as a summand: `significand * 2^(exponent - bits)`, where `bits` is the number of fraction
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Nan,
@@ -100,8 +101,8 @@ impl Factor {
         }
     }
 
-    /// Returns the number of products that are added at once, and the number of bits below the greatest exponent that are
-    /// kept.
+    /// Returns the number of products that are added at once, and the number of bits below the greatest exponent that
+    /// are kept.
     fn group(self) -> (usize, u32) {
         match self {
             Factor::F16 | Factor::Bf16 => (16, 25),
@@ -186,7 +187,8 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
         } = *number
             && significand != 0
         {
-            // A significand has at most `bits` + 2 bits, so at most `keep` + 2 after the shift: the sum cannot overflow.
+            // A significand has at most `bits` + 2 bits, so at most `keep` + 2 after the shift: the sum cannot
+            // overflow.
             let down =
                 i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
             sum += if down <= 0 {
@@ -317,8 +319,8 @@ pub fn dot_f64(a: &[f64], b: &[f64], c: f64) -> f64 {
     })
 }
 
-/// Returns the sum of the accumulator `c` and the products of integers: limited to the range of i32 if `limit`, else modulo
-/// 2^32.
+/// Returns the sum of the accumulator `c` and the products of integers: limited to the range of i32 if `limit`, else
+/// modulo 2^32.
 pub fn dot_s32(a: &[i32], b: &[i32], c: i32, limit: bool) -> i32 {
     let sum = a.iter().zip(b).fold(i64::from(c), |sum, (a, b)| {
         sum + i64::from(*a) * i64::from(*b)

@@ -1,5 +1,5 @@
-//! `mbarrier` objects: the arrivals and bytes for which a phase still waits. An object is 64 bits wide, and programs treat it
-//! as opaque.
+//! `mbarrier` objects: the arrivals and bytes for which a phase still waits. An object is 64 bits wide, and programs
+//! treat it as opaque.
 
 /// Bits of a count of arrivals.
 const COUNT: u32 = 20;

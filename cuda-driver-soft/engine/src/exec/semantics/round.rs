@@ -133,8 +133,8 @@ pub(crate) fn unpack_f64(a: f64) -> (bool, u64, i32) {
 }
 
 /// Returns `x + e` rounded to odd, where `x` is a sum rounded to nearest and `e` its error. The result is exact, or the
-/// one of the two neighbours whose last bit is 1. Rounding it again, to at least two bits less and in any mode, gives the
-/// same as rounding the exact sum.
+/// one of the two neighbours whose last bit is 1. Rounding it again, to at least two bits less and in any mode, gives
+/// the same as rounding the exact sum.
 #[inline(always)]
 pub(crate) fn to_odd(x: f64, e: f64) -> f64 {
     let bits = x.to_bits();
@@ -239,8 +239,8 @@ pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
     round_pack(format, negative, significand, exponent, rnd)
 }
 
-/// Defines a function that rounds to an integral number in any mode. A zero has the sign of `a`. The baseline CPU has no
-/// instruction for it.
+/// Defines a function that rounds to an integral number in any mode. A zero has the sign of `a`. The baseline CPU has
+/// no instruction for it.
 macro_rules! integral {
     ($name:ident $t:ident $limit:literal) => {
         #[inline(always)]

@@ -1,7 +1,7 @@
 //! Sampling of textures: addressing, weights, and filtering.
 //!
-//! The manual leaves many details open. This module computes what an H200 was seen to compute: coordinates of filtered texels
-//! have eight fraction bits, weights are multiples of 1/256, and sums are rounded once.
+//! The manual leaves many details open. This module computes what an H200 was seen to compute: coordinates of filtered
+//! texels have eight fraction bits, weights are multiples of 1/256, and sums are rounded once.
 //!
 //! | module | |
 //! | --- | --- |

@@ -1,9 +1,9 @@
 //! The video instructions: `vadd vsub vabsdiff vmin vmax vshl vshr vset vmad`, and their forms for two half-words and
 //! four bytes: `vadd2 … vset4`.
 //!
-//! GPUs after Kepler do not have them, so drivers expand them. This module follows the manual. The expansion of driver 580
-//! for an H200 agrees for the packed forms and `vset`, but not for the scalar forms: it cuts a result to 32 bits before it
-//! saturates, scales or compares it with `c`, and a merge into `.h1` leaves zeros.
+//! GPUs after Kepler do not have them, so drivers expand them. This module follows the manual. The expansion of driver
+//! 580 for an H200 agrees for the packed forms and `vset`, but not for the scalar forms: it cuts a result to 32 bits
+//! before it saturates, scales or compares it with `c`, and a merge into `.h1` leaves zeros.
 
 use super::compare::compare_int;
 use ptx::ir::Compare;

@@ -2,7 +2,7 @@
 
 use super::AddressSpace;
 use crate::memory::access;
-use crate::memory::allocation::{Access, Allocation, Kind};
+use crate::memory::allocation::{Access, Allocation, AllocationKind};
 use crate::memory::errors::OutOfMemory;
 use crate::memory::pages::PAGE;
 use crate::memory::physical::{Memory, Physical};
@@ -18,13 +18,14 @@ impl AddressSpace {
     /// # Errors
     /// No memory left, or more than `quota` would be in use.
     pub fn create(
-        &'static self,
+        &self,
         bytes: u64,
         owner: u64,
         quota: Quota<'_>,
         label: Option<Label>,
     ) -> Result<Arc<Physical>, OutOfMemory> {
-        self.usage.charge(Kind::Device, owner, bytes, Some(quota))?;
+        self.usage
+            .charge(AllocationKind::Device, owner, bytes, Some(quota))?;
         let memory = match label {
             Some(label) => SharedFile::new(bytes, label).map(Memory::Shared),
             None => Zeroed::new(bytes, PAGE).map(Memory::Private),
@@ -32,14 +33,14 @@ impl AddressSpace {
         match memory {
             Some(memory) => Ok(Physical::new(memory, bytes, Arc::clone(&self.usage), owner)),
             None => {
-                self.usage.refund(Kind::Device, owner, bytes);
+                self.usage.refund(AllocationKind::Device, owner, bytes);
                 Err(OutOfMemory { bytes, limit: None })
             }
         }
     }
 
     /// Opens memory that another process, or this one, has created. It counts only where it was created.
-    pub fn open(&'static self, file: SharedFile) -> Arc<Physical> {
+    pub fn open(&self, file: SharedFile) -> Arc<Physical> {
         Physical::opened(file)
     }
 
@@ -83,7 +84,7 @@ impl AddressSpace {
         let mut index = self.index();
         let info = Allocation {
             access,
-            ..index.describe(base, bytes, Kind::Mapped, owner)
+            ..index.describe(base, bytes, AllocationKind::Mapped, owner)
         };
         let record = Record::mapped(info, physical);
         let covered = self.pages.insert(base, bytes, Arc::as_ptr(&record));
@@ -117,7 +118,7 @@ impl AddressSpace {
     /// such memory already, returns it as it is.
     ///
     /// Work must not be writing to the allocation: its writes could be lost.
-    pub fn share(&'static self, allocation: &Allocation, label: Label) -> Option<Arc<Physical>> {
+    pub fn share(&self, allocation: &Allocation, label: Label) -> Option<Arc<Physical>> {
         let mut index = self.index();
         let same = |r: &&Arc<Record>| r.info().id == allocation.id;
         let old = index.records.get(&allocation.base).filter(same).cloned()?;
@@ -153,9 +154,9 @@ impl AddressSpace {
         let index = self.index();
         let mut all = *index.containing(address)?.info();
         let end = address.saturating_add(bytes);
-        while all.kind == Kind::Mapped && all.base + all.bytes < end {
+        while all.kind == AllocationKind::Mapped && all.base + all.bytes < end {
             let next = index.records.get(&(all.base + all.bytes));
-            let Some(next) = next.filter(|next| next.info().kind == Kind::Mapped) else {
+            let Some(next) = next.filter(|next| next.info().kind == AllocationKind::Mapped) else {
                 break;
             };
             all.bytes += next.info().bytes;

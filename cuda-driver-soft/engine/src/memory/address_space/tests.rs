@@ -1,6 +1,6 @@
 use super::AddressSpace;
 use crate::memory::addresses::FreeAddresses;
-use crate::memory::allocation::{Access, BACKING_ALIGN, Kind};
+use crate::memory::allocation::{Access, AllocationKind, BACKING_ALIGN};
 use crate::memory::errors::OutOfMemory;
 use crate::memory::pages::PAGE;
 use crate::memory::record::Record;
@@ -14,7 +14,7 @@ fn leak(slack: u64) -> &'static AddressSpace {
 #[test]
 fn copies_return_the_bytes_and_bounds_are_exact() {
     let space = leak(0);
-    let a = space.alloc(Kind::Device, 1, 100).unwrap();
+    let a = space.alloc(AllocationKind::Device, 1, 100).unwrap();
     assert_eq!(a % BACKING_ALIGN, 0);
     let mut out = [1u8; 100];
     space.read(a, &mut out).unwrap();
@@ -41,8 +41,8 @@ fn copies_return_the_bytes_and_bounds_are_exact() {
 #[test]
 fn free_takes_a_live_base_only() {
     let space = leak(0);
-    let a = space.alloc(Kind::Device, 1, 70_000).unwrap();
-    let b = space.alloc(Kind::Device, 2, 1).unwrap();
+    let a = space.alloc(AllocationKind::Device, 1, 70_000).unwrap();
+    let b = space.alloc(AllocationKind::Device, 2, 1).unwrap();
     assert_ne!(a / PAGE, b / PAGE);
     assert_eq!(
         space.free(a + 1).unwrap_err().inside.map(|i| i.base),
@@ -52,7 +52,7 @@ fn free_takes_a_live_base_only() {
     assert!(space.free(a).is_err());
     assert_eq!(space.find(a), None);
     assert_ne!(
-        space.alloc(Kind::Device, 1, 70_000).unwrap(),
+        space.alloc(AllocationKind::Device, 1, 70_000).unwrap(),
         a,
         "freed addresses are not reused at once"
     );
@@ -67,10 +67,10 @@ fn freed_addresses_are_reused_when_the_range_is_used_up() {
     assert!(space.range.end > start + 4 * PAGE);
     space.index().free = FreeAddresses::new(start..start + 4 * PAGE);
     let a: Vec<u64> = (0..4)
-        .map(|_| space.alloc(Kind::Device, 0, 1).unwrap())
+        .map(|_| space.alloc(AllocationKind::Device, 0, 1).unwrap())
         .collect();
     assert_eq!(
-        space.alloc(Kind::Device, 0, 1),
+        space.alloc(AllocationKind::Device, 0, 1),
         Err(OutOfMemory {
             bytes: 1,
             limit: None
@@ -79,12 +79,12 @@ fn freed_addresses_are_reused_when_the_range_is_used_up() {
     space.free(a[1]).unwrap();
     space.free(a[2]).unwrap();
     assert_eq!(
-        space.alloc(Kind::Device, 0, 2 * PAGE),
+        space.alloc(AllocationKind::Device, 0, 2 * PAGE),
         Ok(a[1]),
         "neighbours are joined"
     );
     assert_eq!(
-        space.alloc(Kind::Device, 0, u64::MAX),
+        space.alloc(AllocationKind::Device, 0, u64::MAX),
         Err(OutOfMemory {
             bytes: u64::MAX,
             limit: None
@@ -95,12 +95,12 @@ fn freed_addresses_are_reused_when_the_range_is_used_up() {
 #[test]
 fn freed_addresses_come_back_late() {
     let space = leak(0);
-    let last = space.alloc(Kind::Device, 0, 1).unwrap();
+    let last = space.alloc(AllocationKind::Device, 0, 1).unwrap();
     for bytes in [1, 3 * PAGE, PAGE] {
-        let freed = space.alloc(Kind::Device, 0, bytes).unwrap();
+        let freed = space.alloc(AllocationKind::Device, 0, bytes).unwrap();
         // The freed addresses are joined with the free ones that follow.
         space.free(freed).unwrap();
-        let next = space.alloc(Kind::Device, 0, bytes).unwrap();
+        let next = space.alloc(AllocationKind::Device, 0, bytes).unwrap();
         assert!(next > freed, "{next:#x} was {freed:#x}");
         space.free(next).unwrap();
     }
@@ -110,7 +110,7 @@ fn freed_addresses_come_back_late() {
 #[test]
 fn work_in_flight_sees_a_free_as_length_zero() {
     let space = leak(16);
-    let a = space.alloc(Kind::Device, 1, 8).unwrap();
+    let a = space.alloc(AllocationKind::Device, 1, 8).unwrap();
     let work = space.enter();
     let record = work.lookup(a + 7).unwrap();
     assert_eq!(
@@ -162,7 +162,7 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
     space.unregister(address).unwrap();
     assert!(space.unregister(address).is_err());
     assert_eq!(&memory[..4], &[2, 1, 2, 1]);
-    let pinned = space.alloc(Kind::Pinned, 1, 64).unwrap();
+    let pinned = space.alloc(AllocationKind::Pinned, 1, 64).unwrap();
     space.fill32(pinned, 0x0403_0201, 16).unwrap();
     let mut back = [0; 8];
     space.copy(pinned + 1, pinned, 32).unwrap();
@@ -177,34 +177,56 @@ fn a_quota_counts_by_pool_and_owner() {
         owners: &[1, 2],
         most: 1000,
     };
-    let a = space.alloc_within(Kind::Device, 1, 600, quota).unwrap();
+    let a = space
+        .alloc_within(AllocationKind::Device, 1, 600, quota)
+        .unwrap();
     assert_eq!(
-        space.alloc_within(Kind::Global, 2, 401, quota),
+        space.alloc_within(AllocationKind::Global, 2, 401, quota),
         Err(OutOfMemory {
             bytes: 401,
             limit: Some((600, 1000))
         })
     );
-    let b = space.alloc_within(Kind::Managed, 2, 400, quota).unwrap();
-    assert!(space.alloc_within(Kind::Constant, 1, 1, quota).is_err());
+    let b = space
+        .alloc_within(AllocationKind::Managed, 2, 400, quota)
+        .unwrap();
+    assert!(
+        space
+            .alloc_within(AllocationKind::Constant, 1, 1, quota)
+            .is_err()
+    );
     // Page-locked memory, the allocations of other owners and the heap do not count.
     space
-        .alloc_within(Kind::Pinned, 1, 5000, quota)
+        .alloc_within(AllocationKind::Pinned, 1, 5000, quota)
         .expect("memory of the host");
-    space.alloc(Kind::Device, 3, 5000).unwrap();
+    space.alloc(AllocationKind::Device, 3, 5000).unwrap();
     let heap = Quota {
         owners: &[1],
         most: 64,
     };
     let pieces: Vec<u64> = (0..4)
-        .map(|_| space.alloc_within(Kind::Heap, 1, 1, heap).unwrap())
+        .map(|_| {
+            space
+                .alloc_within(AllocationKind::Heap, 1, 1, heap)
+                .unwrap()
+        })
         .collect();
-    assert!(space.alloc_within(Kind::Heap, 1, 1, heap).is_err());
-    assert!(space.alloc_within(Kind::Heap, 1, u64::MAX, heap).is_err());
+    assert!(
+        space
+            .alloc_within(AllocationKind::Heap, 1, 1, heap)
+            .is_err()
+    );
+    assert!(
+        space
+            .alloc_within(AllocationKind::Heap, 1, u64::MAX, heap)
+            .is_err()
+    );
     space.free(pieces[1]).unwrap();
-    space.alloc_within(Kind::Heap, 1, 16, heap).unwrap();
+    space
+        .alloc_within(AllocationKind::Heap, 1, 16, heap)
+        .unwrap();
     // A failed allocation does not count.
-    assert!(space.alloc(Kind::Device, 1, u64::MAX).is_err());
+    assert!(space.alloc(AllocationKind::Device, 1, u64::MAX).is_err());
     assert_eq!(space.device_bytes(&[1, 2]), 1000);
     space.free(a).unwrap();
     space.free(b).unwrap();
@@ -225,14 +247,17 @@ fn a_stale_registration_ends_when_its_memory_is_allocated_again() {
     let work = space.enter();
     let old = work.lookup(start + 1).unwrap();
     assert_eq!(old.length(), end - start);
-    let pinned = space.adopt(Kind::Pinned, 1, 2 * PAGE, backing);
+    let pinned = space.adopt(AllocationKind::Pinned, 1, 2 * PAGE, backing);
     assert_eq!(pinned, Some(given));
     assert_eq!(old.length(), 0, "work in flight finds nothing there");
     for outside in [start, given - 1, given + 2 * PAGE, end - 1] {
         assert!(work.lookup(outside).is_none());
         assert_eq!(space.find(outside), None);
     }
-    assert_eq!(space.find(given).map(|a| a.kind), Some(Kind::Pinned));
+    assert_eq!(
+        space.find(given).map(|a| a.kind),
+        Some(AllocationKind::Pinned)
+    );
     assert!(work.lookup(end).is_some(), "the neighbour stays");
     drop(work);
     assert!(space.unregister(start as usize as *mut u8).is_err());
@@ -286,7 +311,7 @@ fn the_end_of_a_registration_waits_for_copies() {
 #[test]
 fn an_empty_allocation_hides_none_below_it() {
     let space = leak(0);
-    let empty = space.alloc(Kind::Pinned, 1, 0).unwrap();
+    let empty = space.alloc(AllocationKind::Pinned, 1, 0).unwrap();
     let register = |from: u64, to: u64| {
         // SAFETY: nothing accesses the memory.
         unsafe { space.register_host(from as usize as *mut u8, to - from, 1, false) }
@@ -300,7 +325,7 @@ fn an_empty_allocation_hides_none_below_it() {
 #[test]
 fn free_if_asks_before_it_frees() {
     let space = leak(0);
-    let a = space.alloc(Kind::Device, 1, 8).unwrap();
+    let a = space.alloc(AllocationKind::Device, 1, 8).unwrap();
     let id = space.find(a).unwrap().id;
     assert!(space.free_if(a, |f| f.id == id + 1).is_err());
     assert_eq!(space.free_if(a, |f| f.id == id).unwrap().base, a);
@@ -313,8 +338,11 @@ fn device_memory_beside_a_registered_block_does_not_end_the_registration() {
     let page = (backing.address() as u64) & !4095;
     // SAFETY: nothing accesses the memory.
     unsafe { space.register_host(page as usize as *mut u8, PAGE + 4096, 1, false) }.unwrap();
-    let device = space.adopt(Kind::Device, 1, 64, backing).unwrap();
-    assert_eq!(space.find(page).map(|a| a.kind), Some(Kind::Registered));
+    let device = space.adopt(AllocationKind::Device, 1, 64, backing).unwrap();
+    assert_eq!(
+        space.find(page).map(|a| a.kind),
+        Some(AllocationKind::Registered)
+    );
     space.free(device).unwrap();
     space.unregister(page as usize as *mut u8).unwrap();
 }
@@ -322,7 +350,7 @@ fn device_memory_beside_a_registered_block_does_not_end_the_registration() {
 #[test]
 fn an_unreachable_allocation_keeps_its_address_and_its_bytes() {
     let space = leak(0);
-    let a = space.alloc(Kind::Device, 1, 100).unwrap();
+    let a = space.alloc(AllocationKind::Device, 1, 100).unwrap();
     let mut out = [0u8; 4];
     space.write(a, &[1, 2, 3, 4]).unwrap();
     space.set_reachable(a, false);
@@ -330,7 +358,7 @@ fn an_unreachable_allocation_keeps_its_address_and_its_bytes() {
     assert!(space.read(a, &mut out).is_err());
     let flight = space.enter();
     assert_eq!(flight.lookup(a).map(Record::length), Some(0));
-    let other = space.alloc(Kind::Device, 1, 100).unwrap();
+    let other = space.alloc(AllocationKind::Device, 1, 100).unwrap();
     assert_ne!(other, a);
     space.set_reachable(a, true);
     assert_eq!(flight.lookup(a).map(Record::length), Some(100));

@@ -2,7 +2,7 @@
 
 use super::AddressSpace;
 use crate::memory::access;
-use crate::memory::allocation::{Access, Kind};
+use crate::memory::allocation::{Access, AllocationKind};
 use crate::memory::epochs::Epochs;
 use crate::memory::errors::BadRange;
 use crate::memory::record::Record;
@@ -51,7 +51,7 @@ impl HostAccess<'_> {
         let permitted = |record: &Record| match record.info().access {
             Access::ReadWrite => true,
             // The driver refuses writes to memory that was registered for reading before they get here.
-            Access::Read => !write || record.info().kind != Kind::Mapped,
+            Access::Read => !write || record.info().kind != AllocationKind::Mapped,
             Access::None => false,
         };
         let mut found = first.info().bytes - offset;
@@ -60,7 +60,8 @@ impl HostAccess<'_> {
         while found < bytes {
             let next = index.records.get(&(last.base() + last.info().bytes));
             let both_mapped = |next: &&Arc<Record>| {
-                last.info().kind == Kind::Mapped && next.info().kind == Kind::Mapped
+                last.info().kind == AllocationKind::Mapped
+                    && next.info().kind == AllocationKind::Mapped
             };
             last = next.filter(both_mapped).ok_or(bad)?;
             all_permitted &= permitted(last);
@@ -100,9 +101,9 @@ impl AddressSpace {
         Ok(host_access)
     }
 
-    /// Calls `with` for each piece of a range: one piece in an allocation, or one for each of several adjacent mappings.
-    /// The arguments are the address of the piece on the host, which is valid during the call, the offset of the piece
-    /// in the range, and its length.
+    /// Calls `with` for each piece of a range: one piece in an allocation, or one for each of several adjacent
+    /// mappings. The arguments are the address of the piece on the host, which is valid during the call, the offset of
+    /// the piece in the range, and its length.
     fn each_piece(
         &self,
         address: u64,
@@ -211,8 +212,8 @@ impl AddressSpace {
         Ok(value)
     }
 
-    /// Writes a value of 4 or 8 bytes to an address that is a multiple of its size. The write is atomic, and comes after
-    /// all earlier writes of this thread.
+    /// Writes a value of 4 or 8 bytes to an address that is a multiple of its size. The write is atomic, and comes
+    /// after all earlier writes of this thread.
     ///
     /// # Errors
     /// As [`write`](Self::write).

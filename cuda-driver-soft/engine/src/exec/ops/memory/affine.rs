@@ -1,7 +1,7 @@
 //! Loads and stores of converged warps at affine addresses.
 //!
-//! The extremes of the addresses decide for the whole warp: if both are in one known piece of memory, so are all addresses
-//! between them. If not, the address of each lane is checked.
+//! The extremes of the addresses decide for the whole warp: if both are in one known piece of memory, so are all
+//! addresses between them. If not, the address of each lane is checked.
 
 use super::parts::{self, Arrangement, HostLanes};
 use super::{Access, Addresses, Element, load_slow, put, store_slow};
@@ -16,7 +16,8 @@ use crate::memory::access;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
 
-/// A modifier above those of [`Access`]: the address is affine. It is for handlers that are not compiled for either case.
+/// A modifier above those of [`Access`]: the address is affine. It is for handlers that are not compiled for either
+/// case.
 const AFFINE: u32 = 1 << 17;
 /// A modifier above those of [`Access`]: the lanes are in several rows of the block.
 const GRID_ROWS: u32 = 1 << 18;
@@ -132,8 +133,8 @@ impl Steps {
         self.step | self.row == 0
     }
 
-    /// Returns the distance of the lowest address from the first, and of the highest from the lowest. Returns `None` if a
-    /// step is so large that addresses might wrap around.
+    /// Returns the distance of the lowest address from the first, and of the highest from the lowest. Returns `None` if
+    /// a step is so large that addresses might wrap around.
     #[inline(always)]
     fn extent(&self) -> Option<(i64, u64)> {
         const MOST: i64 = 1 << 30;
@@ -189,8 +190,8 @@ fn range(
     }
 }
 
-/// Returns the host address of the first lane if the accesses of all lanes are aligned and in known memory. `bytes` is the
-/// size of one access, a power of two.
+/// Returns the host address of the first lane if the accesses of all lanes are aligned and in known memory. `bytes` is
+/// the size of one access, a power of two.
 #[inline(always)]
 fn whole(
     m: &mut Machine<'_>,
@@ -206,8 +207,8 @@ fn whole(
     Some(host.wrapping_offset(-lowest as isize))
 }
 
-/// Returns the host address of the first lane if the lanes of each row of `L` are contiguous or at one address, the rows
-/// ascend, and all accesses are aligned and in known memory.
+/// Returns the host address of the first lane if the lanes of each row of `L` are contiguous or at one address, the
+/// rows ascend, and all accesses are aligned and in known memory.
 #[inline(always)]
 fn rows<E: Element, const L: i64>(
     m: &mut Machine<'_>,
@@ -224,7 +225,8 @@ fn rows<E: Element, const L: i64>(
     range(m, inst, shared, at.first, extent as u64)
 }
 
-/// Returns the address of each lane, for handlers that are not compiled for the width of addresses and the rows of lanes.
+/// Returns the address of each lane, for handlers that are not compiled for the width of addresses and the rows of
+/// lanes.
 ///
 /// # Safety
 /// See [`Regs`]; `a` is affine.
@@ -355,12 +357,12 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Loads rows that [`rows`] found: `L` lanes each, contiguous or at one address. Stores to the register are as wide as the
-/// loads that read it later, because the CPU cannot forward several narrow stores to one wide load.
+/// Loads rows that [`rows`] found: `L` lanes each, contiguous or at one address. Stores to the register are as wide as
+/// the loads that read it later, because the CPU cannot forward several narrow stores to one wide load.
 ///
 /// # Safety
-/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for reads, and aligned. With `WIDE` the CPU must
-/// have AVX.
+/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for reads, and aligned. With `WIDE` the CPU
+/// must have AVX.
 #[inline(always)]
 unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
     host: *mut u8,
@@ -442,7 +444,8 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
         if mask == FULL_MASK && at.first & (E::BYTES - 1) == 0 {
             if at.is_row(E::BYTES) {
                 if let Some(host) = range(m, inst, SHARED, at.first, 32 * E::BYTES) {
-                    // SAFETY: the row is contiguous, and all of it valid for writes; the source is of this frame and class.
+                    // SAFETY: the row is contiguous, and all of it valid for writes; the source is of this frame and
+                    // class.
                     unsafe {
                         let row = regs.row_ptr::<E>(inst.b).cast();
                         access::copy_row::<WIDE>(host, row, 32 * E::BYTES as usize);
@@ -476,8 +479,8 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
 /// Stores to contiguous rows of `L` lanes that [`rows`] found.
 ///
 /// # Safety
-/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for writes, and aligned. With `WIDE` the CPU must
-/// have AVX.
+/// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for writes, and aligned. With `WIDE` the CPU
+/// must have AVX.
 #[inline(always)]
 unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(
     host: *mut u8,

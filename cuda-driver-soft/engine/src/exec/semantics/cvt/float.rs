@@ -136,8 +136,8 @@ pub fn cvt_f32_from_f64(a: f64, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     }
 }
 
-/// Does the last step of a narrowing conversion: `.satfinite` replaces an infinity by the greatest number, `.relu` replaces
-/// negative numbers and -0 by +0, and a NaN becomes the single NaN of the format.
+/// Does the last step of a narrowing conversion: `.satfinite` replaces an infinity by the greatest number, `.relu`
+/// replaces negative numbers and -0 by +0, and a NaN becomes the single NaN of the format.
 #[inline(always)]
 pub(super) fn finish<const NAN: u16>(
     bits: u16,

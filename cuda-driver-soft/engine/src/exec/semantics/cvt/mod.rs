@@ -1,7 +1,8 @@
 //! `cvt` and `cvt.pack`: conversions between all types.
 //!
-//! There is one function for each kind of conversion, named by destination and source: `cvt_f32_from_int` is `cvt.f32.s32`,
-//! `cvt.f32.u64` and so on. [`cvt()`] and [`cvt_pair`] choose one by the types and modifiers of the instruction.
+//! There is one function for each kind of conversion, named by destination and source: `cvt_f32_from_int` is
+//! `cvt.f32.s32`, `cvt.f32.u64` and so on. [`cvt()`] and [`cvt_pair`] choose one by the types and modifiers of the
+//! instruction.
 
 mod float;
 mod integer;
@@ -15,9 +16,9 @@ use super::half::{map, pack};
 use super::int::Int;
 use ptx::ir::{Cvt, Rounding, Type};
 
-/// `cvt.….to.from d, a` with one source: converts the bits of `a` to the bits of `d`. Bits above the widths of the types are
-/// ignored in `a` and zero in `d`, except that a signed integer is extended to 64 bits. Returns `None` if there is no such
-/// conversion.
+/// `cvt.….to.from d, a` with one source: converts the bits of `a` to the bits of `d`. Bits above the widths of the
+/// types are ignored in `a` and zero in `d`, except that a signed integer is extended to 64 bits. Returns `None` if
+/// there is no such conversion.
 #[inline(always)]
 pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
     match c.from {

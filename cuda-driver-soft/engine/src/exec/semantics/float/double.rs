@@ -1,7 +1,7 @@
 //! Arithmetic of `.f64`. Unlike `.f32` it has no `.ftz` and `.sat`, and a NaN operand keeps its payload.
 //!
-//! On an H200, `div` of two NaN operands keeps the first and every other operation the second; `fma` takes the first NaN
-//! of b, c, a.
+//! On an H200, `div` of two NaN operands keeps the first and every other operation the second; `fma` takes the first
+//! NaN of b, c, a.
 
 use super::super::round::{F64, round_pack, round_pack_128, unpack_f64};
 use ptx::ir::Rounding;
@@ -28,8 +28,8 @@ fn keep_payload(r: f64, first: f64, second: f64, third: f64) -> f64 {
     f64::from_bits(if r.is_nan() { payload } else { r.to_bits() })
 }
 
-/// Rounds in any mode: returns `nearest`, or its neighbour if the mode requires that. `nearest` is the exact result rounded
-/// to nearest, and `error` has the sign of the exact result minus `nearest`.
+/// Rounds in any mode: returns `nearest`, or its neighbour if the mode requires that. `nearest` is the exact result
+/// rounded to nearest, and `error` has the sign of the exact result minus `nearest`.
 #[inline(always)]
 fn step(nearest: f64, error: f64, rnd: Rounding) -> f64 {
     let (down, up) = match rnd {
@@ -154,8 +154,8 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     };
     let (p, p_exponent) = normal(product, exponent);
     let (q, q_exponent) = normal(u128::from(z), c_exponent);
-    // The smaller one is shifted right, and its last bit is set if bits are lost. Bits are lost only if the two are so far
-    // apart that at most one leading bit cancels, and then the last bit is below all bits that decide the rounding.
+    // The smaller one is shifted right, and its last bit is set if bits are lost. Bits are lost only if the two are so
+    // far apart that at most one leading bit cancels, and then the last bit is below all bits that decide the rounding.
     let cut = |significand: u128, by: i32| {
         let by = by.min(127);
         significand >> by | u128::from(significand & ((1u128 << by) - 1) != 0)
@@ -187,8 +187,8 @@ fn fma_by_integers(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     }
 }
 
-/// True if the `fma` of the C library, which replaces a missing instruction, is known to round once. The one of mingw rounds
-/// twice; those of other systems are unknown.
+/// True if the `fma` of the C library, which replaces a missing instruction, is known to round once. The one of mingw
+/// rounds twice; those of other systems are unknown.
 const LIBRARY_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
 /// Returns `a b + c`, rounded once to nearest.

@@ -20,7 +20,8 @@ pub fn flush_f32(a: f32, ftz: bool) -> f32 {
 /// Replaces any NaN by [`NAN_F32`].
 #[inline(always)]
 pub(crate) fn canonical_f32(a: f32) -> f32 {
-    // Bits are compared, because NaNs are interchangeable to the compiler: it drops `if a.is_nan()` after a square root.
+    // Bits are compared, because NaNs are interchangeable to the compiler: it drops `if a.is_nan()` after a square
+    // root.
     let bits = a.to_bits();
     f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
         NAN_F32
@@ -56,9 +57,9 @@ fn finish(r: f32, sat: bool) -> f32 {
 /// 2^24: a subnormal result times this is normal, and has all bits that its rounding needs.
 pub(crate) const SCALE: f32 = 16_777_216.0;
 
-/// Applies `.ftz` to a result that may be inexact: it becomes a zero of its sign if the exact result, rounded to 24 bits
-/// without a limit to the exponent, is less than the least normal number. So a result just below that number is flushed,
-/// although the subnormal format would have rounded it up.
+/// Applies `.ftz` to a result that may be inexact: it becomes a zero of its sign if the exact result, rounded to 24
+/// bits without a limit to the exponent, is less than the least normal number. So a result just below that number is
+/// flushed, although the subnormal format would have rounded it up.
 ///
 /// `scaled` is the result of the same operation with 2^24 times the value, rounded the same way.
 #[inline(always)]
@@ -122,8 +123,8 @@ fn product(a: f32, b: f32, rnd: Rounding) -> f32 {
     }
 }
 
-/// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused` is true if the code around this call is compiled
-/// for a CPU that has the instruction. The result is the same.
+/// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused` is true if the code around this call is
+/// compiled for a CPU that has the instruction. The result is the same.
 #[inline(always)]
 pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fused: bool) -> f32 {
     let (a, b, c) = (flush_f32(a, ftz), flush_f32(b, ftz), flush_f32(c, ftz));
@@ -158,7 +159,8 @@ pub fn div_f32(a: f32, b: f32, rnd: Rounding, ftz: bool) -> f32 {
 fn quotient(a: f32, b: f32, rnd: Rounding) -> f32 {
     match rnd {
         Rounding::Rn => a / b,
-        // A quotient of 24-bit significands that is not an f32 number differs from each of them by more than f64's error.
+        // A quotient of 24-bit significands that is not an f32 number differs from each of them by more than f64's
+        // error.
         _ => round_f32(f64::from(a) / f64::from(b), rnd),
     }
 }

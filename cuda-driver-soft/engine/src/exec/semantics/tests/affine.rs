@@ -1,4 +1,4 @@
-//! Operations on affine rows, against the same operation lane by lane.
+//! Compares operations on affine values with the same operations lane by lane.
 
 use super::super::affine::*;
 use super::super::compare::compare_int;
@@ -9,16 +9,17 @@ use ptx::ir::Compare;
 
 const ROUNDS: usize = 20_000;
 
-/// Each way in which the lanes of a warp may lie.
+/// Returns a random arrangement of the lanes.
 fn any_rows(random: &mut Random) -> Rows {
     Rows::of(1 << (random.next() % 8).min(5)).expect("a power of two")
 }
 
+/// Returns the values of all lanes.
 fn lanes<T: int::Int>(a: Affine, rows: Rows) -> Vec<T> {
     (0..32).map(|i| lane(a, rows, i)).collect()
 }
 
-/// Small steps are what programs have; others must be right too.
+/// Returns a random affine value. Its steps are often small, as in programs.
 fn any<T: int::Int>(random: &mut Random, rows: Rows) -> Affine {
     let mut step = || {
         let step = match random.next() % 4 {
@@ -37,10 +38,12 @@ fn any<T: int::Int>(random: &mut Random, rows: Rows) -> Affine {
     }
 }
 
+/// Returns a random uniform value.
 fn same_in_all<T: int::Int>(random: &mut Random) -> Affine {
     uniform(T::from_bits(random.int()))
 }
 
+/// Returns the results of `f` for all lanes.
 fn each<A: int::Int, B: int::Int, D>(
     a: Affine,
     b: Affine,
@@ -62,7 +65,7 @@ macro_rules! for_types {
 }
 
 #[test]
-fn sums_and_products_are_those_of_each_lane() {
+fn sums_and_products_are_exact() {
     let mut random = Random::new();
     for_types!(random, rows, u32 i32 u64 i64, {
         let (a, b) = (any::<T>(&mut random, rows), any::<T>(&mut random, rows));
@@ -81,7 +84,7 @@ fn sums_and_products_are_those_of_each_lane() {
 }
 
 #[test]
-fn what_is_widened_is_exact_or_refused() {
+fn widened_values_are_exact_or_refused() {
     let mut random = Random::new();
     let mut widened = 0;
     for_types!(random, rows, u32 i32, {
@@ -115,13 +118,13 @@ fn what_is_widened_is_exact_or_refused() {
 }
 
 #[test]
-fn comparisons_hold_in_the_lanes_in_which_they_do() {
+fn comparisons_are_exact() {
     use Compare::*;
     let mut random = Random::new();
     let mut mixed = 0;
     for_types!(random, rows, u32 i32 u64 i64, {
         let a = any::<T>(&mut random, rows);
-        // Often near enough that the lanes differ.
+        // Values that are near each other, so that lanes differ.
         let b = match random.next() % 3 {
             0 => uniform(lane::<T>(a, rows, random.next() as u32 % 32)),
             1 => Affine { base: lane::<T>(a, rows, 7).bits(), ..any::<T>(&mut random, rows) },
@@ -138,11 +141,11 @@ fn comparisons_hold_in_the_lanes_in_which_they_do() {
 }
 
 #[test]
-fn bits_of_the_numbers_of_lanes() {
+fn masks_and_shifts_are_exact_or_refused() {
     let mut random = Random::new();
     let (mut masked, mut shifted) = (0, 0);
     for_types!(random, rows, u32 i32 u64 i64, {
-        // Numbers of lanes, from a multiple of some power of two up.
+        // Lane numbers plus a multiple of some power of two.
         let base = random.int() & !(!0 >> (random.next() % 64)) & 0xfff_ffff;
         let row = if rows == Rows::ONE { 0 } else { random.next() % 40 };
         let a = Affine { base, step: random.next() % 3, row };
@@ -172,7 +175,7 @@ fn bits_of_the_numbers_of_lanes() {
 }
 
 #[test]
-fn the_less_and_the_greater_of_two_rows() {
+fn minimum_and_maximum_are_exact_or_refused() {
     let mut random = Random::new();
     let (mut found, mut refused) = (0, 0);
     for_types!(random, rows, u32 i32 u64 i64, {

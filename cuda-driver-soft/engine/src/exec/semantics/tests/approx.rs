@@ -1,4 +1,4 @@
-//! The approximate functions: against the host's `f64` functions, and the manual's special cases.
+//! Compares the approximate functions with the host's `f64` functions, and with the manual's special cases.
 
 use super::super::approx::*;
 use super::super::cvt::cvt_f16_from_f64;
@@ -9,13 +9,14 @@ use ptx::ir::Rounding;
 
 const ROUNDS: u32 = 1_000_000;
 
-/// Distance of `got` from the exact result, in units of `got`'s last place; the least unit is that of subnormal numbers.
+/// Returns the distance of `got` from the exact result, in units of the last bit of `got`, at least that of subnormal
+/// numbers.
 fn error(got: f32, exact: f64) -> f64 {
     let exponent = (got.to_bits() >> 23 & 0xff).max(1) as i32 - 150;
     (f64::from(got) - exact).abs() / 2f64.powi(exponent)
 }
 
-/// The worst error over random arguments of magnitude 2^low … 2^high, in units of the last place.
+/// Returns the greatest error for random arguments of magnitude 2^low … 2^high, in units of the last bit.
 fn worst(
     low: i32,
     high: i32,
@@ -37,7 +38,7 @@ fn worst(
 
 #[test]
 fn results_are_correctly_rounded() {
-    // 1/2 and what the host's own functions may be wrong by.
+    // 1/2, and an allowance for the error of the host's functions.
     let half = 0.500_001;
     assert!(worst(-126, 126, true, |a| rcp_approx_f32(a, true), |a| 1.0 / a) < half);
     assert!(worst(-127, 126, true, |a| rcp_approx_f32(a, false), |a| 1.0 / a) < half);
@@ -63,7 +64,7 @@ fn results_are_correctly_rounded() {
 
 #[test]
 fn bounds_of_the_manual() {
-    // ex2 without .ftz: 2 units; over the subnormal results too.
+    // The bound for ex2 without .ftz is 2 units, also for subnormal results.
     assert!(
         worst(
             6,
@@ -91,7 +92,7 @@ fn bounds_of_the_manual() {
             "{a:e} / {b:e}"
         );
 
-        // Absolute error 2^-20.5 for angles up to π.
+        // The absolute error is at most 2^-20.5 for angles up to π.
         let angle = (bits as u32 as f32 / 4_294_967_296.0 - 0.5) * std::f32::consts::TAU;
         for ftz in [false, true] {
             let (s, c) = f64::from(angle).sin_cos();
@@ -121,7 +122,7 @@ fn special_cases() {
     let infinity = 0x7f80_0000;
     let bits =
         |f: &dyn Fn(f32, bool) -> f32, a: u32, ftz: bool| f(f32::from_bits(a), ftz).to_bits();
-    // Arguments: -inf, -1, the least negative subnormal number, -0, and the positive ones, then a NaN.
+    // -inf, -1, the negative subnormal number nearest to zero, -0, their positive counterparts, and a NaN.
     let arguments = [
         0xff80_0000,
         0xbf80_0000,
@@ -230,7 +231,7 @@ fn special_cases() {
         (tanh[0], &tanh[2..6], tanh[7], tanh[8]),
         (0xbf80_0000, &[0x8000_0001, minus, 0, 1][..], one, nan)
     );
-    // div.approx of a divisor above 2^126.
+    // div.approx with a divisor above 2^126.
     let large = 1.5 * 2f32.powi(126);
     assert_eq!(div_approx_f32(1e38, large, false).to_bits(), 0);
     assert_eq!(
@@ -242,7 +243,7 @@ fn special_cases() {
 }
 
 #[test]
-fn half_forms_over_every_value() {
+fn half_forms_for_every_value() {
     for a in 0..=u16::MAX {
         let x = f64::from(f16_to_f32(a));
         if x.is_nan() {

@@ -1,4 +1,4 @@
-//! Bit fields, bytes and carries against the manual's own bit-by-bit definitions.
+//! Compares instructions on bit fields, bytes and carries with the manual's bit-by-bit definitions.
 
 use super::super::bits::*;
 use super::super::carry::*;
@@ -26,7 +26,7 @@ fn fields<T: Int>() {
         } else {
             (position % 70, length % 70)
         };
-        // The 64-bit forms take larger values for what they are: past the end.
+        // In the 64-bit forms, larger values are past the end.
         let low = |v: u32| if width == 64 { v.min(1000) } else { v & 0xff };
         let (pos, len) = (low(position), low(length));
         let sign = T::SIGNED && len != 0 && bit(a.bits(), (pos + len - 1).min(width - 1));
@@ -76,7 +76,7 @@ fn fields<T: Int>() {
             (0..width).filter(|&i| bit(a.bits(), i)).count() as u32
         );
 
-        // Carries: the flag is what 128 bits have beyond the width.
+        // The carry is the bit above the width of a sum in 128 bits.
         let carry = random.next() & 1 != 0;
         let modulus = 1u128 << width;
         let check = |(d, flag): (T, bool), x: u128, y: u128, add: bool| {
@@ -116,7 +116,7 @@ fn fields_and_carries() {
     fields::<i64>();
 }
 
-/// The manual's definition of `bmsk`, overflow flags and all.
+/// The manual's definition of `bmsk`, including its overflow flags.
 fn bmsk_by_the_manual(a: u32, b: u32, clamp: bool) -> u32 {
     let (a1, b1) = (a & 31, b & 31);
     let sum = a1 + b1;

@@ -1,10 +1,10 @@
-//! `cvt` against `rustc_apfloat` and wide integers.
+//! Compares `cvt` with `rustc_apfloat` and wide integers.
 
 use super::super::cvt::*;
 use super::super::float::NAN_F32;
 use super::super::half::NAN_HALF;
 use super::super::int::Int;
-use super::float::referee;
+use super::float::apfloat_mode;
 use super::{MODES, Random};
 use ptx::ir::{Cvt, Rounding, Type};
 use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Single};
@@ -12,14 +12,15 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 
 const ROUNDS: u32 = 100_000;
 
-/// The bits after a conversion by `apfloat`; a NaN is `nan`, or `apfloat`'s own, which keeps what fits of the payload.
+/// Returns the bits after a conversion by `rustc_apfloat`. A NaN becomes `nan` or, without it, keeps the upper bits of
+/// its payload.
 fn narrowed<S: Float + FloatConvert<D>, D: Float>(
     bits: u64,
     rnd: Rounding,
     nan: Option<u16>,
 ) -> u64 {
     let value = S::from_bits(bits.into())
-        .convert_r(referee(rnd), &mut false)
+        .convert_r(apfloat_mode(rnd), &mut false)
         .value;
     match nan {
         Some(nan) if value.is_nan() => nan.into(),
@@ -31,7 +32,7 @@ fn narrowed<S: Float + FloatConvert<D>, D: Float>(
 fn float_to_float() {
     let mut random = Random::new();
     for _ in 0..ROUNDS {
-        // Exponents all over f64's range hardly ever meet f16's: half of them are brought there.
+        // Random exponents of f64 are hardly ever in the range of f16, so some are moved there.
         let wide = random.float(64, 52, 0);
         let exponent = 1023 - 14 + random.next() % 30;
         let near = random.float(64, 52, exponent << 52);
@@ -90,9 +91,8 @@ fn float_to_float() {
     }
 }
 
-/// As recorded on an H200.
 #[test]
-fn nan_payloads() {
+fn nan_payloads_are_those_of_an_h200() {
     let nan = f32::from_bits(0x7fc1_2345);
     let widened = |bits, ftz| cvt_f64_from_f32(f32::from_bits(bits), ftz, false).to_bits();
     assert_eq!(widened(0x7fc1_2345, false), 0x7ff8_2468_a000_0000);
@@ -126,13 +126,14 @@ fn ftz_of_narrowed_numbers() {
     assert_eq!(cvt(lower.next_up(), Rounding::Rp), f32::MIN_POSITIVE);
 }
 
+/// Tests conversions from one integer type.
 fn int_sources<S: Int>(random: &mut Random) {
     for _ in 0..ROUNDS / 10 {
         let a = S::from_bits(random.int() ^ random.next() >> (random.next() % 64));
         let value = a.widen();
         for rnd in MODES {
             let at = format!("{} {a:?} {rnd:?}", std::any::type_name::<S>());
-            let r = referee(rnd);
+            let r = apfloat_mode(rnd);
             let single = Single::from_i128_r(value, r).value.to_bits();
             assert_eq!(
                 u128::from(cvt_f32_from_int(a, rnd, false).to_bits()),
@@ -168,6 +169,7 @@ fn int_sources<S: Int>(random: &mut Random) {
     }
 }
 
+/// Tests the conversion of one integer to another integer type.
 fn int_pair<S: Int, D: Int>(a: S) {
     let value = a.widen();
     let (least, greatest) = if D::SIGNED {
@@ -196,15 +198,16 @@ fn integer_sources() {
     int_sources::<i64>(&mut random);
 }
 
-/// The integer that a number of `apfloat` rounds to, limited to the range of the type.
+/// Returns the integer that a number of `rustc_apfloat` rounds to, limited to the range of the type.
 fn limited<F: Float, D: Int>(a: F, rnd: Round) -> i128 {
-    // 66 bits hold every integer of PTX with its sign; what does not fit is limited there and again here.
+    // 66 bits fit every integer of PTX with its sign. Larger numbers are limited to 66 bits first.
     a.to_i128_r(66, rnd, &mut false)
         .value
         .max(D::MIN.widen())
         .min(D::MAX.widen())
 }
 
+/// Tests conversions to one integer type.
 fn int_destinations<D: Int>(random: &mut Random) {
     for _ in 0..ROUNDS / 4 {
         let near = (1023 - 2 + random.next() % 68) << 52;
@@ -216,13 +219,13 @@ fn int_destinations<D: Int>(random: &mut Random) {
                 let double = Double::from_bits(a.to_bits().into());
                 assert_eq!(
                     cvt_int_from_f64::<D>(a, rnd).widen(),
-                    limited::<_, D>(double, referee(rnd)),
+                    limited::<_, D>(double, apfloat_mode(rnd)),
                     "{at}"
                 );
                 let single = Single::from_bits(s.to_bits().into());
                 assert_eq!(
                     cvt_int_from_f32::<D>(s, rnd, false).widen(),
-                    limited::<_, D>(single, referee(rnd)),
+                    limited::<_, D>(single, apfloat_mode(rnd)),
                     "{at}"
                 );
             }
@@ -234,13 +237,13 @@ fn int_destinations<D: Int>(random: &mut Random) {
             if !half.is_nan() {
                 assert_eq!(
                     cvt_int_from_f16::<D>(bits, rnd).widen(),
-                    limited::<_, D>(half, referee(rnd))
+                    limited::<_, D>(half, apfloat_mode(rnd))
                 );
             }
             if !bfloat.is_nan() {
                 assert_eq!(
                     cvt_int_from_bf16::<D>(bits, rnd).widen(),
-                    limited::<_, D>(bfloat, referee(rnd))
+                    limited::<_, D>(bfloat, apfloat_mode(rnd))
                 );
             }
         }
@@ -258,14 +261,14 @@ fn integer_destinations() {
     int_destinations::<i16>(&mut random);
     int_destinations::<i32>(&mut random);
     int_destinations::<i64>(&mut random);
-    // The recorded answers for NaN.
+    // An H200 returns these integers for NaN.
     assert_eq!(cvt_int_from_f32::<i32>(f32::NAN, Rounding::Rz, false), 0);
     assert_eq!(cvt_int_from_f64::<u32>(f64::NAN, Rounding::Rz), 0x8000_0000);
     assert_eq!(
         cvt_int_from_f32::<i64>(f32::NAN, Rounding::Rz, false),
         i64::MIN
     );
-    // .ftz comes before the rounding.
+    // .ftz applies before rounding.
     assert_eq!(cvt_int_from_f32::<i32>(1e-40, Rounding::Rp, false), 1);
     assert_eq!(cvt_int_from_f32::<i32>(1e-40, Rounding::Rp, true), 0);
 }
@@ -283,7 +286,7 @@ fn integral_values() {
                 continue;
             }
             let expected = Double::from_bits(bits.into())
-                .round_to_integral(referee(rnd))
+                .round_to_integral(apfloat_mode(rnd))
                 .value
                 .to_bits();
             assert_eq!(
@@ -292,7 +295,7 @@ fn integral_values() {
                 "{a:e} {rnd:?}"
             );
             let expected = Single::from_bits(s.to_bits().into())
-                .round_to_integral(referee(rnd))
+                .round_to_integral(apfloat_mode(rnd))
                 .value
                 .to_bits();
             assert_eq!(
@@ -306,7 +309,7 @@ fn integral_values() {
         for rnd in MODES {
             let (half, bfloat) = (Half::from_bits(bits.into()), BFloat::from_bits(bits.into()));
             if !half.is_nan() {
-                let expected = half.round_to_integral(referee(rnd)).value.to_bits();
+                let expected = half.round_to_integral(apfloat_mode(rnd)).value.to_bits();
                 assert_eq!(
                     u128::from(cvt_f16(bits, Some(rnd), false)),
                     expected,
@@ -314,7 +317,7 @@ fn integral_values() {
                 );
             }
             if !bfloat.is_nan() {
-                let expected = bfloat.round_to_integral(referee(rnd)).value.to_bits();
+                let expected = bfloat.round_to_integral(apfloat_mode(rnd)).value.to_bits();
                 assert_eq!(
                     u128::from(cvt_bf16(bits, Some(rnd))),
                     expected,
@@ -379,7 +382,7 @@ fn eight_bit_formats() {
 
 #[test]
 fn tensor_float() {
-    // Ties: 13 bits are cut, 0x1000 is the half.
+    // 13 bits are cut off, so 0x1000 is a tie.
     let cvt = |bits, rnd| cvt_tf32_from_f32(f32::from_bits(bits), rnd, false, false);
     assert_eq!(cvt(0x3f80_1000, Rounding::Rna), 0x3f80_2000);
     assert_eq!(cvt(0xbf80_1000, Rounding::Rna), 0xbf80_2000);

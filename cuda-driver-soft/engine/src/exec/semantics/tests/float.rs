@@ -1,4 +1,4 @@
-//! `.f32` and `.f64` arithmetic against `rustc_apfloat`, in every rounding mode.
+//! Compares `.f32` and `.f64` arithmetic with `rustc_apfloat`, in every rounding mode.
 
 use super::super::compare::*;
 use super::super::float::*;
@@ -9,7 +9,8 @@ use rustc_apfloat::{Float, Round};
 
 const ROUNDS: u32 = 300_000;
 
-pub(super) fn referee(rnd: Rounding) -> Round {
+/// Returns the rounding mode of `rustc_apfloat`.
+pub(super) fn apfloat_mode(rnd: Rounding) -> Round {
     match rnd {
         Rounding::Rn => Round::NearestTiesToEven,
         Rounding::Rz | Rounding::Rs => Round::TowardZero,
@@ -19,8 +20,8 @@ pub(super) fn referee(rnd: Rounding) -> Round {
     }
 }
 
-/// Equal bits, or both NaN with the one NaN of `.f32` on our side.
-fn same_f32(got: f32, expected: Single, what: &str, operands: &[f32]) {
+/// Asserts that the bits are equal. The expected bits of a NaN are [`NAN_F32`].
+fn same_f32(got: f32, expected: Single, operation: &str, operands: &[f32]) {
     let expected = if expected.is_nan() {
         NAN_F32
     } else {
@@ -33,13 +34,13 @@ fn same_f32(got: f32, expected: Single, what: &str, operands: &[f32]) {
     assert_eq!(
         got.to_bits(),
         expected,
-        "{what} of {operands:?}: {:08x}, not {expected:08x}",
+        "{operation} of {operands:?}: {:08x}, not {expected:08x}",
         got.to_bits()
     );
 }
 
-/// Equal bits, or both NaN: payloads are the subject of another test.
-fn same_f64(got: f64, expected: Double, what: &str, operands: &[f64]) {
+/// Asserts that the bits are equal or both are NaN. Another test checks the payloads of NaNs.
+fn same_f64(got: f64, expected: Double, operation: &str, operands: &[f64]) {
     let operands: Vec<_> = operands
         .iter()
         .map(|a| format!("{:016x}", a.to_bits()))
@@ -51,7 +52,7 @@ fn same_f64(got: f64, expected: Double, what: &str, operands: &[f64]) {
     };
     assert!(
         equal,
-        "{what} of {operands:?}: {:016x}, not {:016x}",
+        "{operation} of {operands:?}: {:016x}, not {:016x}",
         got.to_bits(),
         expected.to_bits()
     );
@@ -64,11 +65,11 @@ fn f32_against_apfloat() {
         let a = random.float(32, 23, 0) as u32;
         let b = random.float(32, 23, a.into()) as u32;
         let [a, b] = [a, b].map(f32::from_bits);
-        // An addend beside the product, where it cancels.
+        // An addend near the product, so that they cancel.
         let c = f32::from_bits(random.float(32, 23, (a * b).to_bits().into()) as u32);
         let [x, y, z] = [a, b, c].map(|v| Single::from_bits(v.to_bits().into()));
         for rnd in MODES {
-            let r = referee(rnd);
+            let r = apfloat_mode(rnd);
             same_f32(
                 add_f32(a, b, rnd, false, false),
                 x.add_r(y, r).value,
@@ -123,7 +124,7 @@ fn f64_against_apfloat() {
         let c = f64::from_bits(random.float(64, 52, (a * b).to_bits()));
         let [x, y, z] = [a, b, c].map(|v| Double::from_bits(v.to_bits().into()));
         for rnd in MODES {
-            let r = referee(rnd);
+            let r = apfloat_mode(rnd);
             same_f64(
                 add_f64(a, b, rnd),
                 x.add_r(y, r).value,
@@ -174,16 +175,16 @@ fn f64_against_apfloat() {
     }
 }
 
-/// The rounding of a root, proved by squaring: for a root `r` of `a`, both scaled to integers, `r` may be at most the
-/// root when rounding down and its successor must be more.
-fn root_is(rnd: Rounding, a: u128, root: u128, what: &str) {
+/// Asserts that `root` is the correctly rounded root of `a`, by squaring it and its neighbours. Both are scaled to
+/// integers.
+fn root_is(rnd: Rounding, a: u128, root: u128, operand: &str) {
     let ok = match rnd {
-        // |root - sqrt(a)| < 1/2: (2 root - 1)^2 < 4 a < (2 root + 1)^2; a root never lies on a tie.
+        // |root - sqrt(a)| < 1/2 means (2 root - 1)^2 < 4 a < (2 root + 1)^2. A root is never a tie.
         Rounding::Rn => (2 * root - 1).pow(2) < 4 * a && 4 * a < (2 * root + 1).pow(2),
         Rounding::Rp => (root - 1).pow(2) < a && a <= root.pow(2),
         _ => root.pow(2) <= a && a < (root + 1).pow(2),
     };
-    assert!(ok, "sqrt.{rnd:?} of {what}");
+    assert!(ok, "sqrt.{rnd:?} of {operand}");
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn roots_are_correctly_rounded() {
         let b = f64::from_bits(random.float(64, 52, 0) & !(1 << 63));
         for rnd in MODES {
             if a.is_finite() && a != 0.0 {
-                // root = r · 2^e exactly, so a must be compared as a · 2^-2e.
+                // The root is r · 2^e exactly, so it is compared with a · 2^-2e.
                 let r = sqrt_f32(a, rnd, false);
                 let e = (r.to_bits() >> 23) as i32 - 150;
                 let significand = u128::from(r.to_bits() & 0x7f_ffff | 0x80_0000);
@@ -364,7 +365,7 @@ fn minimum_and_maximum() {
     }
 }
 
-/// As recorded on an H200: the last NaN operand decides.
+/// On an H200 the last NaN operand decides, except for `div`.
 #[test]
 fn f64_keeps_the_payload() {
     let signalling = f64::from_bits(0x7ff0_0000_1234_5678);
@@ -398,7 +399,7 @@ fn f64_keeps_the_payload() {
 }
 
 #[test]
-fn comparisons_know_nan() {
+fn comparisons_with_nan() {
     use Compare::*;
     let all = [
         Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan,

@@ -1,4 +1,5 @@
-//! `.f16` and `.bf16` against `rustc_apfloat`: unary forms and conversions over every value, the others sampled.
+//! Compares `.f16` and `.bf16` with `rustc_apfloat`: unary functions and conversions for every value, others for
+//! samples.
 
 use super::super::half::*;
 use super::Random;
@@ -9,6 +10,7 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 const ROUNDS: u32 = 400_000;
 const RN: Round = Round::NearestTiesToEven;
 
+/// Returns the expected bits of a number.
 fn expected<F: Float>(value: F) -> u16 {
     if value.is_nan() {
         NAN_HALF
@@ -17,6 +19,7 @@ fn expected<F: Float>(value: F) -> u16 {
     }
 }
 
+/// Returns the bits of a number after its conversion to `f32`.
 fn widened<F: Float + FloatConvert<Single>>(a: u16) -> u32 {
     F::from_bits(a.into()).convert(&mut false).value.to_bits() as u32
 }
@@ -43,7 +46,7 @@ fn widening_is_exact() {
 
 #[test]
 fn narrowing_rounds_to_nearest_even() {
-    // Every f16 and bf16 neighbourhood: the value, the midpoint above it, and one unit of f32 on either side of both.
+    // For every f16 and bf16: the number, the midpoint above it, and one unit of f32 on either side of both.
     for upper in 0..=u16::MAX {
         for low in [
             0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2001, 0x7fff, 0x8000, 0x8001, 0xffff,
@@ -200,7 +203,7 @@ fn signs_and_order() {
 
 #[test]
 fn modifiers() {
-    // ftz: operands and results, keeping the sign.
+    // .ftz flushes operands and results, and keeps the sign.
     assert_eq!(add_f16(0x8001, 0x8000, true, false), 0x8000);
     assert_eq!(mul_f16(0x0400, 0x3800, true, false), 0);
     assert_eq!(mul_f16(0x8400, 0x3800, true, false), 0x8000);
@@ -213,11 +216,11 @@ fn modifiers() {
     assert!(
         compare_f16(Compare::Eq, 1, 0x8000, true) && !compare_f16(Compare::Eq, 1, 0x8000, false)
     );
-    // sat: NaN becomes 0.
+    // .sat replaces NaN by 0.
     assert_eq!(add_f16(0x7e00, 0, false, true), 0);
     assert_eq!(mul_f16(0x4000, 0x4000, false, true), 0x3c00);
     assert_eq!(fma_f16(0x4000, 0xc000, 0, false, true, false, false), 0);
-    // relu keeps NaN; oob answers zero.
+    // .relu keeps NaN. .oob returns zero.
     assert_eq!(fma_f16(0x4000, 0xc000, 0, false, false, true, false), 0);
     assert_eq!(
         fma_f16(0xfe00, 0x4000, 0, false, false, true, false),

@@ -1,4 +1,4 @@
-//! Integer instructions against 128-bit arithmetic, bit by bit where the manual defines them so.
+//! Compares integer instructions with 128-bit arithmetic, or with the manual's bit-by-bit definitions.
 
 use super::super::compare::*;
 use super::super::int::*;
@@ -8,7 +8,7 @@ use ptx::ir::{BoolOp, Compare};
 
 const ROUNDS: u32 = 20_000;
 
-/// The value modulo 2^BITS, read as the type reads it.
+/// Returns the value modulo 2^BITS, in the range of the type.
 fn wrap<T: Int>(value: i128) -> i128 {
     let modulus = 1i128 << T::BITS;
     let low = value.rem_euclid(modulus);
@@ -36,7 +36,7 @@ fn arithmetic<T: Int>() {
                 "{what}.{name} of {a:?}, {b:?}, {c:?}"
             );
         };
-        // A product of two u64 does not fit into i128.
+        // The product of two u64 does not fit i128.
         let (product_low, product_high) = if T::BITS == 64 && !T::SIGNED {
             let product = (x as u128) * (y as u128);
             (
@@ -192,7 +192,7 @@ fn saturating_and_24_bit_forms() {
 }
 
 #[test]
-fn packed_halves_do_not_touch_each_other() {
+fn packed_halves_are_independent() {
     assert_eq!(x2(0x0001_ffff, 0x0001_0001, add::<u16>), 0x0002_0000);
     assert_eq!(x2(0xffff_8000, 0x0001_7fff, min::<i16>), 0xffff_8000);
     assert_eq!(x2(0xffff_8000, 0x0001_7fff, max::<u16>), 0xffff_8000);
@@ -212,7 +212,7 @@ fn logic_and_funnel_shifts() {
         );
         assert_eq!(and(a, b) | xor(a, b), or(a, b));
         assert_eq!(not(a), u32::MAX - a);
-        // The manual's own examples of tables.
+        // Tables from the manual's examples.
         assert_eq!(lop3(a, b, c, 0x80), a & b & c);
         assert_eq!(lop3(a, b, c, 0xfe), a | b | c);
         assert_eq!(lop3(a, b, c, 0x40), a & b & !c);

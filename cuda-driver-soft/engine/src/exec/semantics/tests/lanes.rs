@@ -1,5 +1,5 @@
-//! The forms as the engine runs them: modifiers constant, in a loop over lanes that LLVM turns into vector code, against
-//! the same functions called with modifiers and operands that LLVM cannot see.
+//! Compares the functions as the engine runs them (with constant modifiers, in loops over lanes that LLVM vectorises)
+//! with the same functions called with modifiers and operands that LLVM does not know.
 
 use super::super::approx::*;
 use super::super::float::*;
@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 type Lanes = [u32; 32];
 
-/// Calls a loop over lanes for the plainest CPU, and one for a CPU with AVX2 and FMA where the host is one.
+/// Runs a loop over lanes that is compiled for the baseline CPU, and one for AVX2 and FMA if the host has them.
 macro_rules! lanes {
     ($($name:ident: |$a:ident, $b:ident, $c:ident| $body:expr, $hidden:expr;)*) => {$({
         fn plain(d: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) {
@@ -54,7 +54,7 @@ macro_rules! lanes {
     })*};
 }
 
-/// A mode that LLVM does not know.
+/// Returns a mode that LLVM does not know.
 fn mode(rnd: Rounding) -> Rounding {
     black_box(rnd)
 }
@@ -88,9 +88,9 @@ fn constant_forms_in_loops() {
     }
 }
 
-/// The NaNs of the forms above, by value: the test above could not tell if both sides lost them.
+/// Compares NaNs with the expected bits: the test above would pass if both sides returned the same wrong NaN.
 #[test]
-fn loops_keep_the_one_nan() {
+fn loops_return_the_expected_nan() {
     fn roots(d: &mut Lanes, a: &Lanes) {
         for i in 0..32 {
             d[i] = sqrt_f32(f32::from_bits(a[i]), Rn, false).to_bits();

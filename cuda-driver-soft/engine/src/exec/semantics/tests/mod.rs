@@ -1,4 +1,4 @@
-//! The referees: `rustc_apfloat` for IEEE operations, wide integers for the others, and values recorded on a GPU.
+//! Compares the functions with `rustc_apfloat` (IEEE operations), with wide integers, and with results of an H200.
 
 mod affine;
 mod approx;

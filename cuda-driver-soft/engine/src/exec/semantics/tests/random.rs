@@ -1,13 +1,15 @@
-//! Operands that look for trouble.
+//! Pseudo-random operands, with many edge cases.
 
-/// A small generator (xorshift64*): the same numbers on every machine.
+/// A small generator (xorshift64*) that gives the same numbers on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
+    /// Creates a generator. All generators give the same numbers.
     pub(crate) fn new() -> Self {
         Random(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// Returns uniform bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -15,7 +17,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Uniform bits, or bits that sit at an edge: few bits set, long runs of equal bits, small numbers and their negatives.
+    /// Returns uniform bits, or an edge case: one bit set, long runs of equal bits, or a small number or its negative.
     pub(crate) fn int(&mut self) -> u64 {
         let (kind, a, b) = (self.next() % 6, self.next(), self.next());
         match kind {
@@ -27,8 +29,9 @@ impl Random {
         }
     }
 
-    /// Bits of a floating-point number of the given width and fraction: of every class, and often with an exponent near
-    /// `near`, and a fraction of few bits or long runs, so that sums cancel and products end on ties.
+    /// Returns the bits of a floating-point number of this width, with `fraction` fraction bits. All classes of numbers
+    /// occur. The exponent is often near the one of `near`, and the fraction often has few bits or long runs, so that
+    /// sums cancel and products are ties.
     pub(crate) fn float(&mut self, width: u32, fraction: u32, near: u64) -> u64 {
         let exponent_bits = width - 1 - fraction;
         let exponents = (1u64 << exponent_bits) - 1;

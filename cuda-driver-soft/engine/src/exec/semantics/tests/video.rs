@@ -1,4 +1,4 @@
-//! The video instructions, against sums written out by hand and against bytes taken apart.
+//! Compares the video instructions with results computed by hand, or byte by byte.
 
 use super::super::video::*;
 use super::Random;
@@ -20,7 +20,7 @@ fn scalar_forms() {
         signed: true,
         ..PLAIN
     };
-    // -128 and -2.
+    // The operands are -128 and -2.
     assert_eq!(vadd(signed, 0x8000, 0xfffe_0000, 0), -130i32 as u32);
     assert_eq!(vabsdiff(signed, 0x8000, 0xfffe_0000, 0), 126);
     assert_eq!(vmin(signed, 0x8000, 0xfffe_0000, 0), -128i32 as u32);
@@ -257,7 +257,7 @@ fn packed_bytes() {
             ),
             c.wrapping_add(sum as u32)
         );
-        // Elements 0 and 3 from c, the others swapped over between the operands.
+        // Elements 0 and 3 are from c. The others are exchanged between the operands.
         let mixed = VideoPacked {
             a: [5, 6, 0, 0],
             b: [0, 1, 7, 0],
@@ -294,7 +294,7 @@ fn packed_half_words() {
         ),
         0x7fff_8000
     );
-    // Halves away from zero: (-3 + 0) / 2 is -1.5, (3 + 0) / 2 is 1.5.
+    // Ties are rounded away from zero: (-3 + 0) / 2 is -1.5, and (3 + 0) / 2 is 1.5.
     assert_eq!(
         video_packed(Packed::Avrg, v, 0xfffd_0003, 0, 0),
         0xfffe_0002

@@ -33,8 +33,8 @@ pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {
     (face, [on_face(s), on_face(t)])
 }
 
-/// Returns the face and the position of a texel whose indexes on a face may be beyond one edge, by one texel: then it is on
-/// the adjacent face. Returns `None` beyond a corner. Faces have `edge` texels in each direction.
+/// Returns the face and the position of a texel whose indexes on a face may be beyond one edge, by one texel: then it
+/// is on the adjacent face. Returns `None` beyond a corner. Faces have `edge` texels in each direction.
 pub fn across(face_: u32, [x, y]: [i64; 2], edge: u32) -> Option<(u32, [u32; 2])> {
     let n = f64::from(edge);
     let inside = |i: i64| (0..i64::from(edge)).contains(&i);

@@ -48,8 +48,8 @@ pub struct TexelPair {
     pub fraction: u32,
 }
 
-/// The precision of a normalized coordinate: an H200 truncates it to this many parts of the axis, or twice as many if the
-/// number of texels is a power of two.
+/// The precision of a normalized coordinate: an H200 truncates it to this many parts of the axis, or twice as many if
+/// the number of texels is a power of two.
 const PARTS: f64 = (1 << 21) as f64;
 
 /// A limit for coordinates. No axis is longer.

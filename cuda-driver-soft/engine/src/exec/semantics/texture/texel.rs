@@ -138,12 +138,13 @@ pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
     }
 }
 
-/// A texel with its weight in a filtered value: the weight as a multiple of 1/256, and one channel in the representation of
+/// A texel with its weight in a filtered value: the weight as a multiple of 1/256, and one channel in the
+/// representation of
 /// [`Channel::widen`].
 pub type WeightedTexel = (u32, u32);
 
-/// Returns the weighted mean of one channel of the texels of some planes, as the bits of an f32. Texels with weight 0 do not
-/// count, even if they are infinite or NaN.
+/// Returns the weighted mean of one channel of the texels of some planes, as the bits of an f32. Texels with weight 0
+/// do not count, even if they are infinite or NaN.
 pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[WeightedTexel; 4]]) -> u32 {
     let all = || planes.iter().flatten().filter(|part| part.0 != 0);
     match channel {
@@ -178,8 +179,8 @@ fn scale_to_16(channel: Channel, wide: u32) -> f64 {
     }
 }
 
-/// Returns a mean that is rounded to a half, with ties away from zero. As on an H200, summands are truncated to 14 bits below
-/// the largest.
+/// Returns a mean that is rounded to a half, with ties away from zero. As on an H200, summands are truncated to 14 bits
+/// below the largest.
 fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     let exponent = |x: f64| (x.abs().to_bits() >> 52) as i32 - 1023;
     let values = parts.clone().map(|part| f64::from(f32::from_bits(part.1)));
@@ -217,8 +218,8 @@ fn special(sum: f64) -> u32 {
     }
 }
 
-/// Returns the mean of floats. As on an H200, summands are truncated to 28 bits below the largest of their plane; the sum is
-/// exact, and rounded once, with ties away from zero. Subnormal numbers count as zero.
+/// Returns the mean of floats. As on an H200, summands are truncated to 28 bits below the largest of their plane; the
+/// sum is exact, and rounded once, with ties away from zero. Subnormal numbers count as zero.
 fn floats(planes: &[[WeightedTexel; 4]]) -> u32 {
     // The sum so far, and the exponent of its unit.
     let mut total: Option<(i128, i32)> = None;
@@ -275,8 +276,8 @@ fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
     }
 }
 
-/// Rounds `sum` to the nearest f32, with ties away from zero. Its unit is 2^-35 times the leading bit of a float with this
-/// biased exponent.
+/// Rounds `sum` to the nearest f32, with ties away from zero. Its unit is 2^-35 times the leading bit of a float with
+/// this biased exponent.
 fn round(sum: i128, exponent: i32) -> u32 {
     let sign = if sum < 0 { 0x8000_0000 } else { 0 };
     let n = sum.unsigned_abs();

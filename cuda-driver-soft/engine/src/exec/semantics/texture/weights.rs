@@ -10,12 +10,12 @@ fn down(parts: i64) -> i64 {
     -((128 - parts) >> 8)
 }
 
-/// Distributes a weight of `parts` / 256 over eight texels: the first and the second along each axis, where `x`, `y` and `z`
-/// are the fractions of the second ones. In the index of a texel, x is the lowest bit and z the highest. An axis that is not
-/// filtered has the fraction 0.
+/// Distributes a weight of `parts` / 256 over eight texels: the first and the second along each axis, where `x`, `y`
+/// and `z` are the fractions of the second ones. In the index of a texel, x is the lowest bit and z the highest. An
+/// axis that is not filtered has the fraction 0.
 ///
-/// As on an H200, the weight is distributed by z, x and y, in this order. Each step gives multiples of 1/256 and keeps the
-/// sum.
+/// As on an H200, the weight is distributed by z, x and y, in this order. Each step gives multiples of 1/256 and keeps
+/// the sum.
 pub fn weights(parts: u32, x: u32, y: u32, z: u32) -> [u32; 8] {
     let (x, y) = (i64::from(x), i64::from(y));
     let parts = i64::from(parts);
