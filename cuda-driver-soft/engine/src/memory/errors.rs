@@ -30,7 +30,7 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// An address that is not the start of an allocation.
+/// An address that is not the start of an allocation of the kind that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnAllocation {
     /// The address.
@@ -45,7 +45,7 @@ impl fmt::Display for NotAnAllocation {
         match self.inside {
             Some(a) if a.base == address => write!(
                 f,
-                "{address:#x} is {:?} memory, which this call does not free",
+                "{address:#x} is {:?} memory, which this call does not accept",
                 a.kind
             ),
             Some(a) => write!(
@@ -54,7 +54,10 @@ impl fmt::Display for NotAnAllocation {
                 address - a.base,
                 a.base
             ),
-            None => write!(f, "{address:#x} is not the start of a live allocation"),
+            None => write!(
+                f,
+                "{address:#x} is not the start of a live allocation or registration"
+            ),
         }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! A device address is a number that the host cannot dereference: it comes from a range of addresses that is reserved
 //! without access rights, so a host program that follows a device pointer crashes, as it does with a GPU. The bytes are
-//! elsewhere, in the *backing*. Each 64 KiB page of the address space belongs to one allocation, whose [`Record`] has
-//! its exact length and the distance to the backing. So each access is checked to one byte, without a signal handler,
-//! and safely while other threads allocate and free:
+//! elsewhere, in the *backing*. Each device allocation occupies whole pages of 64 KiB, and a table leads from a page to
+//! the [`Record`] of the allocation, which has its exact length and the distance to the backing. So each access is
+//! checked to one byte, without a signal handler, and safely while other threads allocate and free:
 //!
 //! * `address_space` is the interface: allocate, free, find, copy, fill;
-//! * `pages` finds the [`Record`] of an address without a lock;
+//! * `index` has the allocations in order, behind a lock; `pages` finds the [`Record`] of an address without one;
+//! * `usage` counts bytes by owner, and refuses what exceeds a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;
 //! * `access` does every load and store of device memory. Kernels may race, so Rust's own loads and stores must not be
 //!   used for memory that another thread may be writing.
