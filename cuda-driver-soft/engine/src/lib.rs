@@ -12,15 +12,30 @@
 //! The interpreter is slow without optimisation: a workspace that uses this crate wants
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
 
-mod exec;
+mod code;
+mod decode;
+mod fault;
+mod grid;
 mod lanes;
+mod launch;
 pub mod memory;
+mod memory_budget;
+mod ops;
+mod program;
+pub mod semantics;
+pub mod tensor_map;
+#[cfg(test)]
+mod tests;
+pub mod texture;
+mod warp;
 mod window;
 
-pub use exec::{
-    Execution, Fault, FaultKind, GridWorkspace, Isa, Kernel, Launch, LoadError, Options, Program,
-    Progress, semantics, tensor_map, texture,
-};
+pub use code::isa::Isa;
+pub use fault::{Fault, FaultKind};
+pub use grid::execution::{Execution, Launch, Options, Progress};
+pub use launch::workspace::GridWorkspace;
+pub use program::kernel::Kernel;
+pub use program::{LoadError, Program};
 
 /// Returns true if this crate was compiled with optimisation.
 pub fn built_with_optimisation() -> bool {

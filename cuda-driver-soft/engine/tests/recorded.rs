@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 #[path = "../examples/referee/forms/mod.rs"]
 mod forms;
-#[path = "../src/exec/semantics/tests/random.rs"]
+#[path = "../src/semantics/tests/random.rs"]
 mod random;
 
 use forms::{Expect, Form, Kind, STRIDE};

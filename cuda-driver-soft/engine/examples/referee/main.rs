@@ -11,7 +11,7 @@
 
 mod driver;
 mod forms;
-#[path = "../../src/exec/semantics/tests/random.rs"]
+#[path = "../../src/semantics/tests/random.rs"]
 mod random;
 
 use forms::{COUNT, Expect, Form, Kind, Width, operands};

@@ -1,0 +1,468 @@
+//! The registers of a warp in one frame: each register is a row of 32 values, one per lane; a predicate is a mask.
+//!
+//! This is one of the few places of the room with unsafe code: handlers run some 10^9 times a second, and a bounds
+//! check per operand would double what an instruction costs. What makes it sound is said at [`Regs`].
+
+use crate::lanes::{self, FULL, LANES, Lanes, Mask};
+use crate::memory_budget::Held;
+use crate::semantics::affine::{self, Affine, Rows};
+use ptx::ir::RegClass;
+use std::marker::PhantomData;
+
+/// Where a register is: bytes from the start of the frame's registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Slot(pub(crate) u32);
+
+/// Bytes of a predicate: its mask.
+pub(crate) const PREDICATE_BYTES: u32 = 4;
+
+/// Bytes of a row that is kept as an [`Affine`], and what its slot is a multiple of.
+pub(crate) const AFFINE_BYTES: u32 = 32;
+
+/// Bytes of the widest row that a handler reads or writes at once.
+pub(crate) const WIDEST_ROW: u32 = 8 * 32;
+
+/// Bytes that a register of this class takes.
+pub(crate) const fn bytes_of(class: RegClass) -> u32 {
+    match class {
+        RegClass::Pred => PREDICATE_BYTES,
+        RegClass::B16 => 2 * 32,
+        RegClass::B32 => 4 * 32,
+        RegClass::B64 => 8 * 32,
+        // A row of low halves, then a row of high halves.
+        RegClass::B128 => 2 * 8 * 32,
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// The registers of one frame.
+pub(crate) struct RegFile {
+    lines: Vec<Line>,
+    _held: Held,
+}
+
+impl RegFile {
+    /// Registers that are all zero; `bytes` is the code's [`frame_bytes`](super::Code::frame_bytes).
+    /// `None` if there is no memory for them.
+    pub(crate) fn new(bytes: u32) -> Option<Self> {
+        let count = (bytes as usize).div_ceil(64);
+        let held = Held::take(64 * count as u64)?;
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize(count, Line([0; 64]));
+        Some(RegFile { lines, _held: held })
+    }
+
+    /// Their size.
+    pub(crate) fn bytes(&self) -> u64 {
+        64 * self.lines.len() as u64
+    }
+
+    /// Access for handlers.
+    pub(crate) fn regs(&mut self) -> Regs<'_> {
+        Regs {
+            base: self.lines.as_mut_ptr().cast(),
+            _file: PhantomData,
+        }
+    }
+
+    /// Sets a row of values of `width` bytes (0 for a predicate: the low bits) by lane.
+    ///
+    /// This is how constants get to their slots; handlers go through [`Regs`].
+    pub(crate) fn set(&mut self, slot: Slot, width: u8, lanes: Mask, value: impl Fn(usize) -> u64) {
+        let bytes = self.bytes_mut();
+        let start = slot.0 as usize;
+        if width == 0 {
+            let Some(at) = bytes.get_mut(start..start + 4) else {
+                return;
+            };
+            let mut mask = u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
+            for lane in lanes::iter(lanes) {
+                mask = mask & !(1 << lane) | ((value(lane) as u32 & 1) << lane);
+            }
+            at.copy_from_slice(&mask.to_le_bytes());
+            return;
+        }
+        let width = usize::from(width);
+        for lane in lanes::iter(lanes) {
+            let start = start + lane * width;
+            if let Some(at) = bytes.get_mut(start..start + width) {
+                at.copy_from_slice(&value(lane).to_le_bytes()[..width]);
+            }
+        }
+    }
+
+    /// Sets a row to one value in all lanes.
+    pub(crate) fn set_all(&mut self, slot: Slot, width: u8, value: u64) {
+        let start = slot.0 as usize;
+        let bytes = self.bytes_mut();
+        macro_rules! fill {
+            ($ty:ty, $bytes:literal) => {
+                if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
+                    let value = (value as $ty).to_le_bytes();
+                    row.chunks_exact_mut($bytes)
+                        .for_each(|lane| lane.copy_from_slice(&value));
+                }
+            };
+        }
+        match width {
+            2 => fill!(u16, 2),
+            4 => fill!(u32, 4),
+            8 => fill!(u64, 8),
+            _ => self.set(slot, width, FULL, |_| value),
+        }
+    }
+
+    /// Sets a row that is kept as an [`Affine`].
+    pub(crate) fn set_affine(&mut self, slot: Slot, value: Affine) {
+        let start = slot.0 as usize;
+        if let Some(at) = self
+            .bytes_mut()
+            .get_mut(start..start + AFFINE_BYTES as usize)
+        {
+            at[..8].copy_from_slice(&value.base.to_ne_bytes());
+            at[8..16].copy_from_slice(&value.step.to_ne_bytes());
+            at[16..24].copy_from_slice(&value.row.to_ne_bytes());
+        }
+    }
+
+    /// Writes out a row of values of `width` bytes, 4 or 8, that is kept as an [`Affine`].
+    pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot, rows: Rows) {
+        let (start, from) = (row.0 as usize, from.0 as usize);
+        let bytes = self.bytes_mut();
+        let number = |at: usize| match bytes.get(at..at + 8) {
+            Some(bytes) => bytes.try_into().map_or(0, u64::from_ne_bytes),
+            None => 0,
+        };
+        let value = Affine {
+            base: number(from),
+            step: number(from + 8),
+            row: if rows.count() == 1 {
+                0
+            } else {
+                number(from + 16)
+            },
+        };
+        macro_rules! fill {
+            ($ty:ty, $bytes:literal) => {
+                if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
+                    for (i, lane) in (0..).zip(row.chunks_exact_mut($bytes)) {
+                        let value: $ty = affine::lane(value, rows, i);
+                        lane.copy_from_slice(&value.to_ne_bytes());
+                    }
+                }
+            };
+        }
+        match width {
+            8 => fill!(u64, 8),
+            _ => fill!(u32, 4),
+        }
+    }
+
+    /// Keeps a row of values of `width` bytes, 4 or 8, as an [`Affine`], if it is one.
+    pub(crate) fn gather(&mut self, row: Slot, width: u8, to: Slot, rows: Rows) -> bool {
+        let start = row.0 as usize;
+        macro_rules! gather {
+            ($ty:ty, $bytes:literal) => {{
+                let Some(row) = self.bytes_mut().get(start..start + 32 * $bytes) else {
+                    return false;
+                };
+                let mut values = [0; LANES];
+                for (value, bytes) in values.iter_mut().zip(row.chunks_exact($bytes)) {
+                    *value = bytes.try_into().map_or(0, <$ty>::from_ne_bytes);
+                }
+                let more = |lane: u32, there: bool| {
+                    let value: $ty = if there {
+                        values[lane as usize]
+                    } else {
+                        values[0]
+                    };
+                    u64::from(value.wrapping_sub(values[0]))
+                };
+                let value = Affine {
+                    base: u64::from(values[0]),
+                    step: more(1, rows.lanes() > 1),
+                    row: more(rows.lanes() % 32, rows.count() > 1),
+                };
+                let mut differs = 0;
+                for (i, found) in (0..).zip(values) {
+                    differs |= found ^ affine::lane::<$ty>(value, rows, i);
+                }
+                (differs == 0).then_some(value)
+            }};
+        }
+        let value = match width {
+            8 => gather!(u64, 8),
+            _ => gather!(u32, 4),
+        };
+        if let Some(value) = value {
+            self.set_affine(to, value);
+        }
+        value.is_some()
+    }
+
+    /// The value of one lane in a row of values of `width` bytes, or of a predicate.
+    pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
+        let width_bytes = if width == 0 { 4 } else { usize::from(width) };
+        let start = slot.0 as usize + if width == 0 { 0 } else { lane * width_bytes };
+        let mut value = [0; 8];
+        if let Some(at) = self.bytes_mut().get(start..start + width_bytes) {
+            value[..width_bytes].copy_from_slice(at);
+        }
+        let value = u64::from_le_bytes(value);
+        if width == 0 { value >> lane & 1 } else { value }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the lines are 64 initialised bytes each, and any bytes are valid for them.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * 64)
+        }
+    }
+
+    /// Sets a part to zero.
+    pub(crate) fn clear(&mut self, start: u32, bytes: u32) {
+        if bytes == 0 {
+            return;
+        }
+        if let Some(part) = self
+            .bytes_mut()
+            .get_mut(start as usize..(start + bytes) as usize)
+        {
+            part.fill(0);
+        }
+    }
+}
+
+/// The registers of the frame that an instruction works on.
+///
+/// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
+/// given type, lies inside the frame's registers and is aligned*. It holds because slots are only made when a function is
+/// decoded, inside `Code::frame_bytes` (`Code::check` checks each instruction's, as the widest row), rows at multiples
+/// of 64; and because a frame's `RegFile` has the size that its code asks for (`Frame` keeps the two together).
+#[derive(Clone, Copy)]
+pub(crate) struct Regs<'a> {
+    base: *mut u8,
+    _file: PhantomData<&'a mut RegFile>,
+}
+
+/// A type whose values a register holds, one per lane.
+pub(crate) trait Lane: Copy + Default + 'static {
+    /// The registers that hold it.
+    const CLASS: RegClass;
+
+    /// All lanes.
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self>;
+
+    /// Sets all lanes.
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    unsafe fn write(regs: Regs<'_>, slot: Slot, values: Lanes<Self>);
+
+    /// Sets the lanes of the mask.
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    unsafe fn merge(regs: Regs<'_>, slot: Slot, values: Lanes<Self>, mask: Mask);
+}
+
+impl Regs<'_> {
+    #[inline(always)]
+    fn row<T>(self, slot: Slot) -> *mut Lanes<T> {
+        self.base.wrapping_add(slot.0 as usize).cast()
+    }
+
+    /// The row of a register, for the primitives of the memory room.
+    ///
+    /// # Safety
+    /// See [`Regs`]; the row may only be accessed while no other access to the frame's registers happens.
+    #[inline(always)]
+    pub(crate) unsafe fn row_ptr<T: Lane>(self, slot: Slot) -> *mut Lanes<T> {
+        self.row(slot)
+    }
+
+    /// A row that is kept as an [`Affine`]; without `GRID` there is one row of lanes.
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn affine<const GRID: bool>(self, slot: Slot) -> Affine {
+        let at = self.row::<()>(slot).cast::<u64>();
+        // Number by number, here and below: what was stored as two can only be loaded as one when the CPU is done with
+        // the stores.
+        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 32.
+        unsafe {
+            Affine {
+                base: at.read_volatile(),
+                step: at.add(1).read_volatile(),
+                row: if GRID { at.add(2).read_volatile() } else { 0 },
+            }
+        }
+    }
+
+    /// Sets a row that is kept as an [`Affine`].
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn set_affine<const GRID: bool>(self, slot: Slot, value: Affine) {
+        // SAFETY: as in `affine`.
+        unsafe {
+            let at = self.row::<()>(slot).cast::<u64>();
+            at.write_volatile(value.base);
+            at.add(1).write_volatile(value.step);
+            if GRID {
+                at.add(2).write_volatile(value.row);
+            }
+        }
+    }
+
+    /// A predicate.
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn mask(self, slot: Slot) -> Mask {
+        // SAFETY: inside the frame's registers, as the caller promises; slots of predicates are multiples of 4.
+        unsafe { *self.row::<()>(slot).cast::<u32>() }
+    }
+
+    /// Sets the lanes of `mask` in a predicate.
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn merge_mask(self, slot: Slot, value: Mask, mask: Mask) {
+        let at = self.row::<()>(slot).cast::<u32>();
+        // SAFETY: as in `mask`.
+        unsafe { *at = (*at & !mask) | (value & mask) };
+    }
+}
+
+macro_rules! number {
+    ($($ty:ident, $bits:ident, $class:ident, |$m:ident| $wide:expr;)*) => {$(
+        impl Lane for $ty {
+            const CLASS: RegClass = RegClass::$class;
+
+            #[inline(always)]
+            unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self> {
+                // SAFETY: inside the frame's registers, as the caller promises; slots of rows are multiples of 64, and
+                // any bytes are a value of this type.
+                unsafe { *regs.row::<Self>(slot) }
+            }
+
+            #[inline(always)]
+            unsafe fn write(regs: Regs<'_>, slot: Slot, values: Lanes<Self>) {
+                // SAFETY: as for `read`.
+                unsafe { *regs.row::<Self>(slot) = values }
+            }
+
+            #[inline(always)]
+            unsafe fn merge(regs: Regs<'_>, slot: Slot, values: Lanes<Self>, mask: Mask) {
+                // SAFETY: as promised by the caller.
+                let mut row = unsafe { Self::read(regs, slot) };
+                let lanes = lanes::expand(mask);
+                for i in 0..32 {
+                    let $m = lanes[i];
+                    let m: $bits = $wide;
+                    let (old, new): ($bits, $bits) = (row[i].to_bits_(), values[i].to_bits_());
+                    row[i] = <$ty>::from_bits_((new & m) | (old & !m));
+                }
+                // SAFETY: as promised by the caller.
+                unsafe { Self::write(regs, slot, row) }
+            }
+        }
+    )*};
+}
+
+/// Bits of a value, under the same names for integers and floats.
+trait Bits<B> {
+    fn to_bits_(self) -> B;
+    fn from_bits_(bits: B) -> Self;
+}
+
+macro_rules! bits {
+    ($($ty:ident $bits:ident)*) => {$(
+        impl Bits<$bits> for $ty {
+            #[inline(always)]
+            fn to_bits_(self) -> $bits {
+                self as $bits
+            }
+
+            #[inline(always)]
+            fn from_bits_(bits: $bits) -> Self {
+                bits as $ty
+            }
+        }
+    )*};
+}
+bits! { u16 u16 i16 u16 u32 u32 i32 u32 u64 u64 i64 u64 }
+
+impl Bits<u32> for f32 {
+    #[inline(always)]
+    fn to_bits_(self) -> u32 {
+        self.to_bits()
+    }
+
+    #[inline(always)]
+    fn from_bits_(bits: u32) -> Self {
+        f32::from_bits(bits)
+    }
+}
+
+impl Bits<u64> for f64 {
+    #[inline(always)]
+    fn to_bits_(self) -> u64 {
+        self.to_bits()
+    }
+
+    #[inline(always)]
+    fn from_bits_(bits: u64) -> Self {
+        f64::from_bits(bits)
+    }
+}
+
+number! {
+    u16, u16, B16, |m| m as u16;
+    i16, u16, B16, |m| m as u16;
+    u32, u32, B32, |m| m;
+    i32, u32, B32, |m| m;
+    f32, u32, B32, |m| m;
+    u64, u64, B64, |m| m as i32 as i64 as u64;
+    i64, u64, B64, |m| m as i32 as i64 as u64;
+    f64, u64, B64, |m| m as i32 as i64 as u64;
+}
+
+impl Lane for bool {
+    const CLASS: RegClass = RegClass::Pred;
+
+    #[inline(always)]
+    unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self> {
+        // SAFETY: as promised by the caller.
+        let lanes = lanes::expand(unsafe { regs.mask(slot) });
+        let mut out = [false; LANES];
+        for i in 0..LANES {
+            out[i] = lanes[i] != 0;
+        }
+        out
+    }
+
+    #[inline(always)]
+    unsafe fn write(regs: Regs<'_>, slot: Slot, values: Lanes<Self>) {
+        // SAFETY: as promised by the caller.
+        unsafe { regs.merge_mask(slot, lanes::pack(values), !0) }
+    }
+
+    #[inline(always)]
+    unsafe fn merge(regs: Regs<'_>, slot: Slot, values: Lanes<Self>, mask: Mask) {
+        // SAFETY: as promised by the caller.
+        unsafe { regs.merge_mask(slot, lanes::pack(values), mask) }
+    }
+}

@@ -1,0 +1,783 @@
+//! One instruction of the IR as instructions with handlers.
+
+use super::builder::Builder;
+use super::{CannotRun, asynchronous, atomic, is_control, matrix, stack, texture};
+use crate::code::registers::Slot;
+use crate::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
+use crate::ops::collective::{self, Collective, Operands};
+use crate::ops::memory::{self, Access};
+use crate::ops::{self, Form, control, logic, mov};
+use crate::window;
+use ptx::ir::{
+    Address, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg, RegClass,
+    Space, Type, VideoInst,
+};
+
+/// Adds the instructions for `inst`.
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
+    if b.names_constant(inst) {
+        return Ok(());
+    }
+    let start = b.here();
+    let done = one(b, inst);
+    if done.is_none() {
+        return Err(cannot_run(inst));
+    }
+    if let Some((reg, negated)) = inst.guard
+        && !is_control(&inst.op)
+    {
+        let predicate = b.register(reg);
+        b.guard_from(start, (predicate, negated), inst.line);
+    }
+    Ok(())
+}
+
+/// What to say of an instruction that has no handlers.
+pub(super) fn cannot_run(inst: &Inst) -> CannotRun {
+    CannotRun {
+        opcode: match &inst.op {
+            Op::Unsupported { opcode } => opcode.clone(),
+            op => format!("{op:?}"),
+        },
+        line: inst.line,
+    }
+}
+
+/// `ret` at the end of a function that has none.
+pub(super) fn lower_return(b: &mut Builder<'_>) {
+    b.push_action(Action::Return, 0);
+}
+
+fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    match &inst.op {
+        Op::Nop => {}
+        Op::Ret { .. } => b.push_action(Action::Return, inst.line),
+        Op::Exit => b.push_action(Action::Exit, inst.line),
+        Op::Trap => b.push(control::trap(), inst.line, |_| {}),
+        Op::Brx { targets, .. } => {
+            let index = source(b, inst.srcs.first()?, RegClass::B32, inst.line)?;
+            // Numbers of instructions for now; `decode` makes them places.
+            let targets = targets.iter().map(|t| t.0).collect();
+            b.push_action(Action::Branch { index, targets }, inst.line);
+        }
+        Op::Call {
+            callee, args, rets, ..
+        } => call(b, inst, callee, args, rets)?,
+        Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
+        Op::ClusterBarrier { arrive, aligned } => b.push_action(
+            Action::Barrier(Barrier {
+                op: if *arrive { BarOp::Arrive } else { BarOp::Sync },
+                aligned: *aligned,
+                id: None,
+                count: None,
+                predicate: None,
+                result: None,
+            }),
+            inst.line,
+        ),
+        Op::WantsCluster => b.push(control::wants_cluster(), inst.line, |_| {}),
+        Op::CpAsync { bytes, part } => asynchronous::copy(b, inst, *bytes, *part)?,
+        Op::Bulk { .. } => asynchronous::bulk(b, inst)?,
+        Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,
+        op if matrix::is(op) => matrix::lower(b, inst)?,
+        op if texture::is(op) => texture::lower(b, inst)?,
+        Op::Atom { op, mem } => atomic::lower(b, inst, *op, mem, true)?,
+        Op::Red { op, mem } => atomic::lower(b, inst, *op, mem, false)?,
+        Op::Alloca | Op::Stacksave | Op::Stackrestore => stack::lower(b, inst)?,
+        // Everything that a thread did is seen by the others in order anyway, but on the host this is not so.
+        Op::Fence { .. } => b.push(control::fence(), inst.line, |_| {}),
+        Op::Nanosleep => {}
+        Op::Activemask => {
+            let d = b.destination(*inst.dsts.first()?, RegClass::B32);
+            b.push(collective::activemask(), inst.line, |inst| inst.d = d);
+        }
+        op if Collective::of(op).is_some() => collective(b, inst)?,
+        Op::Ld(m) => load(b, inst, m)?,
+        Op::St(m) => store(b, inst, m)?,
+        Op::Mov { ty: Type::B128 } => {
+            let (d, a) = (inst.dsts.first()?, reg(inst.srcs.first()?)?);
+            let d = b.destination(*d, RegClass::B128);
+            let form = mov::of_class(RegClass::B64)?;
+            for half in 0..2 {
+                let (d, a) = (half_of(d, half), half_of(b.register(a), half));
+                b.push_form(&form, [d, Slot(0)], &[a], inst.line);
+            }
+        }
+        Op::AddC {
+            carry_in,
+            carry_out,
+            ..
+        } => carry(b, inst, 2, *carry_in, *carry_out)?,
+        Op::MadC {
+            carry_in,
+            carry_out,
+            ..
+        } => carry(b, inst, 3, *carry_in, *carry_out)?,
+        Op::Video(what) => video(b, inst, *what)?,
+        Op::Lop3 {
+            lut,
+            bool_op: Some(op),
+        } => lop3(b, inst, *lut, *op)?,
+        Op::Pack { .. } => pack(b, inst)?,
+        Op::Unpack { .. } => unpack(b, inst)?,
+        Op::Cvta { space, to, ty } => {
+            let window = window_of(*space);
+            if ty.size() != 8 && window != 0 {
+                return None;
+            }
+            let op = if window == 0 {
+                Op::Mov { ty: *ty }
+            } else if *to {
+                Op::Sub {
+                    ty: Type::U64,
+                    sat: false,
+                }
+            } else {
+                Op::Add {
+                    ty: Type::U64,
+                    sat: false,
+                }
+            };
+            let srcs = inst
+                .srcs
+                .iter()
+                .copied()
+                .chain((window != 0).then_some(Operand::Imm(window)));
+            simple(
+                b,
+                &Inst {
+                    op,
+                    srcs: srcs.collect(),
+                    ..inst.clone()
+                },
+            )?;
+        }
+        _ => simple(b, inst)?,
+    }
+    Some(())
+}
+
+/// What leads from an address in a space to the generic one.
+pub(super) fn window_of(space: Space) -> u64 {
+    match space {
+        Space::Generic | Space::Global | Space::Const => 0,
+        Space::Shared | Space::SharedCluster => window::SHARED,
+        Space::Local => window::LOCAL,
+        Space::Param => window::PARAM,
+    }
+}
+
+/// Row `half` of a register of 128 bits.
+pub(super) fn half_of(slot: Slot, half: u32) -> Slot {
+    Slot(slot.0 + half * 8 * 32)
+}
+
+pub(super) fn reg(operand: &Operand) -> Option<Reg> {
+    match operand {
+        Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),
+        _ => None,
+    }
+}
+
+/// Where the numbers of scratch rows begin that are for special registers, and for the low bits of registers.
+const OF_SPECIALS: u32 = 16;
+const OF_REGISTERS: u32 = 32;
+
+/// The slot of a source, as a register of this class.
+pub(super) fn source(
+    b: &mut Builder<'_>,
+    operand: &Operand,
+    class: RegClass,
+    line: u32,
+) -> Option<Slot> {
+    match *operand {
+        Operand::Reg(reg) | Operand::NotReg(reg) => {
+            let has = b.class(reg);
+            if has == class {
+                return Some(b.register(reg));
+            }
+            // A register that is wider than the operand: its low bits. Each has a row of its own, as there may be two.
+            let form = mov::extract(has, class, 0)?;
+            let (from, to) = (b.register(reg), b.scratch(class, OF_REGISTERS + reg.0));
+            b.push_form(&form, [to, Slot(0)], &[from], line);
+            Some(to)
+        }
+        Operand::Special(special) => match mov::changing(special) {
+            Some((handlers, its_class, mods)) => {
+                let to = b.scratch(its_class, OF_SPECIALS + mods.0);
+                b.push(handlers, line, |inst| (inst.d, inst.mods) = (to, mods.0));
+                if its_class == class {
+                    return Some(to);
+                }
+                let form = mov::extract(its_class, class, 0)?;
+                let narrow = b.scratch(class, OF_SPECIALS + mods.0);
+                b.push_form(&form, [narrow, Slot(0)], &[to], line);
+                Some(narrow)
+            }
+            None => Some(b.constant(Constant::Special(special), class)),
+        },
+        _ => {
+            let constant = b.constant_of(operand)?;
+            Some(b.constant(constant, class))
+        }
+    }
+}
+
+/// An instruction that has a form.
+fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    if let Some(()) = widened(b, inst) {
+        return Some(());
+    }
+    let (from, to) = classes(b, inst);
+    let form: Form = ops::form(inst, from, to)?;
+    let mut dsts = [Slot(0); 2];
+    for (i, class) in form.dsts.iter().enumerate() {
+        if let Some(class) = *class {
+            let reg = inst.dsts.get(i).copied().flatten();
+            if reg.is_some_and(|r| b.class(r) != class) {
+                return None;
+            }
+            dsts[i] = b.destination(reg, class);
+        }
+    }
+    let wanted = form.srcs.iter().flatten().count();
+    if inst.srcs.len() != wanted {
+        return None;
+    }
+    let mut srcs = Vec::with_capacity(wanted);
+    for (i, (operand, class)) in (0..).zip(inst.srcs.iter().zip(form.srcs.iter().flatten())) {
+        let mut slot = source(b, operand, *class, inst.line)?;
+        // Comparisons negate their predicate themselves.
+        let compares = matches!(inst.op, Op::Setp { .. } | Op::Set { .. });
+        if matches!(operand, Operand::NotReg(_)) && !compares {
+            let negation = logic::negation();
+            let negated = b.scratch(RegClass::Pred, i);
+            b.push_form(&negation, [negated, Slot(0)], &[slot], inst.line);
+            slot = negated;
+        }
+        srcs.push(slot);
+    }
+    b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits: the pair, then zeros. `None`: it is something else.
+fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice())
+    else {
+        return None;
+    };
+    let (narrow, wide) = (RegClass::B32, RegClass::B64);
+    let form = ops::form(inst, narrow, narrow).filter(|f| f.dsts[0] == Some(narrow))?;
+    if b.class(*d) != wide {
+        return None;
+    }
+    let mut srcs = Vec::with_capacity(2);
+    for operand in &inst.srcs {
+        srcs.push(source(b, operand, narrow, inst.line)?);
+    }
+    let pair = b.scratch(narrow, 11);
+    b.push_form(&form, [pair, Slot(0)], &srcs, inst.line);
+    let zeros = b.constant(Constant::Bits(0), narrow);
+    let d = b.register(*d);
+    b.push_form(&mov::pack(narrow)?, [d, Slot(0)], &[pair, zeros], inst.line);
+    Some(())
+}
+
+/// `lop3.and.b32 d|p, a, b, c, lut, q`: whether the result is not zero, with `q`, is `p`.
+fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()> {
+    let class = RegClass::B32;
+    let ([a, y, c, q], [d, p]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
+        return None;
+    };
+    let plain = Inst {
+        op: Op::Lop3 { lut, bool_op: None },
+        ..inst.clone()
+    };
+    let mut srcs = Vec::with_capacity(3);
+    for operand in [a, y, c] {
+        srcs.push(source(b, operand, class, inst.line)?);
+    }
+    let d = match d {
+        Some(d) => b.register(*d),
+        None => b.scratch(class, 10),
+    };
+    b.push_form(
+        &ops::form(&plain, class, class)?,
+        [d, Slot(0)],
+        &srcs,
+        inst.line,
+    );
+    let compare = Inst {
+        op: Op::Setp {
+            cmp: Compare::Ne,
+            ty: Type::U32,
+            ftz: false,
+            bool_op: Some(bool_op),
+        },
+        dsts: vec![*p],
+        srcs: vec![Operand::Imm(0), Operand::Imm(0), *q],
+        ..inst.clone()
+    };
+    let form = ops::form(&compare, class, RegClass::Pred)?;
+    let zero = b.constant(Constant::Bits(0), class);
+    let q = source(b, q, RegClass::Pred, inst.line)?;
+    let p = b.destination(*p, RegClass::Pred);
+    b.push_form(&form, [p, Slot(0)], &[d, zero, q], inst.line);
+    Some(())
+}
+
+/// An instruction with a carry: after `sources` sources and one destination.
+fn carry(
+    b: &mut Builder<'_>,
+    inst: &Inst,
+    sources: usize,
+    carry_in: bool,
+    carry_out: bool,
+) -> Option<()> {
+    let form = ops::form(inst, RegClass::B32, RegClass::B32)?;
+    let class = form.dsts[0]?;
+    let operand = |b: &mut Builder<'_>, i: usize| source(b, inst.srcs.get(i)?, class, inst.line);
+    let (first, second) = (operand(b, 0)?, operand(b, 1)?);
+    let third = if sources > 2 { operand(b, 2)? } else { first };
+    let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
+        Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
+        // Nothing is carried, or borrowed.
+        None => {
+            let subtracts = matches!(inst.op, Op::AddC { sub: true, .. });
+            b.constant(Constant::Bits(u64::from(subtracts)), RegClass::Pred)
+        }
+    };
+    let d = b.destination(inst.dsts.first().copied()?, class);
+    let carry_out = inst.dsts.get(1).copied().flatten().filter(|_| carry_out);
+    let carry_out = b.destination(carry_out, RegClass::Pred);
+    b.push(form.handlers, inst.line, |inst| {
+        (inst.d, inst.f) = (d, carry_out);
+        (inst.a, inst.b, inst.c, inst.e) = (first, second, third, carry_in);
+    });
+    Some(())
+}
+
+/// The registers of the first source and destination; where a source is no register, what its type says.
+fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
+    let of_type = |ty: Type| match ty.size() {
+        1 | 2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        _ => RegClass::B128,
+    };
+    let (from, to) = match &inst.op {
+        Op::Cvt(c) => (of_type(c.from), of_type(c.to)),
+        _ => (RegClass::B32, RegClass::B32),
+    };
+    let source = inst.srcs.first().and_then(reg).map_or(from, |r| b.class(r));
+    let destination = inst
+        .dsts
+        .first()
+        .copied()
+        .flatten()
+        .map_or(to, |r| b.class(r));
+    (source, destination)
+}
+
+/// A video instruction: with two sources there is no `c`.
+fn video(b: &mut Builder<'_>, inst: &Inst, what: VideoInst) -> Option<()> {
+    let class = RegClass::B32;
+    let mut slots = [Slot(0); 3];
+    for (slot, operand) in slots.iter_mut().zip(&inst.srcs) {
+        *slot = source(b, operand, class, inst.line)?;
+    }
+    let d = b.destination(inst.dsts.first().copied()?, class);
+    b.push(ops::video::handlers(), inst.line, |inst| {
+        [inst.a, inst.b, inst.c] = slots;
+        (inst.d, inst.imm) = (d, ops::video::pack(what));
+    });
+    Some(())
+}
+
+/// `mov.b64 d, {a, b}` and its kin.
+fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let d = inst.dsts.first().copied()?;
+    let whole = d.map_or(RegClass::B128, |r| b.class(r));
+    let d = b.destination(d, whole);
+    let part = |class| match class {
+        RegClass::B32 => RegClass::B16,
+        RegClass::B64 => RegClass::B32,
+        _ => RegClass::B64,
+    };
+    match (whole, inst.srcs.as_slice()) {
+        (RegClass::B128, parts @ [_, _]) => {
+            // The destination may be a part of a source only if they are the same register, which have other widths.
+            for (half, operand) in (0..).zip(parts) {
+                let a = source(b, operand, RegClass::B64, inst.line)?;
+                b.push_form(
+                    &mov::of_class(RegClass::B64)?,
+                    [half_of(d, half), Slot(0)],
+                    &[a],
+                    inst.line,
+                );
+            }
+        }
+        (RegClass::B16, [low, high]) => {
+            let low = source(b, low, whole, inst.line)?;
+            let high = source(b, high, whole, inst.line)?;
+            b.push_form(&mov::pack_bytes(), [d, Slot(0)], &[low, high], inst.line);
+        }
+        (_, [low, high]) => {
+            let low = source(b, low, part(whole), inst.line)?;
+            let high = source(b, high, part(whole), inst.line)?;
+            b.push_form(
+                &mov::pack(part(whole))?,
+                [d, Slot(0)],
+                &[low, high],
+                inst.line,
+            );
+        }
+        (RegClass::B32 | RegClass::B64, [p0, p1, p2, p3]) => {
+            let (of_two, half_class) = match whole {
+                RegClass::B64 => (mov::pack(RegClass::B16)?, RegClass::B32),
+                _ => (mov::pack_bytes(), RegClass::B16),
+            };
+            let mut halves = [Slot(0); 2];
+            for (half, [low, high]) in [[p0, p1], [p2, p3]].into_iter().enumerate() {
+                let low = source(b, low, RegClass::B16, inst.line)?;
+                let high = source(b, high, RegClass::B16, inst.line)?;
+                halves[half] = b.scratch(half_class, half as u32);
+                b.push_form(&of_two, [halves[half], Slot(0)], &[low, high], inst.line);
+            }
+            b.push_form(&mov::pack(half_class)?, [d, Slot(0)], &halves, inst.line);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// `mov.b64 {d, e}, a` and its kin.
+fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let Op::Unpack { ty } = inst.op else {
+        return None;
+    };
+    let whole = match ty.size() {
+        2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        16 => RegClass::B128,
+        _ => return None,
+    };
+    let a = source(b, inst.srcs.first()?, whole, inst.line)?;
+    let bits = ty.size() * 8 / u32::try_from(inst.dsts.len()).ok()?.max(1);
+    for (i, d) in (0..).zip(&inst.dsts) {
+        let Some(d) = *d else { continue };
+        let (class, to) = (b.class(d), b.register(d));
+        let (form, from) = if bits == 8 {
+            (mov::byte(whole, i * bits)?, a)
+        } else if whole == RegClass::B128 {
+            (mov::of_class(RegClass::B64)?, half_of(a, i))
+        } else {
+            (mov::extract(whole, class, i * bits)?, a)
+        };
+        b.push_form(&form, [to, Slot(0)], &[from], inst.line);
+    }
+    Some(())
+}
+
+/// The address operand of a memory instruction: its slot, whether it has 64 bits, and what is added to it.
+pub(super) fn address(
+    b: &mut Builder<'_>,
+    operand: &Operand,
+    m: &MemMods,
+    line: u32,
+) -> Option<(Slot, bool, u64)> {
+    match *operand {
+        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => {
+            Some((b.register(reg), false, m.offset as u64))
+        }
+        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => {
+            Some((b.register(reg), true, m.offset as u64))
+        }
+        Operand::Reg(_) => None,
+        _ => Some((
+            source(b, operand, RegClass::B64, line)?,
+            true,
+            m.offset as u64,
+        )),
+    }
+}
+
+/// The elements of an access as the engine moves them: bytes of one, class of their registers. `None`, and so a refusal
+/// of the instruction, where the registers of a vector differ in width.
+pub(super) fn elements(
+    b: &Builder<'_>,
+    m: &MemMods,
+    regs: &[Option<Reg>],
+) -> Option<(u32, RegClass)> {
+    let mut classes = regs.iter().flatten().map(|r| b.class(*r));
+    let first = classes.next();
+    if classes.any(|class| Some(class) != first) {
+        return None;
+    }
+    let class = first.unwrap_or(match m.ty.size() {
+        1 | 2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        _ => RegClass::B128,
+    });
+    Some((m.ty.size().min(8), class))
+}
+
+/// Rows of a register: a register of 128 bits has two.
+fn rows(slot: Slot, class: RegClass) -> Vec<Slot> {
+    match class {
+        RegClass::B128 => vec![slot, half_of(slot, 1)],
+        _ => vec![slot],
+    }
+}
+
+fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
+    if let Some(()) = load_parameter(b, inst, m) {
+        return Some(());
+    }
+    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
+    let (element, class) = elements(b, m, &inst.dsts)?;
+    let mut slots = Vec::new();
+    for d in &inst.dsts {
+        slots.extend(rows(b.destination(*d, class), class));
+    }
+    for (i, part) in slots.chunks(4).enumerate() {
+        let access = part_of(m, element, i, part.len(), wide, class);
+        let aux = b.new_cache();
+        let handlers = memory::load(&access);
+        let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
+        b.push(handlers, inst.line, |inst| {
+            (inst.d, inst.b, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
+            (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
+            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
+        });
+    }
+    Some(())
+}
+
+/// `ld.param` of a kernel at a known offset: a constant of the launch.
+fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
+    let offset = parameter(b, inst, m)?;
+    let size = m.ty.size();
+    for (i, d) in (0..).zip(&inst.dsts) {
+        let Some(d) = *d else { continue };
+        let class = b.class(d);
+        let form = mov::of_class(class)?;
+        let at = offset + i * size;
+        let value = b.constant(Constant::Param(at, size as u8, m.ty.is_signed()), class);
+        let to = b.register(d);
+        b.push_form(&form, [to, Slot(0)], &[value], inst.line);
+    }
+    Some(())
+}
+
+/// Where in the parameters of the launch a load reads, if that is known and there.
+pub(super) fn parameter(b: &Builder<'_>, inst: &Inst, m: &MemMods) -> Option<u32> {
+    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
+    else {
+        return None;
+    };
+    let offset = offset
+        .checked_add(m.offset)
+        .and_then(|o| u32::try_from(o).ok())?;
+    let size = m.ty.size();
+    // A read past the parameters is left to the checks of a real load.
+    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
+    let there = end <= b.param_bytes() && offset.is_multiple_of(size) && size <= 8;
+    there.then_some(offset)
+}
+
+/// Part `i` of an access, of up to four elements.
+fn part_of(
+    m: &MemMods,
+    element: u32,
+    i: usize,
+    count: usize,
+    wide: bool,
+    class: RegClass,
+) -> Access {
+    let mut access = Access::new(m, element, count as u32, wide, class);
+    if i > 0 {
+        // The first has seen to the alignment of the whole.
+        access.align = element;
+    }
+    access
+}
+
+fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
+    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
+    let values = &inst.srcs[1..];
+    let regs: Vec<Option<Reg>> = values.iter().map(reg).collect();
+    let (element, class) = elements(b, m, &regs)?;
+    let mut slots = Vec::new();
+    for value in values {
+        slots.extend(rows(source(b, value, class, inst.line)?, class));
+    }
+    for (i, part) in slots.chunks(4).enumerate() {
+        let access = part_of(m, element, i, part.len(), wide, class);
+        let aux = b.new_cache();
+        let handlers = memory::store(&access);
+        let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
+        b.push(handlers, inst.line, |inst| {
+            (inst.b, inst.d, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
+            (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
+            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
+        });
+    }
+    Some(())
+}
+
+/// `shfl`, `vote` and their kin: the value, of `shfl` two more operands, and the member mask if there is one.
+fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (what, sync) = Collective::of(&inst.op)?;
+    let mut srcs = inst.srcs.iter();
+    let none = Slot(0);
+    let (mut a, mut negated, mut extra) = (none, false, [none; 2]);
+    if let Some(class) = what.source() {
+        let operand = srcs.next()?;
+        negated = matches!(operand, Operand::NotReg(_));
+        a = source(b, operand, class, inst.line)?;
+    }
+    if let Collective::Shuffle(_) = what {
+        for slot in &mut extra {
+            *slot = source(b, srcs.next()?, RegClass::B32, inst.line)?;
+        }
+    }
+    let members = match srcs.next() {
+        Some(operand) if sync => Some(source(b, operand, RegClass::B32, inst.line)?),
+        None if !sync => None,
+        _ => return None,
+    };
+    let d = inst.dsts.first().copied().flatten();
+    let d = what.result().map_or(none, |class| b.destination(d, class));
+    let p = inst.dsts.get(1).copied().flatten();
+    let second = p.is_some();
+    let p = b.destination(p, RegClass::Pred);
+    let operands = Operands {
+        a,
+        negated,
+        b: extra[0],
+        c: extra[1],
+        members,
+        d,
+        p,
+    };
+    let mods = collective::mods(what, &operands, second);
+    b.push_with_action(
+        what.handlers(),
+        Action::Collective(what, operands),
+        inst.line,
+        |inst| {
+            (inst.a, inst.b, inst.c) = (a, extra[0], extra[1]);
+            (inst.d, inst.e, inst.f, inst.mods) = (d, p, members.unwrap_or(none), mods);
+        },
+    );
+    Some(())
+}
+
+fn call(
+    b: &mut Builder<'_>,
+    inst: &Inst,
+    callee: &Callee,
+    args: &[CallSlot],
+    rets: &[CallSlot],
+) -> Option<()> {
+    let target = match callee {
+        Callee::Direct(id) => {
+            let function = b.image.module.functions.get(id.0 as usize)?;
+            match (&function.code, function.name.as_str()) {
+                (Some(_), _) => Target::Function(*id),
+                (None, "vprintf") => Target::Builtin(Builtin::Vprintf),
+                (None, "__assertfail") => Target::Builtin(Builtin::Assertfail),
+                (None, "malloc") => Target::Builtin(Builtin::Malloc),
+                (None, "free") => Target::Builtin(Builtin::Free),
+                (None, _) => return None,
+            }
+        }
+        Callee::Indirect { .. } => {
+            Target::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?)
+        }
+    };
+    let mut places =
+        |slots: &[CallSlot]| -> Option<Vec<Place>> { slots.iter().map(|s| place(b, s)).collect() };
+    let (args, rets) = (places(args)?, places(rets)?);
+    b.push_action(
+        Action::Call(Box::new(Call {
+            callee: target,
+            args,
+            rets,
+        })),
+        inst.line,
+    );
+    Some(())
+}
+
+fn place(b: &mut Builder<'_>, slot: &CallSlot) -> Option<Place> {
+    Some(match slot {
+        CallSlot::Frame { offset, size } => Place::Frame {
+            offset: *offset,
+            size: *size,
+        },
+        CallSlot::Value(Operand::Reg(reg)) => b.place(*reg),
+        CallSlot::Value(operand) => {
+            // As wide as can be: who reads it takes the low bits.
+            let constant = b.constant_of(operand)?;
+            Place::Row(b.constant(constant, RegClass::B64), 8)
+        }
+    })
+}
+
+fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option<()> {
+    let value = |b: &mut Builder<'_>, operand: &Operand| -> Option<Value> {
+        match operand {
+            Operand::Imm(bits) => Some(Value::Is(*bits as u32)),
+            operand => Some(Value::In(source(b, operand, RegClass::B32, inst.line)?)),
+        }
+    };
+    let is_red = matches!(op, BarOp::Red(_) | BarOp::Popc);
+    let (last, rest) = if is_red {
+        inst.srcs.split_last().map(|(l, r)| (Some(l), r))?
+    } else {
+        (None, inst.srcs.as_slice())
+    };
+    let id = Some(value(b, rest.first()?)?);
+    let count = match rest.get(1) {
+        Some(operand) => Some(value(b, operand)?),
+        None => None,
+    };
+    let predicate = match last {
+        Some(operand @ (Operand::Reg(reg) | Operand::NotReg(reg))) => {
+            Some((b.register(*reg), matches!(operand, Operand::NotReg(_))))
+        }
+        Some(operand) => {
+            let constant = b.constant_of(operand)?;
+            Some((b.constant(constant, RegClass::Pred), false))
+        }
+        None => None,
+    };
+    let result = match inst.dsts.first() {
+        Some(d) => {
+            let class = if op == BarOp::Popc {
+                RegClass::B32
+            } else {
+                RegClass::Pred
+            };
+            Some(b.destination(*d, class))
+        }
+        None => None,
+    };
+    b.push_action(
+        Action::Barrier(Barrier {
+            op,
+            aligned,
+            id,
+            count,
+            predicate,
+            result,
+        }),
+        inst.line,
+    );
+    Some(())
+}

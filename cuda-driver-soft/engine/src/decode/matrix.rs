@@ -1,0 +1,115 @@
+//! `mma`, `ldmatrix` and their kin as instructions of the scheduler.
+
+use super::asynchronous::pointer;
+use super::builder::Builder;
+use super::lower::source;
+use crate::code::Action;
+use crate::code::registers::Slot;
+use crate::ops::logic;
+use crate::ops::matrix::{Matrix, registers};
+use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
+
+/// An instruction on matrices that a warp holds together.
+pub(super) fn is(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Mma(_)
+            | Op::Wgmma(_)
+            | Op::Ldmatrix { .. }
+            | Op::Stmatrix { .. }
+            | Op::Movmatrix
+            | Op::WmmaLd { .. }
+            | Op::WmmaSt { .. }
+    )
+}
+
+fn class(ty: Type) -> RegClass {
+    if ty == Type::F64 {
+        RegClass::B64
+    } else {
+        RegClass::B32
+    }
+}
+
+/// Adds the instruction.
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let line = inst.line;
+    let at_address = !matches!(inst.op, Op::Mma(_) | Op::Wgmma(_) | Op::Movmatrix);
+    let (address, rest) = match inst.srcs.split_first() {
+        Some((first, rest)) if at_address => (Some(pointer(b, first, line)?), rest),
+        _ => (None, inst.srcs.as_slice()),
+    };
+    // The classes of the values, and of the results.
+    let (values, result) = match inst.op {
+        Op::Mma(ref mma) => {
+            let mut classes = Vec::new();
+            for (part, ty) in [
+                (MatrixPart::A, mma.a),
+                (MatrixPart::B, mma.b),
+                (MatrixPart::C, mma.c),
+            ] {
+                let count = registers(mma.shape, part, ty, mma.wmma);
+                classes.resize(classes.len() + count, class(ty));
+            }
+            (classes, class(mma.d))
+        }
+        Op::Wgmma(wgmma) => {
+            let registers = if wgmma.a_in_registers { 4 } else { 0 };
+            (
+                vec![RegClass::B32; inst.dsts.len() + registers],
+                RegClass::B32,
+            )
+        }
+        Op::WmmaLd { ty, .. } => (Vec::new(), class(ty)),
+        Op::WmmaSt { shape, ty, .. } => {
+            let count = registers(shape, MatrixPart::C, ty, true);
+            (vec![class(ty); count], RegClass::B32)
+        }
+        Op::Stmatrix { count, .. } => (vec![RegClass::B32; count.into()], RegClass::B32),
+        Op::Movmatrix => (vec![RegClass::B32], RegClass::B32),
+        _ => (Vec::new(), RegClass::B32),
+    };
+    let (mut srcs, mut stride, mut more) = (Vec::new(), None, Vec::new());
+    for (i, operand) in rest.iter().enumerate() {
+        match values.get(i) {
+            // After the descriptors a predicate.
+            None if matches!(inst.op, Op::Wgmma(_)) => {
+                let class = if i + 1 == rest.len() {
+                    RegClass::Pred
+                } else {
+                    RegClass::B64
+                };
+                let mut slot = source(b, operand, class, line)?;
+                if matches!(operand, Operand::NotReg(_)) {
+                    let negated = b.scratch(RegClass::Pred, 0);
+                    b.push_form(&logic::negation(), [negated, Slot(0)], &[slot], line);
+                    slot = negated;
+                }
+                let width = if class == RegClass::Pred { 0 } else { 8 };
+                more.push((slot, width));
+            }
+            Some(class) => srcs.push(source(b, operand, *class, line)?),
+            None => stride = Some(source(b, operand, RegClass::B32, line)?),
+        }
+    }
+    if srcs.len() != values.len() {
+        return None;
+    }
+    let mut dsts = Vec::new();
+    for d in &inst.dsts {
+        if d.is_some_and(|d| b.class(d) != result) {
+            return None;
+        }
+        dsts.push(b.destination(*d, result));
+    }
+    let matrix = Matrix {
+        op: inst.op.clone(),
+        address,
+        stride,
+        dsts,
+        srcs,
+        more,
+    };
+    b.push_action(Action::Matrix(Box::new(matrix)), line);
+    Some(())
+}

@@ -1,0 +1,44 @@
+//! `alloca`, `stacksave` and `stackrestore` as instructions of the scheduler.
+
+use super::builder::Builder;
+use super::lower::source;
+use crate::code::{Action, Stack};
+use ptx::ir::{Inst, Op, Operand, RegClass};
+
+/// Alignment that every allocation has.
+const LEAST_ALIGN: u64 = 8;
+
+/// Adds the instruction.
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let width = |class| match class {
+        RegClass::B32 => Some(4),
+        RegClass::B64 => Some(8),
+        _ => None,
+    };
+    let mut result = || {
+        let reg = inst.dsts.first().copied().flatten()?;
+        let class = b.class(reg);
+        Some(((b.destination(Some(reg), class), width(class)?), class))
+    };
+    let what = match inst.op {
+        Op::Alloca => {
+            let (to, class) = result()?;
+            let size = source(b, inst.srcs.first()?, class, inst.line)?;
+            let align = match inst.srcs.get(1) {
+                Some(Operand::Imm(align)) => *align,
+                _ => LEAST_ALIGN,
+            };
+            let align = align.max(LEAST_ALIGN);
+            Stack::Alloca { to, size, align }
+        }
+        Op::Stacksave => Stack::Save(result()?.0),
+        _ => {
+            let Operand::Reg(reg) = *inst.srcs.first()? else {
+                return None;
+            };
+            Stack::Restore((b.register(reg), width(b.class(reg))?))
+        }
+    };
+    b.push_action(Action::Stack(what), inst.line);
+    Some(())
+}

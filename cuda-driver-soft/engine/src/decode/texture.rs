@@ -1,0 +1,53 @@
+//! `tex`, `suld` and their kin as instructions of the scheduler.
+
+use super::builder::Builder;
+use super::lower::source;
+use crate::code::Action;
+use crate::ops::texture::Texture;
+use ptx::ir::{Inst, Op, Operand, RegClass};
+
+/// An instruction on a texture or surface.
+pub(super) fn is(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Tex(_) | Op::Surface(_) | Op::Query { .. } | Op::Istypep(_)
+    )
+}
+
+fn width(class: RegClass) -> Option<u8> {
+    match class {
+        RegClass::Pred => Some(0),
+        RegClass::B16 => Some(2),
+        RegClass::B32 => Some(4),
+        RegClass::B64 => Some(8),
+        RegClass::B128 => None,
+    }
+}
+
+/// Adds the instruction.
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (handle, rest) = inst.srcs.split_first()?;
+    let handle = source(b, handle, RegClass::B64, inst.line)?;
+    let mut srcs = Vec::with_capacity(rest.len());
+    for operand in rest {
+        let class = match *operand {
+            Operand::Reg(reg) => b.class(reg),
+            // A constant of an element that may have 64 bits.
+            _ => RegClass::B64,
+        };
+        srcs.push((source(b, operand, class, inst.line)?, width(class)?));
+    }
+    let mut dsts = Vec::with_capacity(inst.dsts.len());
+    for d in &inst.dsts {
+        let class = d.map_or(RegClass::B64, |d| b.class(d));
+        dsts.push((b.destination(*d, class), width(class)?));
+    }
+    let texture = Texture {
+        op: inst.op.clone(),
+        handle,
+        dsts,
+        srcs,
+    };
+    b.push_action(Action::Texture(Box::new(texture)), inst.line);
+    Some(())
+}

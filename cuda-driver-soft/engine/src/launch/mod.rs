@@ -1,0 +1,3 @@
+//! A launch of a kernel.
+
+pub(crate) mod workspace;

@@ -1,0 +1,288 @@
+//! Branches, guards and traps. Calls, returns and barriers end the handler's turn, and the scheduler (`warp`) runs
+//! them.
+
+use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::machine::Machine;
+use crate::code::registers::Regs;
+use crate::code::{Flow, Inst};
+use crate::fault::FaultKind;
+use crate::lanes::Mask;
+
+/// Returns the handlers of `bra` to the instruction `aux`.
+pub(crate) fn jump() -> Handlers {
+    Rare::compile::<Jump>()
+}
+
+/// Returns the handlers of `@p bra`; `mods` is 1 for `@!p`.
+pub(crate) fn branch() -> Handlers {
+    Rare::compile::<Branch>()
+}
+
+/// Returns the handlers of `@p bra` in the code for converged warps.
+pub(crate) fn branch_together() -> Handlers {
+    Rare::compile::<BranchTogether>()
+}
+
+/// Returns the handlers of a jump to the instruction `aux`. The last `mods` instructions, including the jump, are not
+/// counted as steps.
+pub(crate) fn begin() -> Handlers {
+    Rare::compile::<Begin>()
+}
+
+/// Returns the handlers of an instruction that the code for converged warps does not have: the warp leaves for the code
+/// for any lanes.
+pub(crate) fn leave() -> Handlers {
+    Rare::compile::<Leave>()
+}
+
+/// Returns the handlers of `@p` on any instruction other than `bra`. The guarded instruction follows.
+pub(crate) fn guard() -> Handlers {
+    Rare::compile::<Guard>()
+}
+
+/// Returns the handlers of `trap`.
+pub(crate) fn trap() -> Handlers {
+    Rare::compile::<Trap>()
+}
+
+/// Returns the handlers of `fence` and `membar`.
+pub(crate) fn fence() -> Handlers {
+    Rare::compile::<Fence>()
+}
+
+/// Returns the handlers of a check before instructions that only kernels launched with clusters may use.
+pub(crate) fn wants_cluster() -> Handlers {
+    Rare::compile::<WantsCluster>()
+}
+
+/// Returns the handlers of an instruction that the scheduler runs.
+pub(crate) fn act() -> Handlers {
+    Rare::compile::<Act>()
+}
+
+/// Returns the handlers of a barrier for all threads of the block, which the scheduler runs; `mods` is its number.
+pub(crate) fn barrier() -> Handlers {
+    Rare::compile::<Barrier>()
+}
+
+/// Returns the handlers of the end of a kernel, which the scheduler runs.
+pub(crate) fn end() -> Handlers {
+    Rare::compile::<End>()
+}
+
+struct Jump;
+
+impl Body for Jump {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+/// Returns the lanes for which the guard of the instruction is true.
+///
+/// # Safety
+/// See [`Regs`]; `a` is a predicate.
+#[inline(always)]
+unsafe fn holds(regs: Regs<'_>, inst: &Inst, mask: Mask) -> Mask {
+    // SAFETY: as promised by the caller.
+    let p = unsafe { regs.mask(inst.a) };
+    (if inst.mods != 0 { !p } else { p }) & mask
+}
+
+struct Branch;
+
+impl Body for Branch {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
+        let taken = unsafe { holds(regs, inst, mask) };
+        if taken == 0 {
+            return Flow::Next;
+        }
+        m.target = inst.aux;
+        m.taken = taken;
+        if taken == mask {
+            Flow::Jump
+        } else {
+            Flow::Diverge
+        }
+    }
+}
+
+struct BranchTogether;
+
+impl Body for BranchTogether {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
+        let taken = unsafe { holds(regs, inst, mask) };
+        if taken == 0 {
+            return Flow::Next;
+        }
+        if taken != mask {
+            return Flow::Leave;
+        }
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+struct Begin;
+
+impl Body for Begin {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        // Only a block that finds no registers to reuse runs these instructions. That depends on the host's threads,
+        // and the number of steps must not.
+        m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+struct Leave;
+
+impl Body for Leave {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::Leave
+    }
+}
+
+struct Guard;
+
+impl Body for Guard {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
+        let taken = unsafe { holds(regs, inst, mask) };
+        if taken == mask {
+            return Flow::Next;
+        }
+        m.taken = taken;
+        if taken == 0 { Flow::Skip } else { Flow::Narrow }
+    }
+}
+
+struct Trap;
+
+impl Body for Trap {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        m.fault = Some((FaultKind::Trap, mask.trailing_zeros() as usize));
+        Flow::Fault
+    }
+}
+
+struct WantsCluster;
+
+impl Body for WantsCluster {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        if m.clusters || mask == 0 {
+            return Flow::Next;
+        }
+        m.fault = Some((FaultKind::NoCluster, mask.trailing_zeros() as usize));
+        Flow::Fault
+    }
+}
+
+struct Act;
+
+impl Body for Act {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::Act
+    }
+}
+
+struct Barrier;
+
+impl Body for Barrier {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        m.target = inst.mods;
+        Flow::Barrier
+    }
+}
+
+struct End;
+
+impl Body for End {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::End
+    }
+}
+
+struct Fence;
+
+impl Body for Fence {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        Flow::Next
+    }
+}

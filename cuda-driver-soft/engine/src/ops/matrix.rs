@@ -1,0 +1,472 @@
+//! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
+//!
+//! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual
+//! defines the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive
+//! elements.
+
+use super::{product, wgmma};
+use crate::code::machine::Machine;
+use crate::code::registers::{RegFile, Slot};
+use crate::lanes::{self, Mask};
+use crate::memory::access;
+use ptx::ir::{MatrixPart, Mma, Op, Space, Type, Wgmma};
+
+/// An instruction on matrices: the operation and the slots of its operands.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    /// The operation.
+    pub(crate) op: Op,
+    /// The address, and true if it is 64 bits wide.
+    pub(crate) address: Option<(Slot, bool)>,
+    /// The stride of `wmma.load` and `wmma.store`: elements from one row, or column, to the next.
+    pub(crate) stride: Option<Slot>,
+    /// Results. Those of f64 have 64 bits, all others 32.
+    pub(crate) dsts: Vec<Slot>,
+    /// Values: for `mma` those of A, B and C; for `wgmma` those of C, and those of A if it is in registers.
+    pub(crate) srcs: Vec<Slot>,
+    /// More operands of `wgmma`, with their bytes per lane: the descriptor of A, if it is in memory, the one of B, and
+    /// the predicate that is true if C is an input.
+    pub(crate) more: Vec<(Slot, u8)>,
+}
+
+/// Returns the number of rows and columns of a part of `m x n x k`.
+pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
+    let (rows, columns) = match part {
+        MatrixPart::A => (m, k),
+        MatrixPart::B => (k, n),
+        MatrixPart::C => (m, n),
+    };
+    (usize::from(rows), usize::from(columns))
+}
+
+/// Returns the number of elements in a register.
+pub(super) fn per_register(ty: Type) -> usize {
+    match ty {
+        Type::F16 | Type::BF16 => 2,
+        Type::U8 | Type::S8 | Type::E4M3 | Type::E5M2 => 4,
+        Type::U4 | Type::S4 => 8,
+        Type::B1 => 32,
+        _ => 1,
+    }
+}
+
+/// Returns the number of registers of a fragment.
+pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) -> usize {
+    let (rows, columns) = extent(shape, part);
+    // These fragments hold each element twice.
+    if wmma && ty == Type::F16 && part != MatrixPart::C {
+        return 8;
+    }
+    rows * columns / 32 / per_register(ty)
+}
+
+/// Returns the row and column of an element: the `e`-th element in register `r` of a lane.
+fn position(
+    shape: ShapeOf,
+    part: MatrixPart,
+    ty: Type,
+    wmma: bool,
+    lane: usize,
+    (r, e): (usize, usize),
+) -> (usize, usize) {
+    let (rows, columns) = extent(shape, part);
+    let per = per_register(ty);
+    if wmma {
+        let number = lane * registers(shape, part, ty, wmma) * per + r * per + e;
+        let number = number % (rows * columns);
+        return (number / columns, number % columns);
+    }
+    // Each group of four lanes holds a row of A and C, or a column of B.
+    let (group, thread) = (lane / 4, lane % 4);
+    match part {
+        MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
+        MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
+        MatrixPart::B => (thread * per + e + r * 4 * per, group),
+        // Two adjacent elements come first (in one register or in two), then the lower rows, then the next eight
+        // columns.
+        MatrixPart::C if per == 2 => (group + 8 * (r % 2), thread * 2 + e + r / 2 * 8),
+        MatrixPart::C => (group + 8 * (r / 2 % 2), thread * 2 + r % 2 + r / 4 * 8),
+    }
+}
+
+/// Returns the size of an element in bits.
+pub(super) fn element_bits(ty: Type) -> u32 {
+    match ty {
+        Type::F64 => 64,
+        ty => 32 / per_register(ty) as u32,
+    }
+}
+
+/// Returns the size of a register's value in bytes.
+fn width(ty: Type) -> u8 {
+    if ty == Type::F64 { 8 } else { 4 }
+}
+
+/// Collects a whole matrix from the fragments of all lanes, by rows, as bits.
+pub(super) fn gather(
+    file: &mut RegFile,
+    slots: &[Slot],
+    shape: ShapeOf,
+    part: MatrixPart,
+    ty: Type,
+    wmma: bool,
+) -> Vec<u64> {
+    let (rows, columns) = extent(shape, part);
+    let bits = element_bits(ty);
+    let mut all = vec![0; rows * columns];
+    for lane in 0..lanes::LANES {
+        for (r, slot) in slots.iter().enumerate() {
+            let value = file.get(*slot, width(ty), lane);
+            for e in 0..per_register(ty) {
+                let (row, column) = position(shape, part, ty, wmma, lane, (r, e));
+                let element = value >> (e as u32 * bits) & (u64::MAX >> (64 - bits));
+                if let Some(place) = all.get_mut(row * columns + column) {
+                    *place = element;
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Writes the fragments of a matrix to the lanes of the mask.
+pub(super) fn scatter(
+    file: &mut RegFile,
+    slots: &[Slot],
+    (shape, part, ty, wmma): (ShapeOf, MatrixPart, Type, bool),
+    mask: Mask,
+    all: &[u64],
+) {
+    let (_, columns) = extent(shape, part);
+    let bits = element_bits(ty);
+    for (r, slot) in slots.iter().enumerate() {
+        file.set(*slot, width(ty), mask, |lane| {
+            (0..per_register(ty)).fold(0, |value, e| {
+                let (row, column) = position(shape, part, ty, wmma, lane, (r, e));
+                let element = all.get(row * columns + column).copied().unwrap_or(0);
+                value | element << (e as u32 * bits)
+            })
+        });
+    }
+}
+
+/// The dimensions m, n and k.
+pub(super) type ShapeOf = [u16; 3];
+
+/// Runs an instruction for all lanes of a warp that have not exited. Returns `Err` if a lane faults; the machine then
+/// has the fault.
+pub(crate) fn run(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+) -> Result<(), ()> {
+    m.steps += call.steps();
+    match call.op {
+        Op::Mma(ref mma) => multiply(file, call, mma, mask),
+        Op::Wgmma(ref op) => return wgmma::run(m, file, call, op, mask),
+        Op::Ldmatrix {
+            count,
+            trans,
+            space,
+        } => return load_rows(m, file, call, mask, (usize::from(count), trans, space)),
+        Op::Stmatrix {
+            count,
+            trans,
+            space,
+        } => return store_rows(m, file, call, mask, (usize::from(count), trans, space)),
+        Op::Movmatrix => {
+            let ([d], [a]) = (call.dsts.as_slice(), call.srcs.as_slice()) else {
+                return Ok(());
+            };
+            let rows = matrix_8x8(file, *a);
+            file.set(*d, 4, mask, |lane| {
+                u64::from(rows[2 * (lane % 4)][lane / 4])
+                    | u64::from(rows[2 * (lane % 4) + 1][lane / 4]) << 16
+            });
+        }
+        Op::WmmaLd {
+            shape,
+            part,
+            ty,
+            column,
+            space,
+        } => return wmma_load(m, file, call, mask, (shape, part, ty, column, space)),
+        Op::WmmaSt {
+            shape,
+            ty,
+            column,
+            space,
+        } => return wmma_store(m, file, call, mask, (shape, ty, column, space)),
+        _ => {}
+    }
+    Ok(())
+}
+
+impl Matrix {
+    /// Returns the name of the instruction, for reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.op {
+            Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
+            Op::Mma(_) => "mma",
+            Op::Wgmma(_) => "wgmma",
+            Op::Ldmatrix { .. } => "ldmatrix",
+            Op::Stmatrix { .. } => "stmatrix",
+            Op::Movmatrix => "movmatrix",
+            Op::WmmaLd { .. } => "wmma.load",
+            _ => "wmma.store",
+        }
+    }
+
+    /// Returns the rows that the instruction reads, with their bytes per lane.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = (Slot, u8)> {
+        let value = match self.op {
+            Op::Mma(Mma { a, .. }) => width(a),
+            Op::WmmaSt { ty, .. } => width(ty),
+            _ => 4,
+        };
+        let address = self
+            .address
+            .map(|(slot, wide)| (slot, if wide { 8 } else { 4 }));
+        let stride = self.stride.map(|slot| (slot, 4));
+        let values = self.srcs.iter().map(move |slot| (*slot, value));
+        values
+            .chain(address)
+            .chain(stride)
+            .chain(self.more.iter().copied())
+    }
+
+    /// Returns the rows that the instruction writes, with their bytes per lane.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (Slot, u8)> {
+        let value = match self.op {
+            Op::Mma(Mma { d, .. }) => width(d),
+            Op::WmmaLd { ty, .. } => width(ty),
+            _ => 4,
+        };
+        self.dsts.iter().map(move |slot| (*slot, value))
+    }
+
+    /// Returns the number of steps that the instruction counts for: about as many plain instructions take as long here.
+    fn steps(&self) -> u64 {
+        match self.op {
+            Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,
+            // Each warp computes a quarter of the 64 rows.
+            Op::Wgmma(Wgmma {
+                mma: Mma { shape, .. },
+                ..
+            }) => shape.map(u64::from).iter().product::<u64>() / 32,
+            _ => 8 * self.dsts.len().max(self.srcs.len()) as u64,
+        }
+    }
+}
+
+/// Runs `mma` and `wmma.mma`.
+fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
+    let Mma { shape, wmma, .. } = *mma;
+    let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)]
+        .map(|(part, ty)| registers(shape, part, ty, wmma));
+    let (a, rest) = call.srcs.split_at(counts[0].min(call.srcs.len()));
+    let (b, c) = rest.split_at(counts[1].min(rest.len()));
+    let a = gather(file, a, shape, MatrixPart::A, mma.a, wmma);
+    let b = gather(file, b, shape, MatrixPart::B, mma.b, wmma);
+    let mut c = gather(file, c, shape, MatrixPart::C, mma.c, wmma);
+    let (k, columns) = extent(shape, MatrixPart::B);
+    let column = |j: usize| (0..k).map(move |x| x * columns + j);
+    let by_columns: Vec<u64> = (0..columns).flat_map(column).map(|at| b[at]).collect();
+    product::add(mma, &a, &by_columns, &mut c);
+    scatter(
+        file,
+        &call.dsts,
+        (shape, MatrixPart::C, mma.d, wmma),
+        mask,
+        &c,
+    );
+}
+
+/// Returns the address operand of a lane.
+fn address(file: &mut RegFile, call: &Matrix, lane: usize) -> u64 {
+    call.address.map_or(0, |(slot, wide)| {
+        file.get(slot, if wide { 8 } else { 4 }, lane)
+    })
+}
+
+/// Returns the host address of a lane's access. Returns `Err` if the lane faults.
+fn place(
+    m: &mut Machine<'_>,
+    space: Space,
+    address: u64,
+    lane: usize,
+    bytes: u64,
+    write: bool,
+) -> Result<*mut u8, ()> {
+    let found = m
+        .spaces
+        .place_lane(space, address, lane, (bytes, bytes), write);
+    found
+        .map(|(at, _)| at)
+        .map_err(|refusal| m.refuse(refusal, bytes as u32, write))
+}
+
+/// Collects an 8 x 8 matrix of 16-bit elements from its fragments.
+fn matrix_8x8(file: &mut RegFile, slot: Slot) -> [[u16; 8]; 8] {
+    let mut rows = [[0; 8]; 8];
+    for lane in 0..lanes::LANES {
+        let value = file.get(slot, 4, lane);
+        rows[lane / 4][lane % 4 * 2] = value as u16;
+        rows[lane / 4][lane % 4 * 2 + 1] = (value >> 16) as u16;
+    }
+    rows
+}
+
+fn transposed(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+    std::array::from_fn(|i| std::array::from_fn(|j| rows[j][i]))
+}
+
+/// Runs `ldmatrix`. Returns `Err` if a lane faults.
+fn load_rows(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+    (count, trans, space): (usize, bool, Space),
+) -> Result<(), ()> {
+    let mut matrices = [[[0u16; 8]; 8]; 4];
+    for (i, matrix) in matrices.iter_mut().enumerate().take(count) {
+        for (r, row) in matrix.iter_mut().enumerate() {
+            let lane = i * 8 + r;
+            let from = address(file, call, lane);
+            let at = place(m, space, from, lane, 16, false)?;
+            for (k, element) in row.iter_mut().enumerate() {
+                // SAFETY: `place` found the address valid for reads of 16 bytes, and aligned to them.
+                *element = unsafe { access::load16(at.wrapping_add(2 * k)) };
+            }
+        }
+        if trans {
+            *matrix = transposed(*matrix);
+        }
+    }
+    for (slot, rows) in call.dsts.iter().zip(matrices) {
+        file.set(*slot, 4, mask, |lane| {
+            u64::from(rows[lane / 4][lane % 4 * 2])
+                | u64::from(rows[lane / 4][lane % 4 * 2 + 1]) << 16
+        });
+    }
+    Ok(())
+}
+
+/// Runs `stmatrix`. Returns `Err` if a lane faults.
+fn store_rows(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    _mask: Mask,
+    (count, trans, space): (usize, bool, Space),
+) -> Result<(), ()> {
+    for (i, slot) in call.srcs.iter().enumerate().take(count) {
+        let mut rows = matrix_8x8(file, *slot);
+        if trans {
+            rows = transposed(rows);
+        }
+        for (r, row) in rows.iter().enumerate() {
+            let lane = i * 8 + r;
+            let to = address(file, call, lane);
+            let at = place(m, space, to, lane, 16, true)?;
+            for (k, element) in row.iter().enumerate() {
+                // SAFETY: `place` found the address valid for writes of 16 bytes, and aligned to them.
+                unsafe { access::store16(at.wrapping_add(2 * k), *element) };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the distance in bits of an element in memory from the start of the matrix.
+fn offset(
+    (shape, part, ty): (ShapeOf, MatrixPart, Type),
+    column_major: bool,
+    stride: Option<u64>,
+    (row, column): (usize, usize),
+) -> u64 {
+    let (rows, columns) = extent(shape, part);
+    let (outer, inner, default) = if column_major {
+        (column, row, rows)
+    } else {
+        (row, column, columns)
+    };
+    let stride = stride.unwrap_or(default as u64);
+    (outer as u64)
+        .wrapping_mul(stride)
+        .wrapping_add(inner as u64)
+        .wrapping_mul(u64::from(element_bits(ty)))
+}
+
+/// Runs `wmma.load`. Returns `Err` if a lane faults.
+fn wmma_load(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+    (shape, part, ty, column_major, space): (ShapeOf, MatrixPart, Type, bool, Space),
+) -> Result<(), ()> {
+    let bits = element_bits(ty);
+    for lane in lanes::iter(mask) {
+        let base = address(file, call, lane);
+        let stride = call.stride.map(|slot| file.get(slot, 4, lane));
+        for (r, slot) in call.dsts.iter().enumerate() {
+            let mut value = 0u64;
+            for e in 0..per_register(ty) {
+                let at = position(shape, part, ty, true, lane, (r, e));
+                let offset = offset((shape, part, ty), column_major, stride, at);
+                let from = base.wrapping_add(offset / 8);
+                let at = place(m, space, from, lane, u64::from(bits / 8).max(1), false)?;
+                // SAFETY: `place` found the address valid for reads of these bytes, and aligned to them.
+                let element = unsafe {
+                    match bits {
+                        ..=8 => u64::from(access::load8(at)) >> (offset % 8),
+                        16 => u64::from(access::load16(at)),
+                        32 => u64::from(access::load32(at)),
+                        _ => access::load64(at),
+                    }
+                };
+                let element = element & (u64::MAX >> (64 - bits));
+                value |= element << (e as u32 * bits);
+            }
+            file.set(*slot, width(ty), 1 << lane, |_| value);
+        }
+    }
+    Ok(())
+}
+
+/// Runs `wmma.store`. Returns `Err` if a lane faults.
+fn wmma_store(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+    (shape, ty, column_major, space): (ShapeOf, Type, bool, Space),
+) -> Result<(), ()> {
+    let bits = element_bits(ty);
+    for lane in lanes::iter(mask) {
+        let base = address(file, call, lane);
+        let stride = call.stride.map(|slot| file.get(slot, 4, lane));
+        for (r, slot) in call.srcs.iter().enumerate() {
+            let value = file.get(*slot, width(ty), lane);
+            for e in 0..per_register(ty) {
+                let at = position(shape, MatrixPart::C, ty, true, lane, (r, e));
+                let matrix = (shape, MatrixPart::C, ty);
+                let to = base.wrapping_add(offset(matrix, column_major, stride, at) / 8);
+                let at = place(m, space, to, lane, u64::from(bits / 8), true)?;
+                let element = value >> (e as u32 * bits);
+                // SAFETY: `place` found the address valid for writes of these bytes, and aligned to them.
+                unsafe {
+                    match bits {
+                        16 => access::store16(at, element as u16),
+                        32 => access::store32(at, element as u32),
+                        _ => access::store64(at, element),
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! The product of two matrices, computed element by element of the result.
+
+use crate::semantics::half;
+use crate::semantics::matrix::{Factor, Factors, dot_f16, dot_f32, dot_f64, dot_s32};
+use ptx::ir::{BoolOp, Mma, Type};
+
+/// A row of A or a column of B, in the representation that the sums use.
+enum Line {
+    Factors(Factors),
+    Doubles(Vec<f64>),
+    Integers(Vec<i32>),
+    Bits(Vec<u64>),
+}
+
+impl Line {
+    fn new(ty: Type, elements: &[u64]) -> Self {
+        let factors = |format| Line::Factors(Factors::new(format, elements));
+        let integers = |extend: fn(u8) -> i32| {
+            Line::Integers(elements.iter().map(|x| extend(*x as u8)).collect())
+        };
+        match ty {
+            Type::F16 => factors(Factor::F16),
+            Type::BF16 => factors(Factor::Bf16),
+            Type::TF32 => factors(Factor::Tf32),
+            Type::E4M3 => factors(Factor::E4m3),
+            Type::E5M2 => factors(Factor::E5m2),
+            Type::F64 => Line::Doubles(elements.iter().map(|x| f64::from_bits(*x)).collect()),
+            Type::B1 => Line::Bits(elements.to_vec()),
+            Type::S8 => integers(|x| i32::from(x as i8)),
+            Type::S4 => integers(|x| i32::from(x << 4) << 24 >> 28),
+            _ => integers(i32::from),
+        }
+    }
+}
+
+/// Adds the product of A and B to C. The elements are bit patterns: those of A and C by rows, those of B by columns.
+pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
+    let k = usize::from(mma.shape[2]).max(1);
+    let lines = |all: &[u64], ty| -> Vec<Line> {
+        all.chunks_exact(k)
+            .map(|line| Line::new(ty, line))
+            .collect()
+    };
+    let (rows, columns) = (lines(a, mma.a), lines(b, mma.b));
+    for (row, results) in rows.iter().zip(c.chunks_exact_mut(columns.len().max(1))) {
+        for (column, result) in columns.iter().zip(results) {
+            *result = dot(mma, row, column, *result);
+        }
+    }
+}
+
+/// Returns one element of the result, as bits.
+fn dot(mma: &Mma, a: &Line, b: &Line, c: u64) -> u64 {
+    match (a, b) {
+        (Line::Factors(a), Line::Factors(b)) => {
+            let halves = (mma.c == Type::F16, mma.d == Type::F16);
+            match halves {
+                (true, true) => u64::from(dot_f16(a, b, c as u16)),
+                (false, true) => {
+                    let c = half::f32_to_f16(f32::from_bits(c as u32));
+                    u64::from(dot_f16(a, b, c))
+                }
+                (true, false) => u64::from(dot_f32(a, b, half::f16_to_f32(c as u16)).to_bits()),
+                (false, false) => u64::from(dot_f32(a, b, f32::from_bits(c as u32)).to_bits()),
+            }
+        }
+        (Line::Doubles(a), Line::Doubles(b)) => dot_f64(a, b, f64::from_bits(c)).to_bits(),
+        (Line::Integers(a), Line::Integers(b)) => {
+            u64::from(dot_s32(a, b, c as u32 as i32, mma.satfinite) as u32)
+        }
+        (Line::Bits(a), Line::Bits(b)) => {
+            let holds = |(a, b): &(&u64, &u64)| match mma.bits {
+                Some(BoolOp::And) => **a & **b != 0,
+                _ => **a ^ **b != 0,
+            };
+            let count = a.iter().zip(b).filter(holds).count();
+            u64::from((c as u32).wrapping_add(count as u32))
+        }
+        // The types of A and B never have different representations.
+        _ => c,
+    }
+}

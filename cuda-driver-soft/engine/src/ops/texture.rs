@@ -1,0 +1,599 @@
+//! Instructions on textures: `tex`, `tld4`, and the queries. Surfaces are in `surface`.
+//!
+//! The manual leaves many details open. Comments that name an H200 say what that GPU was seen to do.
+
+use crate::code::machine::Machine;
+use crate::code::registers::{RegFile, Slot};
+use crate::semantics::texture::level::{self, Choice, Levels};
+use crate::semantics::texture::place::{self, Address, TexelPair};
+use crate::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
+use crate::semantics::texture::{cube, weights};
+use crate::texture::{Image, Object, Plane, Sampler, Shape, object};
+use crate::lanes::{self, Mask};
+use crate::memory::access;
+use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
+use std::sync::Arc;
+
+/// An instruction on a texture or surface: the operation and the slots of its operands.
+#[derive(Clone, Debug)]
+pub(crate) struct Texture {
+    /// The operation.
+    pub(crate) op: Op,
+    /// The handle, 64 bits wide.
+    pub(crate) handle: Slot,
+    /// Results, with the bytes of each; 0 for a predicate.
+    pub(crate) dsts: Vec<(Slot, u8)>,
+    /// The sources after the handle, with the bytes of each.
+    pub(crate) srcs: Vec<(Slot, u8)>,
+}
+
+/// The most sources that an instruction has: four coordinates, two gradients, the offsets.
+const SOURCES: usize = 16;
+
+/// The most results that an instruction has: four values and a predicate.
+pub(super) const RESULTS: usize = 5;
+
+/// Runs an instruction for the lanes of the mask. Returns `Err` if a lane faults; the machine then has the fault.
+pub(crate) fn run(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Texture,
+    mask: Mask,
+) -> Result<(), ()> {
+    m.steps += 8 * u64::from(mask.count_ones());
+    // Most lanes use the same object.
+    let mut last: Option<(u64, Option<Arc<Object>>)> = None;
+    let mut results = [[0u64; RESULTS]; lanes::LANES];
+    for lane in lanes::iter(mask) {
+        let handle = file.get(call.handle, 8, lane);
+        let found = match &last {
+            Some((same, found)) if *same == handle => found.clone(),
+            _ => object(handle),
+        };
+        last = Some((handle, found.clone()));
+        if found.is_none() && handle != 0 {
+            // An H200 faults, too, but takes handle 0 for an object without texels.
+            m.fault = Some((no_object(handle), lane));
+            return Err(());
+        }
+        let mut sources = [0u64; SOURCES];
+        for (source, (slot, width)) in sources.iter_mut().zip(&call.srcs) {
+            *source = file.get(*slot, *width, lane);
+        }
+        let mut view = Texels { m, lane };
+        results[lane] = match (&call.op, found.as_deref()) {
+            (Op::Tex(tex), Some(Object::Texture(image, sampler))) => {
+                sample(&mut view, tex, image, sampler, &sources)?
+            }
+            (Op::Surface(surface), Some(Object::Surface(image))) => {
+                super::surface::access(&mut view, surface, image, &sources)?
+            }
+            (Op::Query { query, surface }, Some(object)) => {
+                let level = (!call.srcs.is_empty()).then_some(sources[0] as u32);
+                [answer(*query, *surface, object, level), 0, 0, 0, 0]
+            }
+            (Op::Istypep(opaque), found) => {
+                let is = match found {
+                    Some(Object::Texture(..)) => *opaque == ptx::ir::Opaque::Texture,
+                    Some(Object::Surface(_)) => *opaque == ptx::ir::Opaque::Surface,
+                    _ => false,
+                };
+                [u64::from(is), 0, 0, 0, 0]
+            }
+            // If the object is of another kind than the instruction needs, an H200 reads zeros and writes nothing.
+            _ => [0; RESULTS],
+        };
+    }
+    for (i, (slot, width)) in call.dsts.iter().enumerate().take(RESULTS) {
+        file.set(*slot, *width, mask, |lane| results[lane][i]);
+    }
+    Ok(())
+}
+
+fn no_object(handle: u64) -> crate::fault::FaultKind {
+    crate::fault::FaultKind::IllegalAddress {
+        address: handle,
+        size: 1,
+        write: false,
+        space: Space::Global,
+    }
+}
+
+/// Returns the result of `txq` or `suq`. As on an H200, the extent of an axis that does not exist is 0, except that the
+/// height of a one-dimensional texture is 1.
+fn answer(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u64 {
+    let image = match object {
+        Object::Texture(image, _) | Object::Surface(image) => image,
+        Object::Nothing => return 0,
+    };
+    let Some(plane) = image.levels.get(level.unwrap_or(0) as usize) else {
+        return 0;
+    };
+    let [width, height, depth] = plane.size;
+    let cubes = if surface { depth } else { depth / 6 };
+    u64::from(match (query, image.shape) {
+        (Query::Width, _) => width,
+        (Query::Height, Shape::D1) => u32::from(!surface),
+        (Query::Height, Shape::Linear) => 0,
+        (Query::Height, Shape::A1) => depth,
+        (Query::Height, _) => height,
+        (Query::Depth, Shape::D3 | Shape::A2) => depth,
+        (Query::Depth, Shape::ACube) => cubes,
+        (Query::Depth, Shape::Cube) if surface => depth,
+        _ => 0,
+    })
+}
+
+/// Access to texels by one lane.
+pub(super) struct Texels<'a, 'm> {
+    m: &'a mut Machine<'m>,
+    lane: usize,
+}
+
+impl Texels<'_, '_> {
+    /// Returns the host address of bytes of device memory.
+    pub(super) fn place(
+        &mut self,
+        address: u64,
+        (bytes, align): (u64, u64),
+        write: bool,
+    ) -> Result<*mut u8, ()> {
+        let placed =
+            self.m
+                .spaces
+                .place_lane(Space::Global, address, self.lane, (bytes, align), write);
+        placed
+            .map(|(at, _)| at)
+            .map_err(|refusal| self.m.refuse(refusal, bytes as u32, write))
+    }
+
+    /// Records a fault of this lane.
+    pub(super) fn fault(&mut self, kind: crate::fault::FaultKind) {
+        self.m.fault = Some((kind, self.lane));
+    }
+
+    /// Reads the channels of a texel.
+    fn texel(&mut self, image: &Image, plane: &Plane, [x, y, z]: [u32; 3]) -> Result<[u32; 4], ()> {
+        let each = image.channel.bytes();
+        let bytes = u64::from(image.texel_bytes());
+        let address = plane.address
+            + u64::from(z) * plane.slice
+            + u64::from(y) * plane.pitch
+            + u64::from(x) * bytes;
+        let at = self.place(address, (bytes, u64::from(each)), false)?;
+        let mut texel = [0; 4];
+        for (i, channel) in texel.iter_mut().take(image.channels as usize).enumerate() {
+            let at = at.wrapping_add(i * each as usize);
+            // SAFETY: `place` found the whole texel valid for reads, and aligned to a channel.
+            let bits = unsafe {
+                match each {
+                    1 => u32::from(access::load8(at)),
+                    2 => u32::from(access::load16(at)),
+                    _ => access::load32(at),
+                }
+            };
+            *channel = image.channel.widen(bits);
+        }
+        Ok(texel)
+    }
+}
+
+/// Returns the shape of the images that an instruction with this geometry reads.
+fn shape_of(geometry: Geometry) -> Shape {
+    match geometry {
+        Geometry::D1 => Shape::D1,
+        Geometry::D2 => Shape::D2,
+        Geometry::D3 => Shape::D3,
+        Geometry::A1 => Shape::A1,
+        Geometry::A2 => Shape::A2,
+        Geometry::Cube => Shape::Cube,
+        Geometry::ACube => Shape::ACube,
+    }
+}
+
+/// The point of one mipmap level at which an instruction samples.
+struct SamplePoint<'a> {
+    image: &'a Image,
+    sampler: &'a Sampler,
+    plane: Plane,
+    /// Layer, or the first face.
+    layer: u32,
+    /// Coordinates; 0 for axes beyond `axes`.
+    at: [f32; 3],
+    /// The number of axes.
+    axes: usize,
+    offsets: [i64; 3],
+}
+
+/// Returns the result of `tex` or `tld4`: four components, and a predicate that is true if the texels are resident.
+fn sample(
+    view: &mut Texels<'_, '_>,
+    tex: &Tex,
+    image: &Image,
+    sampler: &Sampler,
+    sources: &[u64; SOURCES],
+) -> Result<[u64; RESULTS], ()> {
+    let layered = usize::from(tex.geometry.is_layered());
+    let written = usize::from(tex.geometry.written());
+    let axes = tex.geometry.axes();
+    let word = |i: usize| sources[i] as u32;
+    let integers = tex.coordinates == Type::S32;
+    let layer = if layered == 1 { word(0) } else { 0 };
+    let offsets_at = match tex.level {
+        Level::Base | Level::Gather(_) => written,
+        Level::Given => written + 1,
+        Level::Gradient(each) => written + 2 * usize::from(each),
+    };
+    let mut offsets = [0; 3];
+    for (i, offset) in offsets
+        .iter_mut()
+        .take(axes.min(tex.offsets.into()))
+        .enumerate()
+    {
+        // Each offset is a signed number of four bits.
+        *offset = i64::from((word(offsets_at + i) as i32) << 28 >> 28);
+    }
+    if integers {
+        let index = std::array::from_fn(|i| {
+            if i < axes {
+                i64::from(word(layered + i) as i32) + offsets[i]
+            } else {
+                0
+            }
+        });
+        let level = (tex.level == Level::Given).then(|| word(written));
+        let texel = fetch(view, tex, image, layer, index, level)?;
+        return Ok(finish(tex, image, sampler, texel));
+    }
+    if image.shape != shape_of(tex.geometry) {
+        return Ok([0; RESULTS]);
+    }
+    let mut at: [f32; 3] = std::array::from_fn(|i| {
+        if i < axes {
+            f32::from_bits(word(layered + i))
+        } else {
+            0.0
+        }
+    });
+    let base = image.levels[0];
+    let mut sampler = sampler.clone();
+    let (mut axes, mut layer) = (axes, layer);
+    match image.shape {
+        Shape::Cube | Shape::ACube => {
+            let (face, on_face) = cube::face(at);
+            let cubes = (base.size[2] / 6).max(1);
+            layer = layer.min(cubes - 1) * 6 + face;
+            at = [on_face[0], on_face[1], 0.0];
+            axes = 2;
+            sampler.normalized = true;
+            if sampler.seamless {
+                sampler.modes = [Address::Clamp; 3];
+            }
+        }
+        // An H200 takes the last layer for one that is too large, which includes negative numbers.
+        Shape::A1 | Shape::A2 => layer = layer.min(base.size[2] - 1),
+        _ => layer = 0,
+    }
+    let choice = Choice {
+        linear: sampler.mip_linear,
+        bias: sampler.bias,
+        clamp: sampler.clamp,
+        count: image.levels.len() as u32,
+    };
+    let levels = match tex.level {
+        _ if image.levels.len() == 1 => Levels {
+            first: 0,
+            fraction: 0,
+        },
+        // An H200 does not add the bias here.
+        Level::Base | Level::Gather(_) => level::levels(
+            0.0,
+            &Choice {
+                bias: 0.0,
+                ..choice
+            },
+        ),
+        Level::Given => level::levels(f32::from_bits(word(written)), &choice),
+        Level::Gradient(each) => {
+            let gradient = |first: usize| -> [f32; 3] {
+                std::array::from_fn(|i| {
+                    if i >= usize::from(each).min(axes) {
+                        return 0.0;
+                    }
+                    let scale = if sampler.normalized {
+                        base.size[i] as f32
+                    } else {
+                        1.0
+                    };
+                    f32::from_bits(word(first + i)) * scale
+                })
+            };
+            let (x, y) = (gradient(written), gradient(written + usize::from(each)));
+            level::levels(level::of_gradients(x, y), &choice)
+        }
+    };
+    let point = SamplePoint {
+        image,
+        sampler: &sampler,
+        plane: image.levels[levels.first as usize],
+        layer,
+        at,
+        axes,
+        offsets,
+    };
+    if let Level::Gather(component) = tex.level {
+        let texels = gather(view, &point, usize::from(component))?;
+        return Ok(convert(tex, texels));
+    }
+    let next = image.levels.get(levels.first as usize + 1);
+    let next = next.filter(|_| levels.fraction != 0);
+    if !point.is_filtered() && next.is_none() {
+        let texel = point.nearest(view)?;
+        return Ok(convert(tex, unfiltered(image, &sampler, texel)));
+    }
+    let mut parts = Parts::default();
+    let second = if next.is_some() { levels.fraction } else { 0 };
+    point.parts(view, 256 - second, &mut parts)?;
+    if let Some(next) = next {
+        SamplePoint {
+            plane: *next,
+            ..point
+        }
+        .parts(view, second, &mut parts)?;
+    }
+    Ok(convert(tex, parts.mean(image, &sampler)))
+}
+
+/// Reads a texel by its indices. Returns `None` outside of the image, whatever the address modes; only levels of a
+/// mipmap clamp the indices. An H200 reads linear memory this way, but no one-dimensional array.
+fn fetch(
+    view: &mut Texels<'_, '_>,
+    tex: &Tex,
+    image: &Image,
+    layer: u32,
+    index: [i64; 3],
+    level: Option<u32>,
+) -> Result<Option<[u32; 4]>, ()> {
+    let fits = match image.shape {
+        Shape::Linear => tex.geometry == Geometry::D1,
+        Shape::D1 => false,
+        shape => shape == shape_of(tex.geometry),
+    };
+    let number = level.unwrap_or(0) as usize;
+    let Some(plane) = image.levels.get(number).filter(|_| fits) else {
+        return Ok(None);
+    };
+    let clamps = level.is_some() && image.levels.len() > 1;
+    let axes = tex.geometry.axes();
+    let mut at = [0; 3];
+    for (i, at) in at.iter_mut().enumerate().take(axes) {
+        let most = i64::from(plane.size[i]) - 1;
+        *at = match index[i] {
+            inside if (0..=most).contains(&inside) => inside as u32,
+            outside if clamps => outside.clamp(0, most) as u32,
+            _ => return Ok(None),
+        };
+    }
+    if tex.geometry.is_layered() {
+        if layer >= plane.size[2] {
+            return Ok(None);
+        }
+        at[2] = layer;
+    }
+    view.texel(image, plane, at).map(Some)
+}
+
+/// Returns a texel as the result of an instruction.
+fn finish(tex: &Tex, image: &Image, sampler: &Sampler, texel: Option<[u32; 4]>) -> [u64; RESULTS] {
+    let values = texel.map_or([0; 4], |texel| unfiltered(image, sampler, texel));
+    convert(tex, values)
+}
+
+/// Returns the components of a texel that is read without filtering.
+fn unfiltered(image: &Image, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
+    std::array::from_fn(|i| {
+        if i < image.channels as usize {
+            texel::value(image.channel, sampler.read, i, texel[i])
+        } else {
+            0
+        }
+    })
+}
+
+/// Converts components to the type of the results, and appends the predicate that the texels are resident.
+fn convert(tex: &Tex, values: [u32; 4]) -> [u64; RESULTS] {
+    let half = |bits: u32| u64::from(texel::as_half(bits));
+    let [a, b, c, d] = values;
+    match tex.ty {
+        Type::F16 => [half(a), half(b), half(c), half(d), 1],
+        Type::F16x2 => [half(a) | half(b) << 16, half(c) | half(d) << 16, 1, 0, 0],
+        _ => [a.into(), b.into(), c.into(), d.into(), 1],
+    }
+}
+
+impl SamplePoint<'_> {
+    /// Returns the address mode of an axis.
+    fn mode(&self, axis: usize) -> Address {
+        let mode = self.sampler.modes[axis];
+        if self.sampler.normalized {
+            mode
+        } else {
+            mode.unnormalized()
+        }
+    }
+
+    /// Returns the two texels around each coordinate. On an H200 a one-dimensional image has a second axis of one texel
+    /// here.
+    fn around(&self) -> [TexelPair; 3] {
+        std::array::from_fn(|axis| {
+            if axis >= self.axes.max(2) {
+                return TexelPair {
+                    first: 0,
+                    fraction: 0,
+                };
+            }
+            let mut place = place::around(
+                self.at[axis],
+                self.size(axis),
+                self.mode(axis),
+                self.sampler.normalized,
+            );
+            place.first += self.offsets[axis];
+            place
+        })
+    }
+
+    /// Returns the number of texels along an axis, which is 1 for axes beyond `axes`.
+    fn size(&self, axis: usize) -> u32 {
+        if axis < self.axes {
+            self.plane.size[axis]
+        } else {
+            1
+        }
+    }
+
+    /// Reads the texel at these indices, or the border color.
+    fn read(&self, view: &mut Texels<'_, '_>, index: [i64; 3]) -> Result<[u32; 4], ()> {
+        let mut at = [0; 3];
+        for (axis, at) in at.iter_mut().enumerate() {
+            // A third axis that does not exist has no border.
+            let mode = if axis >= self.axes.max(2) {
+                Address::Clamp
+            } else {
+                self.mode(axis)
+            };
+            match mode.index(index[axis], self.size(axis)) {
+                Some(inside) => *at = inside,
+                None => {
+                    let color = self.sampler.border;
+                    return Ok(std::array::from_fn(|i| {
+                        texel::border(self.image.channel, self.sampler.read, color[i])
+                    }));
+                }
+            }
+        }
+        if self.axes < 3 {
+            at[2] = self.layer;
+        }
+        view.texel(self.image, &self.plane, at)
+    }
+}
+
+impl SamplePoint<'_> {
+    /// Returns true if texels are filtered. Integers that are read as elements never are.
+    fn is_filtered(&self) -> bool {
+        let is_float = matches!(self.image.channel, Channel::Float | Channel::Half);
+        self.sampler.linear && (self.sampler.read != Read::Element || is_float)
+    }
+
+    /// Reads the nearest texel.
+    fn nearest(&self, view: &mut Texels<'_, '_>) -> Result<[u32; 4], ()> {
+        let index = std::array::from_fn(|axis| {
+            let (size, mode) = (self.size(axis), self.mode(axis));
+            let index = place::nearest(self.at[axis], size, mode, self.sampler.normalized);
+            index + self.offsets[axis]
+        });
+        self.read(view, index)
+    }
+
+    /// Adds the part of the result that comes from this level, with a weight of `share` / 256.
+    fn parts(&self, view: &mut Texels<'_, '_>, share: u32, parts: &mut Parts) -> Result<(), ()> {
+        if !self.is_filtered() {
+            let texel = self.nearest(view)?;
+            parts.add(&[share, 0, 0, 0], &[texel, [0; 4], [0; 4], [0; 4]]);
+            return Ok(());
+        }
+        let around = self.around();
+        let mut shares = weights::weights(
+            share,
+            around[0].fraction,
+            around[1].fraction,
+            around[2].fraction,
+        );
+        let is_cube = matches!(self.image.shape, Shape::Cube | Shape::ACube);
+        let mut texels = [[0; 4]; 8];
+        let step = |i: usize, axis: usize| around[axis].first + (i >> axis & 1) as i64;
+        if is_cube && self.sampler.seamless {
+            let edge = self.plane.size[0];
+            let mut corner = None;
+            for (i, texel) in texels.iter_mut().enumerate().take(4) {
+                match cube::across(self.layer % 6, [step(i, 0), step(i, 1)], edge) {
+                    Some((face, at)) => {
+                        let layer = self.layer / 6 * 6 + face;
+                        *texel = view.texel(self.image, &self.plane, [at[0], at[1], layer])?;
+                    }
+                    None => corner = Some(i),
+                }
+            }
+            // At a corner of the cube three faces meet, and there is no fourth texel. Its weight goes to the other
+            // three.
+            if let Some(corner) = corner {
+                let third = (shares[corner] + 1) / 3;
+                shares[corner ^ 1] += third;
+                shares[corner ^ 2] += third;
+                shares[corner ^ 3] += shares[corner] - 2 * third;
+                shares[corner] = 0;
+            }
+        } else {
+            for (i, texel) in texels.iter_mut().enumerate() {
+                if shares[i] != 0 {
+                    *texel = self.read(view, [step(i, 0), step(i, 1), step(i, 2)])?;
+                }
+            }
+        }
+        for (shares, texels) in shares.chunks(4).zip(texels.chunks(4)) {
+            parts.add(shares, texels);
+        }
+        Ok(())
+    }
+}
+
+/// The weighted texels of a filtered result, by channel and by planes of four texels.
+#[derive(Default)]
+struct Parts {
+    planes: [[[WeightedTexel; 4]; 4]; 4],
+    count: usize,
+}
+
+impl Parts {
+    /// Adds a plane, unless all its weights are 0.
+    fn add(&mut self, shares: &[u32], texels: &[[u32; 4]]) {
+        if shares.iter().all(|share| *share == 0) || self.count >= self.planes[0].len() {
+            return;
+        }
+        for (component, planes) in self.planes.iter_mut().enumerate() {
+            let each = shares.iter().zip(texels).zip(&mut planes[self.count]);
+            for ((share, texel), part) in each {
+                *part = (*share, texel[component]);
+            }
+        }
+        self.count += 1;
+    }
+
+    /// Returns the weighted mean of each channel.
+    fn mean(&self, image: &Image, sampler: &Sampler) -> [u32; 4] {
+        std::array::from_fn(|component| {
+            if component >= image.channels as usize {
+                return 0;
+            }
+            let planes = &self.planes[component][..self.count];
+            texel::mean(image.channel, sampler.read, component, planes)
+        })
+    }
+}
+
+/// Returns one component of the four texels that a filter would use, counterclockwise from the bottom left.
+fn gather(
+    view: &mut Texels<'_, '_>,
+    point: &SamplePoint<'_>,
+    component: usize,
+) -> Result<[u32; 4], ()> {
+    let around = point.around();
+    let mut values = [0; 4];
+    for (value, [right, below]) in values.iter_mut().zip([[0, 1], [1, 1], [1, 0], [0, 0]]) {
+        let index = [around[0].first + right, around[1].first + below, 0];
+        let texel = point.read(view, index)?;
+        *value = unfiltered(point.image, point.sampler, texel)[component];
+    }
+    Ok(values)
+}

@@ -1,0 +1,185 @@
+//! What a kernel does wrong, and what is said about it.
+
+use super::{Arg, Bench};
+use crate::{FaultKind, Isa};
+use ptx::ir::Space;
+
+#[test]
+fn a_null_pointer() {
+    let mut bench = Bench::file("faults", Isa::best());
+    let out = bench.bytes(4);
+    let launch = bench.launch("fault_read", 1, 1, &[Arg::U64(0), Arg::U64(out)]);
+    let fault = Bench::run(launch).fault().expect("a fault");
+    assert_eq!(
+        fault.kind,
+        FaultKind::IllegalAddress {
+            address: 0,
+            size: 4,
+            write: false,
+            space: Space::Global
+        }
+    );
+    assert_eq!((fault.code(), fault.kernel.as_str()), (700, "fault_read"));
+    let text = fault.to_string();
+    assert!(
+        text.contains("illegal read of 4 bytes at 0x0") && text.contains("a null pointer"),
+        "{text}"
+    );
+    assert!(text.contains("block [0,0,0], thread [0,0,0]"), "{text}");
+}
+
+#[test]
+fn the_first_byte_behind_an_allocation_and_who_touched_it() {
+    let mut bench = Bench::file("vector_add", Isa::best());
+    let n = 600u32;
+    let (a, b) = (bench.bytes(4 * u64::from(n)), bench.bytes(4 * u64::from(n)));
+    let c = bench.bytes(4 * u64::from(n) - 4);
+    let args = [Arg::U64(a), Arg::U64(b), Arg::U64(c), Arg::U32(n)];
+    let fault = Bench::run(bench.launch("vector_add", 3, 256, &args))
+        .fault()
+        .expect("a fault");
+    let end = c + 4 * u64::from(n) - 4;
+    assert_eq!(
+        fault.kind,
+        FaultKind::IllegalAddress {
+            address: end,
+            size: 4,
+            write: true,
+            space: Space::Global
+        }
+    );
+    assert_eq!((fault.block, fault.thread), ([2, 0, 0], [87, 0, 0]));
+    assert!(
+        fault
+            .to_string()
+            .contains("0 bytes past the end of the 2396 bytes at 0x")
+            && fault.to_string().contains("CUDA_SOFT_SLACK=512 allows it"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn memory_that_was_freed() {
+    let mut bench = Bench::file("vector_add", Isa::best());
+    let a = bench.bytes(1024);
+    crate::memory::space().free(a).unwrap();
+    let args = [Arg::U64(a), Arg::U64(a), Arg::U64(a), Arg::U32(256)];
+    let fault = Bench::run(bench.launch("vector_add", 1, 256, &args))
+        .fault()
+        .expect("a fault");
+    assert_eq!(fault.code(), 700);
+}
+
+#[test]
+fn shared_memory_has_its_own_code() {
+    let mut bench = Bench::file("faults", Isa::best());
+    let out = bench.bytes(4096);
+    let index = u32::MAX / 8;
+    let launch = bench.launch("fault_shared", 1, 32, &[Arg::U32(index), Arg::U64(out)]);
+    let fault = Bench::run(launch).fault().expect("a fault");
+    assert!(
+        matches!(fault.kind, FaultKind::SharedOutOfRange { .. }),
+        "{fault}"
+    );
+    assert_eq!(fault.code(), 715);
+}
+
+#[test]
+fn misaligned_and_trap() {
+    let mut bench = Bench::file("faults", Isa::best());
+    let p = bench.bytes(64);
+    let launch = bench.launch(
+        "fault_misaligned",
+        1,
+        1,
+        &[Arg::U64(p), Arg::U32(2), Arg::U64(p)],
+    );
+    let fault = Bench::run(launch).fault().expect("a fault");
+    assert!(
+        matches!(fault.kind, FaultKind::Misaligned { .. }),
+        "{fault}"
+    );
+    assert_eq!(fault.code(), 716);
+    let launch = bench.launch("fault_trap", 1, 1, &[Arg::U32(1), Arg::U64(p)]);
+    let fault = Bench::run(launch).fault().expect("a fault");
+    assert_eq!((fault.kind.clone(), fault.code()), (FaultKind::Trap, 719));
+}
+
+#[test]
+fn the_lowest_block_is_blamed_whoever_is_first() {
+    // Every block faults; with several threads any may come first.
+    let bench = Bench::file("faults", Isa::best());
+    let launch = bench.launch("fault_trap", 64, 32, &[Arg::U32(1), Arg::U64(0)]);
+    let execution = launch.start();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| execution.work(u64::MAX));
+        }
+    });
+    assert!(execution.is_finished());
+    assert_eq!(execution.fault().expect("a fault").block, [0, 0, 0]);
+}
+
+#[test]
+fn endless_recursion_ends() {
+    let ptx = ".version 8.0\n.target sm_90\n.address_size 64
+        .func deep(.reg .u64 %p) {
+            .reg .b64 %q;
+            .local .b8 room[64];
+            add.u64 %q, %p, 1;
+            call deep, (%q);
+            ret;
+        }
+        .visible .entry k(.param .u64 out) {
+            .reg .b64 %rd1;
+            ld.param.u64 %rd1, [out];
+            call deep, (%rd1);
+            ret;
+        }";
+    let bench = Bench::text(ptx, Isa::best());
+    let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
+        .fault()
+        .expect("a fault");
+    assert!(
+        matches!(fault.kind, FaultKind::StackOverflow { .. }),
+        "{fault}"
+    );
+    assert_eq!(fault.code(), 700);
+}
+
+#[test]
+fn a_call_of_what_is_no_function() {
+    let ptx = ".version 8.0\n.target sm_90\n.address_size 64
+        .visible .entry k(.param .u64 out) {
+            .reg .b64 %rd1;
+            mov.u64 %rd1, 1234;
+        P: .callprototype _ ();
+            call %rd1, P;
+            ret;
+        }";
+    let bench = Bench::text(ptx, Isa::best());
+    let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
+        .fault()
+        .expect("a fault");
+    assert_eq!(
+        (fault.kind.clone(), fault.code()),
+        (FaultKind::InvalidPc { address: 1234 }, 718)
+    );
+}
+
+#[test]
+fn an_assertion_and_what_it_says() {
+    let mut bench = Bench::file("assert", Isa::best());
+    let data: Vec<u32> = (0..32).collect();
+    let input = bench.put(&data, u32::to_le_bytes);
+    let args = [Arg::U64(input), Arg::U32(5), Arg::U64(input), Arg::U32(32)];
+    let fault = Bench::run(bench.launch("assert_below", 1, 32, &args))
+        .fault()
+        .expect("a fault");
+    assert_eq!(fault.code(), 710);
+    let line = fault.assertion().expect("an assertion");
+    assert!(
+        line.contains("block: [0,0,0], thread: [5,0,0] Assertion `"),
+        "{line}"
+    );
+}

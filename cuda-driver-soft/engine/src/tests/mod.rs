@@ -1,0 +1,190 @@
+//! The engine on PTX text, without a driver around it.
+
+mod bulk;
+mod cluster;
+mod converged;
+mod faults;
+mod kernels;
+mod matrix;
+mod operands;
+mod scheduling;
+mod stack;
+mod together;
+mod typical;
+mod video;
+mod waiting;
+mod wgmma;
+
+use crate::memory::{Kind, space};
+use crate::{Execution, Isa, Launch, Options, Program, Progress};
+
+use std::sync::Arc;
+
+/// A loaded program and its allocations, freed when it goes.
+struct Bench {
+    program: Arc<Program>,
+    isa: Isa,
+    owned: Vec<u64>,
+}
+
+/// Arguments of a launch, laid out as the kernel wants them.
+#[derive(Clone, Copy)]
+enum Arg {
+    U32(u32),
+    U64(u64),
+    F32(f32),
+    F64(f64),
+}
+
+impl Bench {
+    fn text(ptx: &str, isa: Isa) -> Self {
+        // Code for one architecture only runs there.
+        let sm = if ptx.contains(".target sm_90a") {
+            90
+        } else {
+            120
+        };
+        let limits = ptx::Limits {
+            sm,
+            ..ptx::Limits::default()
+        };
+        let loaded = ptx::load(ptx.as_bytes(), &limits).unwrap_or_else(|f| panic!("{}", f.log));
+        Bench {
+            program: Program::load(loaded.module, 77).unwrap(),
+            isa,
+            owned: Vec::new(),
+        }
+    }
+
+    /// A module of the repository's kernels.
+    fn file(name: &str, isa: Isa) -> Self {
+        let path = format!(
+            "{}/../../tests/kernels/generated/{name}.ptx",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        Self::text(
+            &std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}")),
+            isa,
+        )
+    }
+
+    fn bytes(&mut self, bytes: u64) -> u64 {
+        let address = space().alloc(Kind::Device, 77, bytes).unwrap();
+        self.owned.push(address);
+        address
+    }
+
+    fn put<T: Copy, const N: usize>(&mut self, values: &[T], to_bytes: fn(T) -> [u8; N]) -> u64 {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| to_bytes(*v)).collect();
+        let address = self.bytes(bytes.len() as u64);
+        space().write(address, &bytes).unwrap();
+        address
+    }
+
+    fn get<T, const N: usize>(
+        &self,
+        address: u64,
+        count: usize,
+        from_bytes: fn([u8; N]) -> T,
+    ) -> Vec<T> {
+        let mut bytes = vec![0; count * N];
+        space().read(address, &mut bytes).unwrap();
+        bytes
+            .chunks_exact(N)
+            .map(|c| from_bytes(c.try_into().unwrap()))
+            .collect()
+    }
+
+    fn launch(
+        &self,
+        kernel: &str,
+        grid: impl Into<Dim>,
+        block: impl Into<Dim>,
+        args: &[Arg],
+    ) -> Launch {
+        let kernel = self
+            .program
+            .kernel(kernel)
+            .unwrap_or_else(|| panic!("no kernel {kernel}"));
+        assert_eq!(kernel.unsupported(), None);
+        let mut params = vec![0; kernel.param_bytes() as usize];
+        for ((offset, size), arg) in kernel.params().zip(args) {
+            let bytes = match arg {
+                Arg::U32(v) => v.to_le_bytes().to_vec(),
+                Arg::U64(v) => v.to_le_bytes().to_vec(),
+                Arg::F32(v) => v.to_le_bytes().to_vec(),
+                Arg::F64(v) => v.to_le_bytes().to_vec(),
+            };
+            assert_eq!(
+                bytes.len() as u64,
+                size,
+                "size of a parameter of {}",
+                kernel.name()
+            );
+            params[offset as usize..(offset + size) as usize].copy_from_slice(&bytes);
+        }
+        let options = Options {
+            isa: self.isa,
+            budget: Some(1_000_000_000),
+            ..Options::default()
+        };
+        Launch {
+            kernel,
+            grid: grid.into().0,
+            block: block.into().0,
+            dynamic_shared: 0,
+            params: params.into(),
+            options,
+        }
+    }
+
+    /// Runs a launch on this thread to its end.
+    fn run(launch: Launch) -> Arc<Execution> {
+        let execution = launch.start();
+        assert_eq!(execution.work(u64::MAX), Progress::Finished);
+        assert!(execution.is_finished());
+        execution
+    }
+
+    /// The same, and wants no fault.
+    fn run_well(&self, kernel: &str, grid: impl Into<Dim>, block: impl Into<Dim>, args: &[Arg]) {
+        let execution = Self::run(self.launch(kernel, grid, block, args));
+        assert_eq!(execution.fault().map(|f| f.to_string()), None);
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for address in self.owned.drain(..) {
+            let _ = space().free(address);
+        }
+    }
+}
+
+/// One to three dimensions.
+struct Dim([u32; 3]);
+
+impl From<u32> for Dim {
+    fn from(x: u32) -> Self {
+        Dim([x, 1, 1])
+    }
+}
+
+impl From<(u32, u32)> for Dim {
+    fn from((x, y): (u32, u32)) -> Self {
+        Dim([x, y, 1])
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim {
+    fn from((x, y, z): (u32, u32, u32)) -> Self {
+        Dim([x, y, z])
+    }
+}
+
+/// Runs a test once for each instruction set of this CPU.
+fn on_each_isa(mut test: impl FnMut(Isa)) {
+    for isa in Isa::available() {
+        test(isa);
+    }
+}

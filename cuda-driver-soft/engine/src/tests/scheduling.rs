@@ -1,0 +1,510 @@
+//! Divergence, barriers, what lanes do together, and what waits for what.
+
+use super::{Arg, Bench, on_each_isa};
+use crate::{FaultKind, Isa};
+
+fn module(body: &str) -> String {
+    format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}")
+}
+
+/// Runs `kernel(u64 out)` and gives back `count` words of `out`.
+fn words(ptx: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
+    let mut results = Vec::new();
+    on_each_isa(|isa| {
+        let mut bench = Bench::text(&module(ptx), isa);
+        let out = bench.bytes(4 * count as u64);
+        bench.run_well("k", grid, block, &[Arg::U64(out)]);
+        let got = bench.get(out, count, u32::from_le_bytes);
+        if let Some(before) = results.first() {
+            assert_eq!(before, &got, "both instruction sets give the same");
+        }
+        results.push(got);
+    });
+    results.swap_remove(0)
+}
+
+/// Runs `kernel(u64 out)`, which must fault.
+fn fault(ptx: &str, grid: u32, block: u32) -> crate::Fault {
+    let mut bench = Bench::text(&module(ptx), Isa::best());
+    let out = bench.bytes(4096);
+    let execution = Bench::run(bench.launch("k", grid, block, &[Arg::U64(out)]));
+    execution.fault().expect("a fault")
+}
+
+#[test]
+fn lanes_meet_behind_a_branch_and_behind_a_loop() {
+    // Each lane goes round as often as its number says; then all are active again.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r2, 0;
+            and.b32 %r3, %r1, 1;
+            setp.eq.u32 %p1, %r3, 0;
+            @%p1 bra EVEN;
+            add.u32 %r2, %r2, 1000;
+            bra LOOP;
+        EVEN:
+            add.u32 %r2, %r2, 2000;
+        LOOP:
+            setp.ge.u32 %p2, %r3, %r1;
+            add.u32 %r3, %r3, 1;
+            add.u32 %r2, %r2, 1;
+            @!%p2 bra LOOP;
+            activemask.b32 %r4;
+            mul.wide.u32 %rd2, %r1, 8;
+            add.u64 %rd3, %rd1, %rd2;
+            st.global.v2.u32 [%rd3], {%r2, %r4};
+            ret;
+        }",
+        1,
+        32,
+        64,
+    );
+    for lane in 0..32u32 {
+        let odd = lane & 1;
+        let rounds = lane.saturating_sub(odd) + 1;
+        let base = if odd == 1 { 1000 } else { 2000 };
+        assert_eq!(got[2 * lane as usize], base + rounds, "lane {lane}");
+        assert_eq!(
+            got[2 * lane as usize + 1],
+            !0,
+            "all lanes are back together"
+        );
+    }
+}
+
+#[test]
+fn a_lock_that_every_lane_takes_in_turn() {
+    // The classical spin lock inside a warp: it hangs on hardware that cannot schedule lanes apart.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+        SPIN:
+            atom.global.cas.b32 %r1, [%rd1], 0, 1;
+            setp.ne.u32 %p1, %r1, 0;
+            @%p1 bra SPIN;
+            ld.volatile.global.u32 %r2, [%rd1+4];
+            add.u32 %r2, %r2, 1;
+            st.volatile.global.u32 [%rd1+4], %r2;
+            membar.gl;
+            atom.global.exch.b32 %r3, [%rd1], 0;
+            ret;
+        }",
+        3,
+        64,
+        2,
+    );
+    assert_eq!(got, [0, 192]);
+}
+
+#[test]
+fn warps_and_blocks_that_wait_for_each_other() {
+    // Block 0 waits for block 1, and its warp 0 for its warp 1.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<5>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+            .shared .u32 flag;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r2, %ctaid.x;
+            setp.ne.u32 %p1, %r2, 0;
+            @%p1 bra SECOND;
+            setp.lt.u32 %p2, %r1, 32;
+            @%p2 bra FIRST_WARP;
+        WAIT_BLOCK:
+            ld.volatile.global.u32 %r3, [%rd1];
+            setp.eq.u32 %p3, %r3, 0;
+            @%p3 bra WAIT_BLOCK;
+            st.volatile.shared.u32 [flag], 7;
+            ret;
+        FIRST_WARP:
+            ld.volatile.shared.u32 %r4, [flag];
+            setp.ne.u32 %p4, %r4, 7;
+            @%p4 bra FIRST_WARP;
+            st.global.u32 [%rd1+4], %r4;
+            ret;
+        SECOND:
+            st.global.u32 [%rd1], 1;
+            ret;
+        }",
+        2,
+        64,
+        2,
+    );
+    assert_eq!(got, [1, 7]);
+}
+
+#[test]
+fn a_barrier_counts_warps_and_passes_values() {
+    // 64 threads, 16 of which exit first; then a count of holding predicates, of live lanes.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<6>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+            .shared .u32 data[64];
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            setp.ge.u32 %p1, %r1, 48;
+            @%p1 exit;
+            shl.b32 %r2, %r1, 2;
+            mov.u32 %r3, data;
+            add.u32 %r3, %r3, %r2;
+            st.shared.u32 [%r3], %r1;
+            bar.sync 1, 64;
+            xor.b32 %r4, %r2, 32;
+            mov.u32 %r5, data;
+            add.u32 %r5, %r5, %r4;
+            ld.shared.u32 %r6, [%r5];
+            and.b32 %r4, %r1, 3;
+            setp.eq.u32 %p2, %r4, 0;
+            bar.red.popc.u32 %r7, 0, %p2;
+            bar.red.and.pred %p3, 0, %p2;
+            bar.red.or.pred %p4, 0, %p2;
+            selp.u32 %r4, 1, 0, %p3;
+            selp.u32 %r2, 2, 0, %p4;
+            add.u32 %r4, %r4, %r2;
+            mad.lo.u32 %r7, %r7, 100, %r6;
+            mad.lo.u32 %r7, %r4, 10000, %r7;
+            mul.wide.u32 %rd2, %r1, 4;
+            add.u64 %rd3, %rd1, %rd2;
+            st.global.u32 [%rd3], %r7;
+            ret;
+        }",
+        1,
+        64,
+        48,
+    );
+    for (i, value) in got.iter().enumerate() {
+        assert_eq!(*value as usize, 20000 + 12 * 100 + (i ^ 8), "thread {i}");
+    }
+}
+
+#[test]
+fn one_warp_arrives_and_goes_on() {
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+            .shared .u32 cell;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            setp.ge.u32 %p1, %r1, 32;
+            @%p1 bra CONSUMER;
+            st.shared.u32 [cell], 42;
+            bar.arrive 3, 64;
+            ret;
+        CONSUMER:
+            bar.sync 3, 64;
+            ld.shared.u32 %r2, [cell];
+            st.global.u32 [%rd1], %r2;
+            ret;
+        }",
+        1,
+        64,
+        1,
+    );
+    assert_eq!(got, [42]);
+}
+
+#[test]
+fn a_barrier_in_both_arms_of_a_branch_is_reported() {
+    let fault = fault(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<5>;
+            mov.u32 %r1, %tid.x;
+            setp.ge.u32 %p1, %r1, 16;
+            @%p1 bra OTHER;
+            bar.sync 0;
+            ret;
+        OTHER:
+            bar.sync 0;
+            ret;
+        }",
+        1,
+        32,
+    );
+    assert!(
+        matches!(fault.kind, FaultKind::BarrierMisuse { .. }),
+        "{fault}"
+    );
+    assert_eq!(fault.code(), 702);
+}
+
+#[test]
+fn a_barrier_that_nobody_else_comes_to_is_a_deadlock() {
+    let fault = fault(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<5>;
+            mov.u32 %r1, %tid.x;
+            setp.ge.u32 %p1, %r1, 32;
+            @%p1 bra OTHER;
+            bar.sync 1, 64;
+            ret;
+        OTHER:
+            bar.sync 2, 64;
+            ret;
+        }",
+        2,
+        64,
+    );
+    let FaultKind::Deadlock { report } = &fault.kind else {
+        panic!("{fault}")
+    };
+    assert!(
+        report.contains("warp 0 waits at barrier 1")
+            && report.contains("warp 1 waits at barrier 2"),
+        "{report}"
+    );
+    assert_eq!((fault.code(), fault.block), (702, [0, 0, 0]));
+}
+
+#[test]
+fn lanes_meet_at_the_same_operation_in_different_arms() {
+    // As on an H200: the instruction counts, not its place.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            setp.ge.u32 %p1, %r1, 16;
+            @%p1 bra OTHER;
+            add.u32 %r2, %r1, 100;
+            shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1;
+            bar.warp.sync -1;
+            bra END;
+        OTHER:
+            add.u32 %r2, %r1, 200;
+            shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1;
+            bar.warp.sync -1;
+        END:
+            mul.wide.u32 %rd2, %r1, 4;
+            add.u64 %rd3, %rd1, %rd2;
+            st.global.u32 [%rd3], %r3;
+            ret;
+        }",
+        1,
+        32,
+        32,
+    );
+    for lane in 0..32u32 {
+        let partner = lane ^ 16;
+        assert_eq!(
+            got[lane as usize],
+            partner + if partner >= 16 { 200 } else { 100 }
+        );
+    }
+}
+
+#[test]
+fn lanes_that_wait_for_different_things_are_reported() {
+    let fault = fault(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<8>;
+            mov.u32 %r1, %tid.x;
+            setp.ge.u32 %p1, %r1, 16;
+            @%p1 bra OTHER;
+            shfl.sync.bfly.b32 %r3, %r1, 16, 31, -1;
+            ret;
+        OTHER:
+            shfl.sync.down.b32 %r3, %r1, 16, 31, -1;
+            ret;
+        }",
+        1,
+        32,
+    );
+    assert!(
+        matches!(fault.kind, FaultKind::BarrierMisuse { .. }),
+        "{fault}"
+    );
+}
+
+#[test]
+fn lanes_that_exit_are_not_waited_for() {
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %laneid;
+            setp.lt.u32 %p1, %r1, 8;
+            @!%p1 bra LATE;
+            vote.sync.ballot.b32 %r2, 1, -1;
+            match.any.sync.b32 %r3, %r1, 0xff;
+            redux.sync.add.s32 %r4, %r1, 0xff;
+            elect.sync %r5|%p2, 0xff;
+            vote.sync.all.pred %p3, %p2, 0xff;
+            selp.u32 %r6, 1, 0, %p3;
+            mul.wide.u32 %rd2, %r1, 16;
+            add.u64 %rd3, %rd1, %rd2;
+            st.global.v4.u32 [%rd3], {%r2, %r3, %r4, %r5};
+            ret;
+        LATE:
+            exit;
+        }",
+        1,
+        32,
+        32,
+    );
+    for lane in 0..8u32 {
+        assert_eq!(
+            got[4 * lane as usize..4 * lane as usize + 4],
+            [0xff, 1 << lane, 28, 0]
+        );
+    }
+}
+
+#[test]
+fn a_jump_table_splits_the_warp() {
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .b32 %r<5>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            rem.u32 %r2, %r1, 3;
+        TABLE: .branchtargets A, B, C;
+            brx.idx %r2, TABLE;
+        A:  mov.u32 %r3, 10; bra END;
+        B:  mov.u32 %r3, 20; bra END;
+        C:  mov.u32 %r3, 30;
+        END:
+            activemask.b32 %r4;
+            popc.b32 %r4, %r4;
+            mad.lo.u32 %r3, %r4, 100, %r3;
+            mul.wide.u32 %rd2, %r1, 4;
+            add.u64 %rd3, %rd1, %rd2;
+            st.global.u32 [%rd3], %r3;
+            ret;
+        }",
+        1,
+        32,
+        32,
+    );
+    assert!((0..32).all(|i| got[i] == 3200 + 10 * (i as u32 % 3 + 1)));
+}
+
+#[test]
+fn registers_that_nobody_wrote_are_zero_in_every_block() {
+    // Written only by threads that are not asked for it.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r2, %ctaid.x;
+            and.b32 %r4, %r2, 1;
+            setp.eq.u32 %p1, %r4, 1;
+            @%p1 mov.u32 %r3, 77;
+            mad.lo.u32 %r5, %r2, 32, %r1;
+            mul.wide.u32 %rd2, %r5, 4;
+            add.u64 %rd3, %rd1, %rd2;
+            st.global.u32 [%rd3], %r3;
+            ret;
+        }",
+        6,
+        32,
+        192,
+    );
+    assert!((0..192).all(|i| got[i] == if i / 32 % 2 == 1 { 77 } else { 0 }));
+}
+
+#[test]
+fn a_launch_that_never_ends_is_ended_by_its_budget() {
+    let mut bench = Bench::text(
+        &module(
+            ".visible .entry k(.param .u64 out) {
+            LOOP: bra LOOP;
+            }",
+        ),
+        Isa::best(),
+    );
+    let out = bench.bytes(4);
+    let mut launch = bench.launch("k", 4, 64, &[Arg::U64(out)]);
+    launch.options.budget = Some(50_000_000);
+    let fault = Bench::run(launch).fault().expect("a fault");
+    assert_eq!(
+        (&fault.kind, fault.code()),
+        (
+            &FaultKind::Budget {
+                instructions: 50_000_000
+            },
+            702
+        )
+    );
+}
+
+#[test]
+fn a_call_that_has_spent_its_budget_leaves_blocks_for_the_next() {
+    let mut bench = Bench::file("vector_add", Isa::best());
+    let n = 1u32 << 16;
+    let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
+    let (da, dc) = (
+        bench.put(&a, f32::to_le_bytes),
+        bench.bytes(4 * u64::from(n)),
+    );
+    let args = [Arg::U64(da), Arg::U64(da), Arg::U64(dc), Arg::U32(n)];
+    let execution = bench.launch("vector_add", n / 256, 256, &args).start();
+    let mut calls = 0;
+    while execution.work(1000) != crate::Progress::Finished {
+        calls += 1;
+        assert!(calls < 100_000);
+    }
+    assert!(calls > 10, "{calls} calls");
+    let c = bench.get(dc, n as usize, f32::from_le_bytes);
+    assert!((0..n as usize).all(|i| c[i] == 2.0 * a[i]));
+}
+
+#[test]
+fn the_number_of_host_threads_does_not_show() {
+    let mut bench = Bench::file("reduce", Isa::best());
+    let n = 1u32 << 18;
+    let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % 1000) as f32 * 0.37).collect();
+    let (input, blocks) = (bench.put(&values, f32::to_le_bytes), n / 256);
+    let mut seen: Option<Vec<u32>> = None;
+    for threads in [1, 4] {
+        let out = bench.bytes(4 * u64::from(blocks));
+        let args = [Arg::U64(input), Arg::U64(out), Arg::U32(n)];
+        let execution = bench.launch("reduce_sum_f32", blocks, 256, &args).start();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(
+                    || {
+                        while execution.work(100_000) == crate::Progress::BudgetSpent {}
+                    },
+                );
+            }
+        });
+        assert!(execution.is_finished() && execution.fault().is_none());
+        let sums = bench.get(out, blocks as usize, u32::from_le_bytes);
+        match &seen {
+            None => seen = Some(sums),
+            Some(first) => assert_eq!(first, &sums),
+        }
+    }
+}
+
+#[test]
+fn the_size_of_slices_does_not_show() {
+    // Barriers, and lanes that part and meet: wherever a slice ends, it goes on from there.
+    for (file, name) in [
+        ("reduce", "reduce_sum_f32"),
+        ("divergent", "collatz"),
+        ("divergent", "nested"),
+        ("divergent", "loops"),
+    ] {
+        let mut bench = Bench::file(file, Isa::best());
+        let n = 1000u32;
+        let values: Vec<u32> = (0..n).map(|i| i * 37 % 1013 + 1).collect();
+        let input = bench.put(&values, u32::to_le_bytes);
+        let mut seen: Option<Vec<u32>> = None;
+        for slice in [u64::MAX, 1, 3, 50, 1777] {
+            let out = bench.bytes(4 * u64::from(n));
+            let args = [Arg::U64(input), Arg::U64(out), Arg::U32(n)];
+            let execution = bench.launch(name, n.div_ceil(128), 128, &args).start();
+            while execution.work(slice) != crate::Progress::Finished {}
+            assert_eq!(execution.fault().map(|f| f.to_string()), None);
+            let got = bench.get(out, n as usize, u32::from_le_bytes);
+            let first = seen.get_or_insert_with(|| got.clone());
+            assert_eq!(first, &got, "{name} in slices of {slice}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Calls and returns: frames come and go, values pass between them.
+
+use super::{MAX_DEPTH, MAX_REGISTERS, Split, Warp};
+use crate::code::machine::Machine;
+use crate::code::registers::Slot;
+use crate::code::{Action, Builtin, Call, Code, Place, Target};
+use crate::fault::FaultKind;
+use crate::lanes::{self, Mask};
+use crate::warp::builtins;
+use crate::warp::frame::{Caller, FrameId, Frames};
+use crate::window;
+use ptx::ir::FuncId;
+
+impl Warp {
+    pub(super) fn return_from(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        code: &Code,
+        split: Split,
+    ) -> Result<(), u32> {
+        let Some(caller) = self.frames[split.frame as usize]
+            .as_ref()
+            .and_then(|f| f.caller)
+        else {
+            return self.exit(m, frames, split);
+        };
+        let calling = self.frames[caller.frame as usize]
+            .as_ref()
+            .map(|f| frames.code(f.function));
+        if let Some(Action::Call(call)) =
+            calling.and_then(|code| code.actions.get(caller.action as usize))
+        {
+            for (from, to) in code.returns.iter().zip(&call.rets) {
+                self.pass(m, (split.frame, *from), (caller.frame, *to), split.mask);
+            }
+        }
+        let depth = split.depth.saturating_sub(1);
+        self.leave(frames, split.frame, split.mask);
+        self.push(Split {
+            frame: caller.frame,
+            depth,
+            pc: caller.pc,
+            mask: split.mask,
+        });
+        Ok(())
+    }
+
+    pub(super) fn call(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        call: &Call,
+        split: Split,
+        action: u32,
+    ) -> Result<(), ()> {
+        match call.callee {
+            Target::Function(id) => self.enter(m, frames, call, split, action, id, split.mask),
+            Target::Builtin(builtin) => self.builtin(m, call, split, builtin),
+            Target::Indirect(slot) => {
+                let addresses = self.values(split.frame, slot, 8);
+                let mut rest = split.mask;
+                while rest != 0 {
+                    let first = rest.trailing_zeros() as usize;
+                    let lanes = lanes::iter(rest)
+                        .filter(|i| addresses[*i] == addresses[first])
+                        .fold(0, |m, i| m | 1 << i);
+                    rest &= !lanes;
+                    let function = window::function_index(addresses[first]).map(FuncId);
+                    match function.filter(|id| frames.has(*id)) {
+                        Some(id) => self.enter(m, frames, call, split, action, id, lanes)?,
+                        None => {
+                            m.fault = Some((
+                                FaultKind::InvalidPc {
+                                    address: addresses[first],
+                                },
+                                first,
+                            ));
+                            return Err(());
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn enter(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        call: &Call,
+        split: Split,
+        action: u32,
+        id: FuncId,
+        lanes: Mask,
+    ) -> Result<(), ()> {
+        let code = frames.code(id);
+        let caller_end = self.frames[split.frame as usize]
+            .as_ref()
+            .map_or(0, |f| f.local_end);
+        let base = caller_end.next_multiple_of(16);
+        let base = base.next_multiple_of(u64::from(code.local_align));
+        let bytes = u64::from(code.local_bytes);
+        let registers = u64::from(code.frame_bytes);
+        let frame = if split.depth < MAX_DEPTH
+            && base + bytes <= m.stack_limit
+            && self.registers + registers <= MAX_REGISTERS
+            && m.spaces.local.reserve(base + bytes).is_some()
+            && let Some(()) = self.local_held.grow_to(32 * m.spaces.local.stride())
+        {
+            let origin = Caller {
+                frame: split.frame,
+                pc: split.pc + 1,
+                action,
+            };
+            frames.make(id, self.here, Some(origin), base, lanes)
+        } else {
+            None
+        };
+        let Some(frame) = frame else {
+            // A GPU would keep the registers of the callers on the stack.
+            let bytes = base + bytes + (self.registers + registers) / 32;
+            m.fault = Some((
+                FaultKind::StackOverflow { bytes },
+                lanes.trailing_zeros() as usize,
+            ));
+            return Err(());
+        };
+        self.registers += frame.file.bytes();
+        for lane in lanes::iter(lanes) {
+            if let Some(part) = m.spaces.local.lane(lane, base, bytes) {
+                part.fill(0);
+            }
+        }
+        let id = match self.frames.iter().position(Option::is_none) {
+            Some(free) => {
+                self.frames[free] = Some(frame);
+                free
+            }
+            None => {
+                self.frames.push(Some(frame));
+                self.frames.len() - 1
+            }
+        } as FrameId;
+        for (from, to) in call.args.iter().zip(&code.params) {
+            self.pass(m, (split.frame, *from), (id, *to), lanes);
+        }
+        self.push(Split {
+            frame: id,
+            depth: split.depth + 1,
+            pc: 0,
+            mask: lanes,
+        });
+        Ok(())
+    }
+
+    /// Copies a value from one frame to another, for some lanes.
+    fn pass(
+        &mut self,
+        m: &mut Machine<'_>,
+        from: (FrameId, Place),
+        to: (FrameId, Place),
+        lanes: Mask,
+    ) {
+        for lane in lanes::iter(lanes) {
+            let mut bytes = [0u8; 16];
+            let long = match (from.1, to.1) {
+                (Place::Frame { size: a, .. }, Place::Frame { size: b, .. }) => a.min(b) > 16,
+                _ => false,
+            };
+            if long {
+                let (Place::Frame { offset: a, size: n }, Place::Frame { offset: b, size }) =
+                    (from.1, to.1)
+                else {
+                    continue;
+                };
+                let (a, b) = (
+                    self.base(from.0) + u64::from(a),
+                    self.base(to.0) + u64::from(b),
+                );
+                m.spaces.local.copy(lane, a, b, u64::from(n.min(size)));
+                continue;
+            }
+            self.get(m, from, lane, &mut bytes);
+            self.set(m, to, lane, &bytes);
+        }
+    }
+
+    fn base(&self, frame: FrameId) -> u64 {
+        self.frames[frame as usize]
+            .as_ref()
+            .map_or(0, |f| f.local_base)
+    }
+
+    /// The first 16 bytes of a value.
+    fn get(
+        &mut self,
+        m: &mut Machine<'_>,
+        (id, place): (FrameId, Place),
+        lane: usize,
+        bytes: &mut [u8; 16],
+    ) {
+        let base = self.base(id);
+        let Some(frame) = self.frames[id as usize].as_mut() else {
+            return;
+        };
+        match place {
+            Place::Mask(slot) => bytes[0] = frame.file.get(slot, 0, lane) as u8,
+            Place::Row(slot, 16) => {
+                bytes[..8].copy_from_slice(&frame.file.get(slot, 8, lane).to_le_bytes());
+                let high = Slot(slot.0 + 8 * 32);
+                bytes[8..].copy_from_slice(&frame.file.get(high, 8, lane).to_le_bytes());
+            }
+            Place::Row(slot, width) => {
+                bytes[..8].copy_from_slice(&frame.file.get(slot, width as u8, lane).to_le_bytes());
+            }
+            Place::Frame { offset, size } => {
+                let size = size.min(16);
+                if let Some(from) =
+                    m.spaces
+                        .local
+                        .lane(lane, base + u64::from(offset), u64::from(size))
+                {
+                    bytes[..from.len()].copy_from_slice(from);
+                }
+            }
+        }
+    }
+
+    fn set(
+        &mut self,
+        m: &mut Machine<'_>,
+        (id, place): (FrameId, Place),
+        lane: usize,
+        bytes: &[u8; 16],
+    ) {
+        let base = self.base(id);
+        let Some(frame) = self.frames[id as usize].as_mut() else {
+            return;
+        };
+        let word = |i: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[i..i + 8]);
+            u64::from_le_bytes(word)
+        };
+        match place {
+            Place::Mask(slot) => frame.file.set(slot, 0, 1 << lane, |_| word(0)),
+            Place::Row(slot, 16) => {
+                frame.file.set(slot, 8, 1 << lane, |_| word(0));
+                frame
+                    .file
+                    .set(Slot(slot.0 + 8 * 32), 8, 1 << lane, |_| word(8));
+            }
+            Place::Row(slot, width) => frame.file.set(slot, width as u8, 1 << lane, |_| word(0)),
+            Place::Frame { offset, size } => {
+                let size = size.min(16);
+                if let Some(to) =
+                    m.spaces
+                        .local
+                        .lane(lane, base + u64::from(offset), u64::from(size))
+                {
+                    to.copy_from_slice(&bytes[..to.len()]);
+                }
+            }
+        }
+    }
+
+    /// The values of a register, one per lane.
+    pub(super) fn values(&mut self, frame: FrameId, slot: Slot, width: u8) -> [u64; 32] {
+        let mut values = [0; 32];
+        if let Some(frame) = self.frames[frame as usize].as_mut() {
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = frame.file.get(slot, width, lane);
+            }
+        }
+        values
+    }
+
+    fn builtin(
+        &mut self,
+        m: &mut Machine<'_>,
+        call: &Call,
+        split: Split,
+        builtin: Builtin,
+    ) -> Result<(), ()> {
+        for lane in lanes::iter(split.mask) {
+            let mut args = [0u64; 5];
+            for (arg, place) in args.iter_mut().zip(&call.args) {
+                let mut bytes = [0; 16];
+                self.get(m, (split.frame, *place), lane, &mut bytes);
+                let mut word = [0; 8];
+                word.copy_from_slice(&bytes[..8]);
+                *arg = u64::from_le_bytes(word);
+            }
+            match builtins::run(m, builtin, &args, lane) {
+                Ok(result) => {
+                    let mut bytes = [0; 16];
+                    bytes[..8].copy_from_slice(&result.to_le_bytes());
+                    if let Some(place) = call.rets.first() {
+                        self.set(m, (split.frame, *place), lane, &bytes);
+                    }
+                }
+                Err(kind) => {
+                    m.fault = Some((kind, lane));
+                    return Err(());
+                }
+            }
+        }
+        self.push(Split {
+            pc: split.pc + 1,
+            ..split
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! The loop that runs instructions.
+
+use crate::code::machine::Machine;
+use crate::code::registers::Regs;
+use crate::code::{Code, Flow};
+use crate::lanes::{self, Mask};
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// At or behind the place where it was to stop.
+    Stop,
+    /// At a branch that only the lanes of [`Machine::taken`] take, to [`Machine::target`].
+    Diverge,
+    /// At an instruction that the scheduler runs.
+    Act,
+    /// The same: at the barrier [`Machine::target`] for all threads of the block.
+    Barrier,
+    /// The same: at the end of a kernel.
+    End,
+    /// At an instruction that is to be run by the code for any lanes.
+    Leave,
+    /// At an instruction that went wrong.
+    Fault,
+    /// After a jump, the quantum is used up.
+    Quantum,
+}
+
+/// Runs instructions from `pc` on until one is at `stop` or behind it, or something else happens. Says where and what.
+///
+/// # Safety
+/// `regs` are the registers of a frame of this code, and the code was decoded for an instruction set that this CPU has.
+pub(crate) unsafe fn run(
+    m: &mut Machine<'_>,
+    code: &Code,
+    regs: Regs<'_>,
+    pc: u32,
+    mask: Mask,
+    stop: u32,
+) -> (u32, Event) {
+    if mask == lanes::FULL {
+        // SAFETY: as promised by the caller.
+        unsafe { run_lanes::<true>(m, code, regs, pc, mask, stop) }
+    } else {
+        // SAFETY: as promised by the caller.
+        unsafe { run_lanes::<false>(m, code, regs, pc, mask, stop) }
+    }
+}
+
+/// # Safety
+/// As for [`run`].
+unsafe fn run_lanes<const FULL: bool>(
+    m: &mut Machine<'_>,
+    code: &Code,
+    regs: Regs<'_>,
+    pc: u32,
+    mask: Mask,
+    stop: u32,
+) -> (u32, Event) {
+    let insts = &code.insts[..code.insts.len().min(stop as usize)];
+    let mut pc = pc as usize;
+    let mut since = pc;
+    let event = loop {
+        let Some(inst) = insts.get(pc) else {
+            break Event::Stop;
+        };
+        let handler = if FULL { inst.full } else { inst.masked };
+        // SAFETY: the instruction belongs to the frame's code, as promised by the caller.
+        let flow = unsafe { handler(m, regs, inst, mask) };
+        if flow == Flow::Next {
+            pc += 1;
+            continue;
+        }
+        // Without this hint, a table of jumps decides between all of them for each instruction.
+        std::hint::cold_path();
+        match flow {
+            Flow::Next => pc += 1,
+            Flow::Jump => {
+                // `begin` takes what comes now off before.
+                m.steps = m.steps.wrapping_add((pc - since + 1) as u64);
+                let target = m.target as usize;
+                let back = target <= pc;
+                pc = target;
+                since = target;
+                if back {
+                    m.quantum -= 1;
+                    if m.quantum <= 0 {
+                        break Event::Quantum;
+                    }
+                }
+            }
+            Flow::Skip => pc += 2,
+            Flow::Narrow => {
+                let Some(next) = insts.get(pc + 1) else {
+                    break Event::Stop;
+                };
+                // SAFETY: as above.
+                match unsafe { (next.masked)(m, regs, next, m.taken) } {
+                    Flow::Fault => {
+                        pc += 1;
+                        break Event::Fault;
+                    }
+                    _ => pc += 2,
+                }
+            }
+            Flow::Diverge => break Event::Diverge,
+            Flow::Act => break Event::Act,
+            Flow::Barrier => break Event::Barrier,
+            Flow::End => break Event::End,
+            Flow::Leave => break Event::Leave,
+            Flow::Fault => break Event::Fault,
+        }
+    };
+    m.steps += pc.saturating_sub(since) as u64;
+    (pc as u32, event)
+}

@@ -1,0 +1,215 @@
+//! What lanes of a warp do together: shuffles, votes and the like, once all that take part have come.
+
+use super::{Parked, Split, Wait, Warp};
+use crate::code::Action;
+use crate::code::machine::Machine;
+use crate::code::registers::{Slot, bytes_of};
+use crate::fault::FaultKind;
+use crate::lanes::{self, Mask};
+use crate::ops::collective::{Collective, Operands, compute};
+use crate::ops::matrix;
+use crate::warp::frame::{FrameId, Frames};
+use ptx::ir::RegClass;
+
+impl Warp {
+    /// Keeps lanes until all that they are to do something together with have come.
+    pub(super) fn park_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        split: Split,
+        action: u32,
+        what: Collective,
+        operands: &Operands,
+    ) -> Result<(), ()> {
+        let members = match operands.members {
+            Some(slot) => self.values(split.frame, slot, 4),
+            None => [u64::from(split.mask); 32],
+        };
+        // Lanes may name different lanes, as long as each names itself.
+        let mut rest = split.mask;
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let wanted = members[first] as Mask;
+            let lanes = lanes::iter(rest)
+                .filter(|i| members[*i] as Mask == wanted)
+                .fold(0, |m, i| m | 1 << i);
+            rest &= !lanes;
+            if wanted & lanes != lanes {
+                let report =
+                    format!("a lane takes part whose bit is not in its member mask {wanted:#010x}");
+                m.fault = Some((FaultKind::BarrierMisuse { report }, first));
+                return Err(());
+            }
+            self.parked.push(Parked {
+                split: Split {
+                    mask: lanes,
+                    ..split
+                },
+                action,
+                wait: Wait::Together(what, wanted),
+            });
+        }
+        Ok(())
+    }
+
+    /// Does what lanes wait to do together, wherever all have come. `Err`: the line of the fault, which is recorded.
+    pub(super) fn do_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+    ) -> Result<(), u32> {
+        let mut next = 0;
+        while let Some(first) = self.parked.get(next).copied() {
+            next += 1;
+            let belongs = |p: &Parked| match first.wait {
+                Wait::Barrier => false,
+                Wait::Together(..) => p.wait == first.wait,
+                Wait::Warp => p.wait == first.wait && self.at_one_place(&first, p),
+            };
+            let here = self.parked.iter().filter(|p| belongs(p));
+            let lanes = here.fold(0, |lanes, p| lanes | p.split.mask);
+            let members = match first.wait {
+                Wait::Barrier => continue,
+                Wait::Together(_, members) => members,
+                Wait::Warp => Mask::MAX,
+            };
+            if members & self.live & !lanes != 0 {
+                continue;
+            }
+            let (group, rest): (Vec<_>, Vec<_>) =
+                self.parked.iter().copied().partition(|p| belongs(p));
+            self.parked = rest;
+            match first.wait {
+                Wait::Together(what, _) => self.together(frames, what, lanes, group),
+                _ => self.as_a_warp(m, frames, lanes, &group)?,
+            }
+            next = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether lanes are at the same instruction, in one frame or in two of the same function of which neither called the
+    /// other.
+    fn at_one_place(&self, a: &Parked, b: &Parked) -> bool {
+        let frame = |p: &Parked| self.frames[p.split.frame as usize].as_ref();
+        let (Some(first), Some(other)) = (frame(a), frame(b)) else {
+            return false;
+        };
+        let apart = first.live & other.live == 0;
+        a.split.pc == b.split.pc
+            && (a.split.frame == b.split.frame || (apart && first.function == other.function))
+    }
+
+    /// Runs an instruction that all lanes of the warp have come to. Where some have come in a frame of their own, the first
+    /// frame lends them its rows, which are free where they are.
+    fn as_a_warp(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+        lanes: Mask,
+        group: &[Parked],
+    ) -> Result<(), u32> {
+        let Some((Split { frame: id, pc, .. }, action)) =
+            group.first().map(|p| (p.split, p.action))
+        else {
+            return Ok(());
+        };
+        let guests = || group.iter().filter(|p| p.split.frame != id);
+        let function = self.frames[id as usize].as_ref().map(|f| f.function);
+        let code = function.map(|function| frames.code(function));
+        if let Some(code) = code
+            && let Some(Action::Matrix(call)) = code.actions.get(action as usize)
+        {
+            for guest in guests() {
+                let Split { frame, mask, .. } = guest.split;
+                self.lend(call.reads(), (frame, id), mask);
+            }
+            if let Some(frame) = self.frames[id as usize].as_mut() {
+                m.spaces.local_end = frame.local_end;
+                matrix::run(m, &mut frame.file, call, lanes)
+                    .map_err(|()| code.lines[pc as usize - 1])?;
+            }
+            for guest in guests() {
+                let Split { frame, mask, .. } = guest.split;
+                self.lend(call.writes(), (id, frame), mask);
+            }
+        }
+        for parked in group {
+            self.push(parked.split);
+        }
+        Ok(())
+    }
+
+    /// Copies rows, each of so many bytes a lane, from one frame to another.
+    fn lend(
+        &mut self,
+        rows: impl Iterator<Item = (Slot, u8)>,
+        (from, to): (FrameId, FrameId),
+        lanes: Mask,
+    ) {
+        for (slot, width) in rows {
+            let values = self.values(from, slot, width);
+            if let Some(frame) = self.frames[to as usize].as_mut() {
+                frame.file.set(slot, width, lanes, |lane| values[lane]);
+            }
+        }
+    }
+
+    fn together(&mut self, frames: &Frames<'_>, what: Collective, lanes: Mask, group: Vec<Parked>) {
+        let (mut a, mut b, mut c) = ([0; 32], [0; 32], [0; 32]);
+        for parked in &group {
+            let Some(operands) = self.operands(frames, parked) else {
+                continue;
+            };
+            let width = what.source().map_or(4, |class| {
+                if class == RegClass::Pred {
+                    0
+                } else {
+                    bytes_of(class) / 32
+                }
+            });
+            let frame = parked.split.frame;
+            let (from_a, from_b, from_c) = (
+                self.values(frame, operands.a, width as u8),
+                self.values(frame, operands.b, 4),
+                self.values(frame, operands.c, 4),
+            );
+            for i in lanes::iter(parked.split.mask) {
+                a[i] = from_a[i] ^ u64::from(operands.negated);
+                (b[i], c[i]) = (from_b[i] as u32, from_c[i] as u32);
+            }
+        }
+        let outcome = compute(what, lanes, &a, &b, &c);
+        for parked in group {
+            if let Some(operands) = self.operands(frames, &parked)
+                && let Some(frame) = self.frames[parked.split.frame as usize].as_mut()
+            {
+                let mask = parked.split.mask;
+                if let Some(class) = what.result() {
+                    let width = if class == RegClass::Pred { 0 } else { 4 };
+                    frame.file.set(operands.d, width, mask, |i| outcome.d[i]);
+                }
+                frame
+                    .file
+                    .set(operands.p, 0, mask, |i| u64::from(outcome.p >> i & 1));
+            }
+            self.push(parked.split);
+        }
+    }
+
+    pub(super) fn operands<'e>(
+        &self,
+        frames: &Frames<'e>,
+        parked: &Parked,
+    ) -> Option<&'e Operands> {
+        let frame = self.frames[parked.split.frame as usize].as_ref()?;
+        match frames
+            .code(frame.function)
+            .actions
+            .get(parked.action as usize)?
+        {
+            Action::Collective(_, operands) => Some(operands),
+            _ => None,
+        }
+    }
+}
