@@ -5,7 +5,7 @@
 //! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
 //! prints how many times as long that takes. `short` measures for a fifth of a second each instead of two seconds.
 
-use cuda_driver_soft_engine::memory::{Kind, space};
+use cuda_driver_soft_engine::memory::{AllocationKind, address_space};
 use cuda_driver_soft_engine::{Isa, Launch, Options, Program, Progress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ fn program(name: &str) -> Arc<Program> {
 }
 
 fn alloc(bytes: u64) -> u64 {
-    space()
-        .alloc(Kind::Device, 0, bytes)
+    address_space()
+        .alloc(AllocationKind::Device, 0, bytes)
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -149,7 +149,7 @@ fn main() {
         .flat_map(|i| (i as f32 / 7.0).to_le_bytes())
         .collect();
     for address in [a, b, c] {
-        space()
+        address_space()
             .write(address, &values)
             .unwrap_or_else(|e| panic!("{e}"));
     }
@@ -217,7 +217,7 @@ fn main() {
     let numbers: Vec<u8> = (0..1u32 << 14)
         .flat_map(|i| (i + 1).to_le_bytes())
         .collect();
-    space()
+    address_space()
         .write(u64::from_le_bytes(a), &numbers)
         .unwrap_or_else(|e| panic!("{e}"));
     for kernel in ["collatz", "nested", "loops"] {

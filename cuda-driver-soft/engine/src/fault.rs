@@ -1,36 +1,38 @@
-//! What goes wrong inside a kernel.
+//! Faults: errors raised by a kernel.
 
-use crate::memory::{Allocation, space};
+#![forbid(unsafe_code)]
+
+use crate::memory::{Allocation, address_space};
 use ptx::ir::Space;
 use std::fmt;
 
-/// What ended an execution early.
+/// The error that ended an execution early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What happened.
+    /// The error.
     pub kind: FaultKind,
-    /// The kernel that was launched.
+    /// Name of the launched kernel.
     pub kernel: String,
-    /// Line in the PTX source, from 1; 0 where no instruction is to blame.
+    /// Line in the PTX source, from 1; 0 if no instruction caused the fault.
     pub line: u32,
-    /// The block.
+    /// Coordinates of the block.
     pub block: [u32; 3],
-    /// The thread in its block: the first of those concerned.
+    /// Coordinates of the thread in its block; of several threads, the first.
     pub thread: [u32; 3],
 }
 
-/// What happened.
+/// The kinds of errors that a kernel can raise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An address outside every allocation, or outside the thread's local memory or the launch's parameters.
+    /// An address outside all allocations, the thread's local memory, or the launch's parameters.
     IllegalAddress {
-        /// The address, in its own space.
+        /// The address in its state space.
         address: u64,
         /// Bytes of the access.
         size: u32,
-        /// A store (or an atomic operation) rather than a load.
+        /// True for a store or atomic operation, false for a load.
         write: bool,
-        /// The space that the address is in.
+        /// The state space of the address.
         space: Space,
     },
     /// An address outside the block's shared memory.
@@ -39,75 +41,75 @@ pub enum FaultKind {
         address: u64,
         /// Bytes of the access.
         size: u32,
-        /// A store rather than a load.
+        /// True for a store or atomic operation, false for a load.
         write: bool,
         /// Bytes of shared memory that the block has.
         available: u32,
     },
     /// An address that is not a multiple of the size of the access.
     Misaligned {
-        /// The address, in its own space.
+        /// The address in its state space.
         address: u64,
         /// Bytes of the access.
         size: u32,
-        /// A store rather than a load.
+        /// True for a store or atomic operation, false for a load.
         write: bool,
-        /// The space that the address is in.
+        /// The state space of the address.
         space: Space,
     },
-    /// An address in the shared memory of a block that the cluster does not have.
+    /// An address in shared memory of a block that is not in the cluster.
     NoBlock {
-        /// The address, with the rank of the block in its highest eight bits of 32.
+        /// The address; bits 24 to 31 are the rank of the block.
         address: u64,
     },
-    /// An instruction that only kernels of clusters may use.
+    /// An instruction for clusters, in a launch without clusters.
     NoCluster,
     /// `trap`
     Trap,
-    /// `free` of what was freed before.
+    /// `free` of memory that was freed before.
     FreedTwice {
         /// The address.
         address: u64,
     },
     /// `__assertfail`
     Assert {
-        /// The file of the program's source.
+        /// The source file.
         file: String,
-        /// The line there.
+        /// The line in the source file.
         line: u32,
         /// The function.
         function: String,
-        /// What does not hold.
+        /// The text of the condition that failed.
         message: String,
     },
-    /// A call through a register that holds no function's address.
+    /// An indirect call to an address that is not a function's, or an index out of range in `brx.idx`.
     InvalidPc {
-        /// What the register holds.
+        /// The address or index.
         address: u64,
     },
-    /// More nested calls, or more local memory, than a thread has.
+    /// More nested calls or local memory than a thread may have.
     StackOverflow {
         /// Bytes of local memory that the thread would need.
         bytes: u64,
     },
-    /// A barrier that the threads of a warp reach at different places, or with a number or thread count out of range.
+    /// A barrier that threads of a warp reach at different instructions, or with a number or thread count out of range.
     BarrierMisuse {
-        /// Who waits where.
+        /// The lanes or warps that wait, and at which lines.
         report: String,
     },
-    /// Nothing can run any more.
+    /// All threads that have not exited wait for one another.
     Deadlock {
-        /// Who waits where.
+        /// The lanes or warps that wait, and at which lines.
         report: String,
     },
     /// The launch used up its instruction budget.
     Budget {
-        /// The budget, in instructions of a warp.
+        /// The budget in warp instructions.
         instructions: u64,
     },
-    /// An instruction that this driver cannot run.
+    /// An instruction that the software driver does not support.
     Unsupported {
-        /// The instruction, with its modifiers.
+        /// The instruction in PTX, with its modifiers.
         opcode: String,
     },
     /// The host ran out of memory for the state of a block.
@@ -115,7 +117,7 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    /// The line that a failed assertion is to write to stderr.
+    /// Returns the line that a failed assertion writes to stderr.
     pub fn assertion(&self) -> Option<String> {
         let FaultKind::Assert {
             file,
@@ -132,7 +134,7 @@ impl Fault {
         ))
     }
 
-    /// The number of the `CUresult` that a driver answers from now on.
+    /// Returns the number of the sticky `CUresult` of this fault.
     pub fn code(&self) -> u32 {
         match self.kind {
             FaultKind::IllegalAddress { .. } | FaultKind::StackOverflow { .. } => 700,
@@ -197,7 +199,7 @@ impl fmt::Display for FaultKind {
                 available,
             } => write!(
                 f,
-                "{} of {size} bytes at {address:#x} of shared memory, of which the block has {available} bytes",
+                "{} of {size} bytes at {address:#x} of shared memory, but the block has only {available} bytes",
                 verb(write)
             ),
             FaultKind::Misaligned {
@@ -213,7 +215,7 @@ impl fmt::Display for FaultKind {
             ),
             FaultKind::NoBlock { address } => write!(
                 f,
-                "access at {address:#x} to the shared memory of block {} of the cluster, which there is not",
+                "access at {address:#x} to shared memory of block {}, which is not in the cluster",
                 address >> 24
             ),
             FaultKind::NoCluster => {
@@ -230,34 +232,29 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::InvalidPc { address } => write!(
                 f,
-                "call of {address:#x}, which is no function of the module"
+                "call of {address:#x}, which is not the address of a function"
             ),
             FaultKind::FreedTwice { address } => {
-                write!(
-                    f,
-                    "free of {address:#x}, where nothing is allocated any more"
-                )
+                write!(f, "free of {address:#x}, which was freed before")
             }
             FaultKind::StackOverflow { bytes } => {
                 write!(
                     f,
-                    "the stack of a thread would need {bytes} bytes, more than it may have (CU_LIMIT_STACK_SIZE)"
+                    "stack overflow: a thread needs {bytes} bytes of stack, more than its limit (CU_LIMIT_STACK_SIZE)"
                 )
             }
-            FaultKind::BarrierMisuse { report } => write!(f, "wrong use of a barrier: {report}"),
+            FaultKind::BarrierMisuse { report } => write!(f, "invalid use of a barrier: {report}"),
             FaultKind::Deadlock { report } => write!(f, "deadlock: {report}"),
             FaultKind::Budget { instructions } => {
                 write!(
                     f,
-                    "still running after {instructions} instructions of a warp, which is the launch's budget"
+                    "the launch exceeded its budget of {instructions} warp instructions"
                 )
             }
             FaultKind::Unsupported { opcode } => {
-                write!(f, "the software driver cannot run `{opcode}`")
+                write!(f, "unsupported instruction `{opcode}`")
             }
-            FaultKind::OutOfMemory => {
-                f.write_str("the host has no memory left for the state of a block")
-            }
+            FaultKind::OutOfMemory => f.write_str("out of host memory for the state of a block"),
         }
     }
 }
@@ -272,10 +269,10 @@ fn name(space: Space) -> &'static str {
     }
 }
 
-/// What memory of a GPU comes in multiples of, in bytes: it does not fault on what lies in the same one.
+/// Granularity in bytes of a GPU's memory: an access past the end of an allocation but in its last granule does not fault.
 const GRANULE: u64 = 512;
 
-/// Says where an address lies relative to the allocation below it.
+/// Displays where an address lies relative to the allocation below it.
 struct Nearest(u64);
 
 impl fmt::Display for Nearest {
@@ -283,7 +280,7 @@ impl fmt::Display for Nearest {
         if self.0 < 4096 {
             return f.write_str("a null pointer");
         }
-        match space().nearest(self.0) {
+        match address_space().nearest(self.0) {
             Some(Allocation { base, bytes, .. }) if self.0 - base < bytes => {
                 write!(
                     f,
@@ -298,10 +295,10 @@ impl fmt::Display for Nearest {
                     "{past} bytes past the end of the {bytes} bytes at {base:#x}"
                 )?;
                 if past < GRANULE {
-                    // Whoever brings a program that runs on a GPU wants to know why it does not here.
+                    // The program may run without a fault on a GPU: explain the difference.
                     write!(
                         f,
-                        ", where a GPU might not fault (CUDA_SOFT_SLACK={GRANULE} allows it)"
+                        ", where a GPU might not fault (CUDA_SOFT_SLACK={GRANULE} allows such accesses)"
                     )?;
                 }
                 Ok(())

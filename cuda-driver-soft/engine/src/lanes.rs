@@ -1,6 +1,6 @@
-//! Rows of 32 values, and masks of lanes.
+//! The lanes of a warp: rows of 32 values, and masks.
 
-/// Lanes of a warp.
+/// Number of lanes in a warp.
 pub(crate) const LANES: usize = 32;
 
 /// One value per lane.
@@ -12,7 +12,7 @@ pub(crate) type Mask = u32;
 /// All lanes.
 pub(crate) const FULL: Mask = !0;
 
-/// For each byte of a mask, all ones in the lanes that are set.
+/// For each byte of a mask: all ones in the lanes that are set, zero in the others.
 static EXPANDED: [[u32; 8]; 256] = {
     let mut table = [[0; 8]; 256];
     let mut byte = 0;
@@ -29,7 +29,7 @@ static EXPANDED: [[u32; 8]; 256] = {
     table
 };
 
-/// All ones in the lanes that are set, zero in the others. A table gives the compiler what it turns into four loads.
+/// Returns all ones in the lanes that are set, and zero in the others. The compiler turns the table lookup into four loads.
 #[inline(always)]
 pub(crate) fn expand(mask: Mask) -> Lanes<u32> {
     let mut lanes = [0; LANES];
@@ -39,7 +39,7 @@ pub(crate) fn expand(mask: Mask) -> Lanes<u32> {
     lanes
 }
 
-/// The mask of the lanes that are true.
+/// Returns the mask of the lanes that are true.
 #[inline(always)]
 pub(crate) fn pack(values: Lanes<bool>) -> Mask {
     let mut bytes = [0u8; LANES];
@@ -55,7 +55,7 @@ fn pack_bytes(bytes: [u8; LANES]) -> Mask {
     use std::arch::x86_64::{__m128i, _mm_movemask_epi8};
     // SAFETY: 32 bytes are two vectors of 16 bytes; any bytes are a value of either.
     let halves: [__m128i; 2] = unsafe { std::mem::transmute(bytes) };
-    // SAFETY: every x86-64 CPU has SSE2, which is all that this needs.
+    // SAFETY: the intrinsic needs SSE2, which every x86-64 CPU has.
     let [low, high] = halves.map(|half| unsafe { _mm_movemask_epi8(half) } as u32);
     low | high << 16
 }
@@ -67,14 +67,14 @@ fn pack_bytes(bytes: [u8; LANES]) -> Mask {
     for (i, eight) in bytes.chunks_exact(8).enumerate() {
         let mut word = [0; 8];
         word.copy_from_slice(eight);
-        // The multiplication collects the lowest bit of each byte in the top byte.
+        // The multiplication moves the lowest bit of each byte into the top byte.
         let ones = u64::from_le_bytes(word) & 0x0101_0101_0101_0101;
         mask |= ((ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32) << (8 * i);
     }
     mask
 }
 
-/// The lanes of a mask, in order.
+/// Returns the lanes of a mask, in ascending order.
 pub(crate) fn iter(mask: Mask) -> impl Iterator<Item = usize> {
     let mut rest = mask;
     std::iter::from_fn(move || {
@@ -86,10 +86,10 @@ pub(crate) fn iter(mask: Mask) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{FULL, expand, iter, pack};
 
     #[test]
-    fn masks_go_to_lanes_and_back() {
+    fn masks_convert_to_lanes_and_back() {
         for mask in [0, 1, 0x8000_0000, 0xdead_beef, FULL] {
             let lanes = expand(mask);
             assert!((0..32).all(|i| lanes[i] == if mask >> i & 1 == 1 { !0 } else { 0 }));

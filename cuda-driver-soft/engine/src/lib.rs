@@ -1,16 +1,39 @@
 //! Device memory, and the execution of kernels on the CPU.
 //!
-//! | module | |
-//! | --- | --- |
-//! | [`memory`] | one address space for all devices and contexts of the process |
-//! | `exec` | a PTX interpreter that runs the 32 lanes of a warp in lockstep |
+//! A [`Program`] is a PTX module with its variables in device memory; [`Program::kernel`] returns one of its kernels. A
+//! [`Launch`] of a kernel starts an [`Execution`], which any number of host threads drive together by calling
+//! [`Execution::work`]. An error raised by the kernel is a [`Fault`]; it never reaches the host process as a signal or panic.
 //!
-//! A [`Program`] is a module with its variables in device memory; [`Program::kernel`] finds a [`Kernel`] in it; a
-//! [`Launch`] of it starts an [`Execution`], which any number of host threads drive together by calling
-//! [`Execution::work`]. An error of a kernel is a [`Fault`]; it never reaches the host process as a signal or panic.
+//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice, for any
+//! lanes, and for converged warps, whose lanes all take the same branches.
 //!
 //! The interpreter is slow without optimisation: a workspace that uses this crate wants
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
+//!
+//! # Rooms
+//!
+//! Each module uses only modules above it in this table.
+//!
+//! | module | purpose | uses |
+//! | --- | --- | --- |
+//! | `lanes` | masks of lanes, rows of 32 values | |
+//! | `window` | windows of the generic address space | |
+//! | `memory_budget` | limit on host memory for running kernels | |
+//! | [`tensor_map`] | the layout of tensor maps | |
+//! | `semantics` | the result of each instruction for one lane | `lanes` |
+//! | [`memory`] | device, shared and local memory, checked accesses | `lanes`, `window` |
+//! | [`texture`] | texture and surface objects by handle | `semantics` |
+//! | `fault` | errors raised by kernels | `memory` |
+//! | `code` | decoded instructions, registers, handler types | `lanes`, `memory_budget`, `semantics`, `memory`, `fault` |
+//! | `ops` | the handlers, one file per family of instructions | `lanes`, `window`, `semantics`, `memory`, `texture`, `fault`, `code` |
+//! | `decode` | from the typed IR to `code` | `lanes`, `window`, `code`, `ops` |
+//! | `program` | loaded modules and their kernels | `window`, `memory`, `code`, `ops`, `decode` |
+//! | `launch` | a launch: grid, arguments, options | `semantics`, `memory`, `code`, `program` |
+//! | `warp` | the scheduler of a warp, frames, calls | `lanes`, `window`, `memory_budget`, `semantics`, `memory`, `fault`, `code`, `ops`, `program`, `launch` |
+//! | `grid` | blocks, clusters, workers, executions | `lanes`, `memory_budget`, `semantics`, `memory`, `fault`, `code`, `launch`, `warp` |
+//!
+//! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`: handlers run
+//! some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
 
 mod code;
 mod decode;
@@ -22,6 +45,9 @@ pub mod memory;
 mod memory_budget;
 mod ops;
 mod program;
+// Not a part of the API. The example `referee` and the test `recorded` compare these functions with a GPU's results, and both
+// are crates of their own; the functions are far too many to wrap each for the tests alone.
+#[doc(hidden)]
 pub mod semantics;
 pub mod tensor_map;
 #[cfg(test)]
@@ -32,10 +58,12 @@ mod window;
 
 pub use code::isa::Isa;
 pub use fault::{Fault, FaultKind};
-pub use grid::execution::{Execution, Launch, Options, Progress};
+pub use grid::execution::{Execution, Progress};
 pub use launch::workspace::GridWorkspace;
+pub use launch::{Launch, Options};
+pub use program::Program;
 pub use program::kernel::Kernel;
-pub use program::{LoadError, Program};
+pub use program::loaded::LoadError;
 
 /// Returns true if this crate was compiled with optimisation.
 pub fn built_with_optimisation() -> bool {

@@ -1,7 +1,7 @@
-//! The 128 bytes of a tensor map, in this driver's own layout.
+//! Tensor maps: 128 bytes in this driver's own layout.
 //!
-//! `cuTensorMapEncode…` writes it, tensor copies of kernels read it, and `tensormap.replace` changes single fields of it in
-//! place. Programs must not look inside. All numbers are little-endian; dimension 0 is the innermost one.
+//! `cuTensorMapEncode…` writes a map, tensor copies of kernels read it, and `tensormap.replace` changes single fields in
+//! place. The layout is opaque to programs. All numbers are little-endian; dimension 0 is the innermost one.
 //!
 //! | offset | bytes | field |
 //! | --- | --- | --- |
@@ -10,67 +10,81 @@
 //! | 9 | 1 | element type, as `CUtensorMapDataType` |
 //! | 10 | 1 | interleave, as `CUtensorMapInterleave` |
 //! | 11 | 1 | swizzle, as `CUtensorMapSwizzle` |
-//! | 12 | 1 | L2 promotion, which nothing here looks at |
+//! | 12 | 1 | L2 promotion, ignored here |
 //! | 13 | 1 | fill of elements out of bounds, as `CUtensorMapFloatOOBfill` |
 //! | 14 | 1 | [`Mode`] |
 //! | 15 | 1 | [`TAG`] |
 //! | 16 | 5 × 4 | elements of each dimension, less 1 |
 //! | 36 | 4 | zero |
-//! | 40 | 4 × 8 | bytes from an element to the next in dimensions 1 to 4 |
+//! | 40 | 4 × 8 | stride in bytes of dimensions 1 to 4 |
 //! | 72 | 5 × 2 | elements of the box in each dimension, 1 to 256 ([`Mode::Tiled`]) |
-//! | 82 | 3 × 2 | lower corner of the pixel box, signed: W, H, D ([`Mode::Im2col`], W alone in the wide modes) |
-//! | 88 | 3 × 2 | upper corner of the pixel box, in the same way |
+//! | 82 | 3 × 2 | lower corner of the pixel box, signed: W, H, D ([`Mode::Im2col`]; W alone in the wide modes) |
+//! | 88 | 3 × 2 | upper corner of the pixel box, in the same format |
 //! | 94 | 2 | channels of a pixel |
 //! | 96 | 2 | pixels of a column |
 //! | 98 | 5 | element stride of each dimension, 1 to 8 |
 //! | 103 | 25 | zero |
 
-/// Marks 128 bytes that were encoded here: others are junk, not a map.
+#![forbid(unsafe_code)]
+
+/// Marks the 128 bytes of a map, so that other bytes are rejected.
 const TAG: u8 = 0xC5;
-/// Bytes of a map.
+/// Size of a map in bytes.
 pub const BYTES: usize = 128;
 
-/// How coordinates name elements.
+/// How a copy addresses the tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// A box of a tensor.
+    /// A box of the tensor (`cuTensorMapEncodeTiled`).
     #[default]
     Tiled = 0,
-    /// Columns of pixels.
+    /// Columns of pixels (`cuTensorMapEncodeIm2col`).
     Im2col = 1,
-    /// Columns of pixels along W alone.
+    /// Columns of pixels along W (`cuTensorMapEncodeIm2colWide`).
     Im2colWide = 2,
-    /// The same, of 128 pixels.
+    /// Columns of 128 pixels along W.
     Im2colWide128 = 3,
 }
 
-/// What a tensor map says.
+/// The fields of a tensor map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TensorMap {
+    /// Address of the tensor.
     pub address: u64,
+    /// Number of dimensions, 1 to 5.
     pub rank: u8,
-    /// As `CUtensorMapDataType`; `.elemtype` of PTX's `tensormap.replace` is numbered in another way.
+    /// Element type, as `CUtensorMapDataType`. PTX's `tensormap.replace.elemtype` has other numbers.
     pub data_type: u8,
+    /// Interleave, as `CUtensorMapInterleave`.
     pub interleave: u8,
+    /// Swizzle, as `CUtensorMapSwizzle`.
     pub swizzle: u8,
+    /// L2 promotion, as `CUtensorMapL2promotion`.
     pub l2_promotion: u8,
+    /// Fill of elements out of bounds, as `CUtensorMapFloatOOBfill`.
     pub fill: u8,
+    /// How a copy addresses the tensor.
     pub mode: Mode,
-    /// Elements, of the first `rank` dimensions.
+    /// Elements of the first `rank` dimensions.
     pub dims: [u64; 5],
+    /// Element stride of each dimension, 1 to 8.
     pub element_strides: [u8; 5],
-    /// Bytes, of dimensions 1 to 4; dimension 0 is dense.
+    /// Strides in bytes of dimensions 1 to 4; dimension 0 is dense.
     pub strides: [u64; 4],
+    /// Elements of the box in each dimension (tiled mode).
     pub boxes: [u16; 5],
-    /// W, H, D.
+    /// Lower corner of the pixel box: W, H, D (im2col modes).
     pub lower: [i16; 3],
+    /// Upper corner of the pixel box: W, H, D (im2col modes).
     pub upper: [i16; 3],
+    /// Channels of a pixel (im2col modes).
     pub channels: u16,
+    /// Pixels of a column (im2col modes).
     pub pixels: u16,
 }
 
 impl TensorMap {
-    /// The 128 bytes.
+    /// Encodes the map.
     pub fn encode(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -107,7 +121,7 @@ impl TensorMap {
         bytes
     }
 
-    /// What 128 bytes say; `None` if they were not encoded here, or a field was replaced by what is no value of it.
+    /// Decodes a map. Returns `None` if the bytes are not a map, or a field has an invalid value.
     pub fn decode(bytes: &[u8; BYTES]) -> Option<Self> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let i16_at = |at: usize| u16_at(at) as i16;
@@ -151,8 +165,7 @@ impl TensorMap {
     }
 }
 
-/// Bytes of one element of a `CUtensorMapDataType` in a dense row; of the packed types, whose elements are 4 or 6 bits wide,
-/// `None`.
+/// Returns the size in bytes of an element of a `CUtensorMapDataType`; `None` for the packed types of 4 or 6 bits.
 pub fn element_bytes(data_type: u8) -> Option<u64> {
     match data_type {
         0 => Some(1),
@@ -165,10 +178,10 @@ pub fn element_bytes(data_type: u8) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{BYTES, Mode, TensorMap};
 
     #[test]
-    fn what_is_encoded_is_decoded_and_junk_is_not() {
+    fn maps_round_trip_and_other_bytes_are_rejected() {
         let map = TensorMap {
             address: 0x2000_1234_5670,
             rank: 5,

@@ -1,87 +1,102 @@
-//! Textures and surfaces as kernels see them: by handle, with where their texels are.
+//! Texture and surface objects, by handle: the driver binds them, kernels read them.
 //!
-//! The driver makes them, and takes them away; a handle is a number of an object, or the address of a variable that stands
-//! for a texture or a surface. Texels are in device memory, and each access is checked as any other.
+//! A handle is a number of an object, or the address of a variable of type `.texref` or `.surfref`. Texels are in device
+//! memory, and each access is checked like any other.
 
-use crate::semantics::texture::place::Address;
-use crate::semantics::texture::texel::{Channel, Read};
+#![forbid(unsafe_code)]
+
+pub use crate::semantics::texture::place::Address;
+pub use crate::semantics::texture::texel::{Channel, Read};
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// What texels are arranged as.
+/// The dimensions of a texture or surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum TextureShape {
+    /// One dimension.
     D1,
+    /// Two dimensions.
     D2,
+    /// Three dimensions.
     D3,
-    /// Layers of one dimension
+    /// Layers of one dimension.
     A1,
-    /// Layers of two dimensions
+    /// Layers of two dimensions.
     A2,
+    /// Six faces of a cube.
     Cube,
-    /// Layers of cubes
+    /// Layers of cubes.
     ACube,
-    /// Device memory, one after the other
+    /// Device memory, read as one row.
     Linear,
 }
 
-/// One level of an image.
+/// One mipmap level of a [`TexelArray`].
 #[derive(Clone, Copy, Debug)]
 pub struct Plane {
-    /// Of its first texel.
+    /// Address of the first texel.
     pub address: u64,
-    /// Texels of a row, rows, and slices, layers or faces; none of them 0.
+    /// Texels per row, rows, and slices (or layers, or faces); none of them is 0.
     pub size: [u32; 3],
-    /// Bytes from a row to the next.
+    /// Bytes from one row to the next.
     pub pitch: u64,
-    /// Bytes from a slice to the next.
+    /// Bytes from one slice to the next.
     pub slice: u64,
 }
 
-/// Texels in memory.
+/// Texels in device memory.
 #[derive(Clone, Debug)]
-pub struct Image {
-    pub shape: Shape,
+pub struct TexelArray {
+    /// The dimensions.
+    pub shape: TextureShape,
+    /// The type of a channel.
     pub channel: Channel,
-    /// Channels of a texel: 1, 2 or 4.
+    /// Channels per texel: 1, 2 or 4.
     pub channels: u32,
-    /// The largest first; at least one.
+    /// Mipmap levels, the largest first; at least one.
     pub levels: Vec<Plane>,
 }
 
-impl Image {
-    /// Bytes of a texel.
+impl TexelArray {
+    /// Returns the size of a texel in bytes.
     pub fn texel_bytes(&self) -> u32 {
         self.channel.bytes() * self.channels
     }
 }
 
-/// How texels are read.
+/// How a texture is sampled: the fields of `CUDA_TEXTURE_DESC`.
 #[derive(Clone, Debug)]
 pub struct Sampler {
+    /// Address mode of each dimension.
     pub modes: [Address; 3],
-    /// Texels are filtered.
+    /// True if texels are filtered linearly.
     pub linear: bool,
-    /// Coordinates go from 0 to 1.
+    /// True if coordinates are normalized to 0..1.
     pub normalized: bool,
+    /// How channels are converted.
     pub read: Read,
+    /// Border colour.
     pub border: [f32; 4],
-    /// Levels are mixed.
+    /// True if mipmap levels are filtered linearly.
     pub mip_linear: bool,
+    /// Mipmap level bias.
     pub bias: f32,
-    /// The lowest and the highest level.
+    /// Lowest and highest mipmap level.
     pub clamp: [f32; 2],
-    /// Faces of a cube are filtered across their edges.
+    /// True if faces of a cube are filtered across their edges.
     pub seamless: bool,
 }
 
-/// What a handle means.
+/// The object that a handle names.
 #[derive(Clone, Debug)]
 pub enum Object {
-    Texture(Image, Sampler),
-    Surface(Image),
-    /// Nothing yet: a variable that nothing is bound to.
+    /// A texture.
+    Texture(TexelArray, Sampler),
+    /// A surface.
+    Surface(TexelArray),
+    /// A `.texref` or `.surfref` variable without a texture or surface.
     Nothing,
 }
 
@@ -92,13 +107,13 @@ fn objects() -> &'static Objects {
     OBJECTS.get_or_init(Objects::default)
 }
 
-/// A handle that no other object of the process has had.
+/// Returns a handle that no other object of the process has had.
 pub fn new_handle() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Makes a handle mean this, from now on.
+/// Binds an object to a handle, and replaces the one that was bound to it.
 pub fn bind(handle: u64, object: Object) {
     objects()
         .write()
@@ -106,7 +121,7 @@ pub fn bind(handle: u64, object: Object) {
         .insert(handle, Arc::new(object));
 }
 
-/// Makes a handle mean nothing.
+/// Removes the object of a handle.
 pub fn unbind(handle: u64) {
     objects()
         .write()
@@ -114,7 +129,7 @@ pub fn unbind(handle: u64) {
         .remove(&handle);
 }
 
-/// What a handle means now.
+/// Returns the object of a handle.
 pub fn object(handle: u64) -> Option<Arc<Object>> {
     objects()
         .read()

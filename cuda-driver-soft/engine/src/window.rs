@@ -1,6 +1,9 @@
-//! Where the other state spaces lie in the generic address space: beyond every address that a host process can have.
+//! Windows of the generic address space in which the shared, local and parameter spaces and functions have their addresses.
+//! They begin above every address that a host process can have.
 
-/// Bits above which the window's number is; offsets inside a window are below.
+#![forbid(unsafe_code)]
+
+/// Bits of an offset inside a window; the window's number is above them.
 pub(crate) const WINDOW_BITS: u32 = 48;
 
 /// Generic address of offset 0 of the block's shared memory.
@@ -12,16 +15,17 @@ pub(crate) const LOCAL: u64 = 2 << WINDOW_BITS;
 /// Generic address of offset 0 of the launch's parameters.
 pub(crate) const PARAM: u64 = 3 << WINDOW_BITS;
 
-/// What addresses of functions start with.
+/// Start of the window for functions.
 const CODE: u64 = 4 << WINDOW_BITS;
+/// Distance between the addresses of two functions.
 const CODE_STEP: u64 = 16;
 
-/// The address of a function of a module, by its index.
+/// Returns the address of a function of a module, by its index.
 pub(crate) fn function_address(index: u32) -> u64 {
     CODE + (u64::from(index) + 1) * CODE_STEP
 }
 
-/// The index of the function at this address, if it can be one.
+/// Returns the index of the function at this address; `None` if the address cannot be a function's.
 pub(crate) fn function_index(address: u64) -> Option<u32> {
     let offset = address.checked_sub(CODE)?;
     if offset == 0 || !offset.is_multiple_of(CODE_STEP) {

@@ -1,84 +1,85 @@
-//! What handlers see of the worker that runs them.
+//! The part of a worker's state that handlers see.
 
-use crate::code::Code;
+#![forbid(unsafe_code)]
+
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
 use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 use crate::semantics::affine::Rows;
 use ptx::ir::{FuncId, Space};
 
-/// The state of a worker that handlers use.
+/// The part of a worker's state that handlers see.
 #[derive(Debug)]
 pub(crate) struct Machine<'m> {
-    /// Memory.
+    /// The state spaces.
     pub(crate) spaces: Spaces<'m>,
-    /// By memory instruction of the running function: what it remembers.
+    /// Access caches of the running function, by memory instruction.
     pub(crate) caches: Vec<AccessCache<'m>>,
-    /// The same of the other functions, by function.
+    /// Access caches of the other functions, by function.
     pub(crate) other_caches: Vec<Vec<AccessCache<'m>>>,
     /// The running function.
     pub(crate) function: FuncId,
-    /// Where a branch goes.
+    /// Target of a branch, or number of a barrier.
     pub(crate) target: u32,
-    /// Lanes that a branch takes there, or that the next instruction is for.
+    /// Lanes that take a branch, or that the next instruction runs for.
     pub(crate) taken: Mask,
-    /// What went wrong, and in which lane.
+    /// The fault, and the lane that raised it.
     pub(crate) fault: Option<(FaultKind, usize)>,
-    /// Jumps backwards that the running split may still do.
+    /// Backward jumps that the running split may still do.
     pub(crate) quantum: i64,
-    /// The kernel has loads that see what other threads do: a loop may be waiting for them.
+    /// True if the kernel has loads that see stores of other threads, so that its loops may wait for them.
     pub(crate) spins: bool,
-    /// Bytes of local memory that a thread may have.
+    /// Limit on the local memory of a thread, in bytes.
     pub(crate) stack_limit: u64,
-    /// Bytes that the context's kernels may have from `malloc` together.
+    /// Limit on the memory that the context's kernels have from `malloc`, in bytes.
     pub(crate) heap_limit: u64,
-    /// What threads have printed.
+    /// Output of `printf`.
     pub(crate) output: Vec<u8>,
-    /// The context that owns what threads allocate.
+    /// The context that owns the memory that threads allocate.
     pub(crate) owner: u64,
     /// Lanes of the running warp that have not exited.
     pub(crate) live: Mask,
     /// How the lanes of each warp lie in the block.
     pub(crate) rows: Rows,
-    /// The launch is one of clusters.
+    /// True for a launch with clusters.
     pub(crate) clusters: bool,
     /// The running warp's number in its block.
     pub(crate) warp: u32,
-    /// Instructions of a warp that have been run, counted at branches.
+    /// Warp instructions run so far, counted at branches.
     pub(crate) steps: u64,
-    /// `steps` when the running block was last taken up, less what it had run before.
+    /// `steps` when the running block was last resumed, less the instructions that the block had run before.
     pub(crate) block_start: u64,
-    /// How often the block has read its clock.
+    /// Number of times that the block has read its clock.
     pub(crate) clock_reads: u64,
 }
 
 impl Machine<'_> {
-    /// How the lanes of a warp lie in the block, for code that was made for several rows or for one.
+    /// Returns how the lanes of a warp lie in the block: several rows with `GRID`, else one row.
     #[inline(always)]
     pub(crate) fn lane_rows<const GRID: bool>(&self) -> Rows {
         if GRID { self.rows } else { Rows::ONE }
     }
 
-    /// Makes a function the running one.
+    /// Makes `function`, which has `caches` access caches, the running function.
     #[inline]
-    pub(crate) fn switch_to(&mut self, function: FuncId, code: &Code) {
+    pub(crate) fn switch_to(&mut self, function: FuncId, caches: u32) {
         if self.function != function {
-            self.switch(function, code);
+            self.switch(function, caches);
         }
     }
 
-    fn switch(&mut self, function: FuncId, code: &Code) {
+    fn switch(&mut self, function: FuncId, caches: u32) {
         for id in [self.function, function] {
             std::mem::swap(&mut self.caches, &mut self.other_caches[id.0 as usize]);
         }
         self.function = function;
-        if self.caches.len() < code.caches as usize {
+        if self.caches.len() < caches as usize {
             self.caches
-                .resize_with(code.caches as usize, AccessCache::default);
+                .resize_with(caches as usize, AccessCache::default);
         }
     }
 
-    /// The virtual clock of the block: it only goes forward, and by the same steps in each run.
+    /// Reads the virtual clock of the block. It never goes back, and repeats from run to run.
     pub(crate) fn read_clock(&mut self) -> u64 {
         self.clock_reads += 1;
         self.steps.wrapping_sub(self.block_start) * 4 + self.clock_reads * 32

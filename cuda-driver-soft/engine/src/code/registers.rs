@@ -1,28 +1,28 @@
 //! The registers of a warp in one frame: each register is a row of 32 values, one per lane; a predicate is a mask.
 //!
-//! This is one of the few places of the room with unsafe code: handlers run some 10^9 times a second, and a bounds
-//! check per operand would double what an instruction costs. What makes it sound is said at [`Regs`].
+//! Access by handlers is unsafe: handlers run some 10^9 times a second, and a bounds check per operand would double the
+//! cost of an instruction. [`Regs`] states the safety contract.
 
 use crate::lanes::{self, FULL, LANES, Lanes, Mask};
-use crate::memory_budget::Held;
+use crate::memory_budget::MemoryReservation;
 use crate::semantics::affine::{self, Affine, Rows};
 use ptx::ir::RegClass;
 use std::marker::PhantomData;
 
-/// Where a register is: bytes from the start of the frame's registers.
+/// The location of a register: its offset in bytes from the start of the frame's registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot(pub(crate) u32);
 
-/// Bytes of a predicate: its mask.
+/// Size of a predicate, which is a mask, in bytes.
 pub(crate) const PREDICATE_BYTES: u32 = 4;
 
-/// Bytes of a row that is kept as an [`Affine`], and what its slot is a multiple of.
+/// Size of a row that is kept as an [`Affine`] in bytes, and the alignment of its slot.
 pub(crate) const AFFINE_BYTES: u32 = 32;
 
-/// Bytes of the widest row that a handler reads or writes at once.
+/// Size of the widest row that a handler reads or writes at once, in bytes.
 pub(crate) const WIDEST_ROW: u32 = 8 * 32;
 
-/// Bytes that a register of this class takes.
+/// Returns the size of a register of this class in bytes.
 pub(crate) const fn bytes_of(class: RegClass) -> u32 {
     match class {
         RegClass::Pred => PREDICATE_BYTES,
@@ -41,27 +41,30 @@ struct Line([u8; 64]);
 /// The registers of one frame.
 pub(crate) struct RegFile {
     lines: Vec<Line>,
-    _held: Held,
+    _reservation: MemoryReservation,
 }
 
 impl RegFile {
-    /// Registers that are all zero; `bytes` is the code's [`frame_bytes`](super::Code::frame_bytes).
-    /// `None` if there is no memory for them.
+    /// Returns registers that are all zero; `bytes` is the code's [`frame_bytes`](super::function::Code::frame_bytes).
+    /// Returns `None` if the host is out of memory.
     pub(crate) fn new(bytes: u32) -> Option<Self> {
         let count = (bytes as usize).div_ceil(64);
-        let held = Held::take(64 * count as u64)?;
+        let reservation = MemoryReservation::new(64 * count as u64)?;
         let mut lines = Vec::new();
         lines.try_reserve_exact(count).ok()?;
         lines.resize(count, Line([0; 64]));
-        Some(RegFile { lines, _held: held })
+        Some(RegFile {
+            lines,
+            _reservation: reservation,
+        })
     }
 
-    /// Their size.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         64 * self.lines.len() as u64
     }
 
-    /// Access for handlers.
+    /// Returns access to the registers for handlers.
     pub(crate) fn regs(&mut self) -> Regs<'_> {
         Regs {
             base: self.lines.as_mut_ptr().cast(),
@@ -69,9 +72,9 @@ impl RegFile {
         }
     }
 
-    /// Sets a row of values of `width` bytes (0 for a predicate: the low bits) by lane.
+    /// Sets some lanes of a row of values of `width` bytes (0 for a predicate, which takes the lowest bit).
     ///
-    /// This is how constants get to their slots; handlers go through [`Regs`].
+    /// The scheduler uses it to fill constants and pass values; handlers use [`Regs`].
     pub(crate) fn set(&mut self, slot: Slot, width: u8, lanes: Mask, value: impl Fn(usize) -> u64) {
         let bytes = self.bytes_mut();
         let start = slot.0 as usize;
@@ -129,7 +132,7 @@ impl RegFile {
         }
     }
 
-    /// Writes out a row of values of `width` bytes, 4 or 8, that is kept as an [`Affine`].
+    /// Writes the row of values of `width` bytes (4 or 8) that the [`Affine`] in slot `from` stands for.
     pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot, rows: Rows) {
         let (start, from) = (row.0 as usize, from.0 as usize);
         let bytes = self.bytes_mut();
@@ -162,7 +165,7 @@ impl RegFile {
         }
     }
 
-    /// Keeps a row of values of `width` bytes, 4 or 8, as an [`Affine`], if it is one.
+    /// Stores a row of values of `width` bytes (4 or 8) as an [`Affine`] in slot `to`. Returns false if the row is not affine.
     pub(crate) fn gather(&mut self, row: Slot, width: u8, to: Slot, rows: Rows) -> bool {
         let start = row.0 as usize;
         macro_rules! gather {
@@ -174,8 +177,8 @@ impl RegFile {
                 for (value, bytes) in values.iter_mut().zip(row.chunks_exact($bytes)) {
                     *value = bytes.try_into().map_or(0, <$ty>::from_ne_bytes);
                 }
-                let more = |lane: u32, there: bool| {
-                    let value: $ty = if there {
+                let difference = |lane: u32, exists: bool| {
+                    let value: $ty = if exists {
                         values[lane as usize]
                     } else {
                         values[0]
@@ -184,8 +187,8 @@ impl RegFile {
                 };
                 let value = Affine {
                     base: u64::from(values[0]),
-                    step: more(1, rows.lanes() > 1),
-                    row: more(rows.lanes() % 32, rows.count() > 1),
+                    step: difference(1, rows.lanes() > 1),
+                    row: difference(rows.lanes() % 32, rows.count() > 1),
                 };
                 let mut differs = 0;
                 for (i, found) in (0..).zip(values) {
@@ -204,7 +207,7 @@ impl RegFile {
         value.is_some()
     }
 
-    /// The value of one lane in a row of values of `width` bytes, or of a predicate.
+    /// Returns the value of one lane in a row of values of `width` bytes (0 for a predicate).
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };
         let start = slot.0 as usize + if width == 0 { 0 } else { lane * width_bytes };
@@ -223,7 +226,7 @@ impl RegFile {
         }
     }
 
-    /// Sets a part to zero.
+    /// Sets a range of bytes to zero.
     pub(crate) fn clear(&mut self, start: u32, bytes: u32) {
         if bytes == 0 {
             return;
@@ -237,24 +240,24 @@ impl RegFile {
     }
 }
 
-/// The registers of the frame that an instruction works on.
+/// Unchecked access to the registers of a frame.
 ///
 /// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
-/// given type, lies inside the frame's registers and is aligned*. It holds because slots are only made when a function is
-/// decoded, inside `Code::frame_bytes` (`Code::check` checks each instruction's, as the widest row), rows at multiples
-/// of 64; and because a frame's `RegFile` has the size that its code asks for (`Frame` keeps the two together).
+/// given type, lies inside the frame's registers and is aligned*. The decoder upholds it: it makes all slots, inside
+/// `Code::frame_bytes` (`Code::check` checks those of each instruction, as the widest row), with rows at multiples of 64.
+/// `Frame` keeps a `RegFile` of the size that its code needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Regs<'a> {
     base: *mut u8,
     _file: PhantomData<&'a mut RegFile>,
 }
 
-/// A type whose values a register holds, one per lane.
+/// A type of the values in a register.
 pub(crate) trait Lane: Copy + Default + 'static {
-    /// The registers that hold it.
+    /// The class of the registers.
     const CLASS: RegClass;
 
-    /// All lanes.
+    /// Reads all lanes.
     ///
     /// # Safety
     /// See [`Regs`].
@@ -279,25 +282,25 @@ impl Regs<'_> {
         self.base.wrapping_add(slot.0 as usize).cast()
     }
 
-    /// The row of a register, for the primitives of the memory room.
+    /// Returns a pointer to the row of a register, for the primitives of `memory`.
     ///
     /// # Safety
-    /// See [`Regs`]; the row may only be accessed while no other access to the frame's registers happens.
+    /// See [`Regs`]. The row must not be accessed while another access to the frame's registers happens.
     #[inline(always)]
     pub(crate) unsafe fn row_ptr<T: Lane>(self, slot: Slot) -> *mut Lanes<T> {
         self.row(slot)
     }
 
-    /// A row that is kept as an [`Affine`]; without `GRID` there is one row of lanes.
+    /// Reads a row that is kept as an [`Affine`]; without `GRID` the lanes are in one row.
     ///
     /// # Safety
     /// See [`Regs`].
     #[inline(always)]
     pub(crate) unsafe fn affine<const GRID: bool>(self, slot: Slot) -> Affine {
         let at = self.row::<()>(slot).cast::<u64>();
-        // Number by number, here and below: what was stored as two can only be loaded as one when the CPU is done with
-        // the stores.
-        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 32.
+        // Volatile keeps the numbers apart, here and below. A wide load of two numbers that were stored separately would
+        // have to wait until the stores have left the CPU's store buffer.
+        // SAFETY: the caller upholds the contract of `Regs`; slots of affine rows are multiples of 32.
         unsafe {
             Affine {
                 base: at.read_volatile(),
@@ -324,13 +327,13 @@ impl Regs<'_> {
         }
     }
 
-    /// A predicate.
+    /// Reads a predicate.
     ///
     /// # Safety
     /// See [`Regs`].
     #[inline(always)]
     pub(crate) unsafe fn mask(self, slot: Slot) -> Mask {
-        // SAFETY: inside the frame's registers, as the caller promises; slots of predicates are multiples of 4.
+        // SAFETY: the caller upholds the contract of `Regs`; slots of predicates are multiples of 4.
         unsafe { *self.row::<()>(slot).cast::<u32>() }
     }
 
@@ -353,8 +356,8 @@ macro_rules! number {
 
             #[inline(always)]
             unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self> {
-                // SAFETY: inside the frame's registers, as the caller promises; slots of rows are multiples of 64, and
-                // any bytes are a value of this type.
+                // SAFETY: the caller upholds the contract of `Regs`; slots of rows are multiples of 64, and any bytes are
+                // valid for this type.
                 unsafe { *regs.row::<Self>(slot) }
             }
 
@@ -366,7 +369,7 @@ macro_rules! number {
 
             #[inline(always)]
             unsafe fn merge(regs: Regs<'_>, slot: Slot, values: Lanes<Self>, mask: Mask) {
-                // SAFETY: as promised by the caller.
+                // SAFETY: the caller upholds the contract of `Regs`.
                 let mut row = unsafe { Self::read(regs, slot) };
                 let lanes = lanes::expand(mask);
                 for i in 0..32 {
@@ -375,14 +378,14 @@ macro_rules! number {
                     let (old, new): ($bits, $bits) = (row[i].to_bits_(), values[i].to_bits_());
                     row[i] = <$ty>::from_bits_((new & m) | (old & !m));
                 }
-                // SAFETY: as promised by the caller.
+                // SAFETY: the caller upholds the contract of `Regs`.
                 unsafe { Self::write(regs, slot, row) }
             }
         }
     )*};
 }
 
-/// Bits of a value, under the same names for integers and floats.
+/// Conversion to and from bits, under the same names for integers and floats.
 trait Bits<B> {
     fn to_bits_(self) -> B;
     fn from_bits_(bits: B) -> Self;
@@ -445,7 +448,7 @@ impl Lane for bool {
 
     #[inline(always)]
     unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller upholds the contract of `Regs`.
         let lanes = lanes::expand(unsafe { regs.mask(slot) });
         let mut out = [false; LANES];
         for i in 0..LANES {
@@ -456,13 +459,13 @@ impl Lane for bool {
 
     #[inline(always)]
     unsafe fn write(regs: Regs<'_>, slot: Slot, values: Lanes<Self>) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller upholds the contract of `Regs`.
         unsafe { regs.merge_mask(slot, lanes::pack(values), !0) }
     }
 
     #[inline(always)]
     unsafe fn merge(regs: Regs<'_>, slot: Slot, values: Lanes<Self>, mask: Mask) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller upholds the contract of `Regs`.
         unsafe { regs.merge_mask(slot, lanes::pack(values), mask) }
     }
 }

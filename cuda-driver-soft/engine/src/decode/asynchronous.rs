@@ -1,7 +1,7 @@
 //! `cp.async` and `mbarrier` as instructions with handlers.
 
 use super::builder::Builder;
-use super::lower::{reg, source};
+use super::operands::{reg, source};
 use crate::code::registers::Slot;
 use crate::ops::{asynchronous, bulk};
 use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space};

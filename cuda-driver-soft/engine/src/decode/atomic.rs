@@ -1,7 +1,7 @@
 //! `atom` and `red` as instructions with handlers.
 
 use super::builder::Builder;
-use super::lower::{address, reg, source};
+use super::operands::{address, reg, source};
 use crate::code::registers::Slot;
 use crate::ops::memory::Access;
 use crate::ops::{atomic, atomic128};

@@ -1,69 +1,83 @@
-//! Slots of registers and constants, and the instructions as they are made.
+//! Assigns slots to registers and constants, and collects the instructions of a function.
 
 use super::constants;
 use super::defined::Use;
-use crate::code::isa::{Handlers, Isa};
+use super::source::SourceFunction;
+use crate::code::action::{Action, ValueLocation};
+use crate::code::constant::{Constant, Lifetime};
+use crate::code::converged::Converged;
+use crate::code::function::Code;
+use crate::code::handlers::Handlers;
+use crate::code::inst::Inst;
+use crate::code::isa::Isa;
 use crate::code::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
-use crate::code::{Action, Code, Constant, Converged, Inst, Lifetime};
 use crate::ops::{Form, control};
-use crate::program::Image;
-use crate::window;
-use ptx::ir::{self, Address, Body, FuncId, Operand, Reg, RegClass};
+use ptx::ir::{self, Formal, Reg, RegClass};
 use std::collections::HashMap;
 
-/// Makes the code of one function.
+/// The purpose of a scratch row, which holds an intermediate value of one instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Scratch {
+    /// The negation of a source predicate, by operand.
+    Negated(u32),
+    /// The low bits of a wider register. Each register has its own row, because an instruction may read several.
+    LowBits(Reg),
+    /// The value of a special register that changes while it is read, by its number among these.
+    Special(u32),
+    /// The result of `lop3` if only its predicate is used.
+    Lop3,
+    /// A pair of halves, before it is widened to 64 bits.
+    Pair,
+    /// The lower (0) or upper (1) half of a register that is packed from four parts.
+    PackedHalf(u32),
+}
+
+/// Builds the code of one function.
 pub(super) struct Builder<'b> {
-    pub(super) image: &'b Image,
-    pub(super) body: &'b Body,
-    id: FuncId,
+    pub(super) source: SourceFunction<'b>,
     isa: Isa,
     insts: Vec<Inst>,
     lines: Vec<u32>,
     actions: Vec<Action>,
     registers: Vec<Slot>,
-    /// By register: the constant that it is a name of.
-    named: Vec<Option<Constant>>,
+    /// By register: the constant that it is an alias of.
+    aliases: Vec<Option<Constant>>,
     constants: HashMap<(Constant, RegClass), Slot>,
-    /// Memory instructions so far.
+    /// Number of memory instructions so far.
     caches: u32,
     filled: Vec<(Slot, u8, Constant)>,
     cleared: (u32, u32),
     next_row: u32,
     sink_row: Option<Slot>,
-    /// Where the next affine row goes, and how many more go there.
+    /// Offset of the next affine row.
     next_affine: u32,
+    /// Number of affine rows that still fit there.
     affine_left: u32,
-    /// Scratch rows, by class.
-    scratch: HashMap<(RegClass, u32), Slot>,
+    /// Scratch rows by class and purpose.
+    scratch: HashMap<(RegClass, Scratch), Slot>,
 }
 
-/// The first predicate of a frame takes what is written to the sink `_`.
+/// The sink `_` for predicates: the first predicate of a frame.
 const SINK_PREDICATE: Slot = Slot(0);
 
-/// Any slot may be read as the widest row, so the last one needs room behind it.
+/// Space behind the last slot, because any slot may be read as the widest row.
 const PADDING: u32 = WIDEST_ROW;
 
-/// Predicates that constants may take, beside those of the function.
+/// Number of predicates reserved for constants.
 const PREDICATE_CONSTANTS: u32 = 4;
 
 impl<'b> Builder<'b> {
-    pub(super) fn new(
-        image: &'b Image,
-        id: FuncId,
-        body: &'b Body,
-        isa: Isa,
-        uses: &[Use],
-    ) -> Self {
+    /// Returns a builder with a slot for every register.
+    pub(super) fn new(source: SourceFunction<'b>, isa: Isa, uses: &[Use]) -> Self {
+        let aliases = constants::aliases(&source, uses);
         let mut builder = Builder {
-            image,
-            body,
-            id,
+            source,
             isa,
-            named: Vec::new(),
+            aliases,
             insts: Vec::new(),
             lines: Vec::new(),
             actions: Vec::new(),
-            registers: vec![Slot(0); body.registers.len()],
+            registers: vec![Slot(0); source.body.registers.len()],
             constants: HashMap::new(),
             caches: 0,
             filled: Vec::new(),
@@ -74,26 +88,26 @@ impl<'b> Builder<'b> {
             affine_left: 0,
             scratch: HashMap::new(),
         };
-        builder.named = constants::named(&builder, uses);
         builder.place_registers(uses);
-        for i in 0..builder.named.len() {
-            if let Some(constant) = builder.named[i] {
-                builder.registers[i] = builder.constant(constant, body.registers[i]);
+        for i in 0..builder.aliases.len() {
+            if let Some(constant) = builder.aliases[i] {
+                builder.registers[i] = builder.constant(constant, source.body.registers[i]);
             }
         }
         builder
     }
 
-    /// Gives every register that is no name its slot.
+    /// Assigns a slot to every register that is not an alias.
     fn place_registers(&mut self, uses: &[Use]) {
         let mut placed: Vec<(usize, Slot)> = Vec::new();
         let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {
-            let all = self.body.registers.iter().zip(uses).enumerate();
-            all.filter(|(i, (class, of))| self.named[*i].is_none() && wanted(**of, **class))
+            let all = self.source.body.registers.iter().zip(uses).enumerate();
+            all.filter(|(i, (class, of))| self.aliases[*i].is_none() && wanted(**of, **class))
                 .map(|(i, _)| i)
                 .collect()
         };
-        // Predicates come first, then the rows; in between what must be zero at the start.
+        // Predicates come first, then rows. Registers that must be zero at the start are last among the predicates and first
+        // among the rows, so that they are one range.
         let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
         let mut cleared_from = next;
         for wanted in [Use::Defined, Use::PerhapsUndefined] {
@@ -109,7 +123,7 @@ impl<'b> Builder<'b> {
         for wanted in [Use::PerhapsUndefined, Use::Defined] {
             for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
                 placed.push((i, Slot(next_row)));
-                next_row += bytes_of(self.body.registers[i]).next_multiple_of(64);
+                next_row += bytes_of(self.source.body.registers[i]).next_multiple_of(64);
             }
             if wanted == Use::PerhapsUndefined && next_row > rows_from {
                 cleared.1 = next_row - cleared_from;
@@ -121,30 +135,32 @@ impl<'b> Builder<'b> {
         (self.cleared, self.next_row) = (cleared, next_row);
     }
 
-    /// The constant that a register is a name of.
-    pub(super) fn named(&self, reg: Reg) -> Option<Constant> {
-        self.named[reg.0 as usize]
+    /// Returns the constant that a register is an alias of.
+    pub(super) fn alias(&self, reg: Reg) -> Option<Constant> {
+        self.aliases[reg.0 as usize]
     }
 
-    /// Whether an instruction only gives a constant a name, so that nothing has to be run.
-    pub(super) fn names_constant(&self, inst: &ir::Inst) -> bool {
-        matches!(inst.dsts.as_slice(), [Some(reg)] if self.named[reg.0 as usize].is_some())
+    /// Returns true if an instruction only copies a constant to an alias, so that nothing has to run.
+    pub(super) fn defines_alias(&self, inst: &ir::Inst) -> bool {
+        matches!(inst.dsts.as_slice(), [Some(reg)] if self.aliases[reg.0 as usize].is_some())
     }
 
-    /// The number of the next instruction.
+    /// Returns the number of the next instruction.
     pub(super) fn here(&self) -> u32 {
         self.insts.len() as u32
     }
 
+    /// Returns the class of a register.
     pub(super) fn class(&self, reg: Reg) -> RegClass {
-        self.body.registers[reg.0 as usize]
+        self.source.class(reg)
     }
 
+    /// Returns the slot of a register.
     pub(super) fn register(&self, reg: Reg) -> Slot {
         self.registers[reg.0 as usize]
     }
 
-    /// The slot of a destination; the sink's if there is none.
+    /// Returns the slot of a destination; the sink if there is none.
     pub(super) fn destination(&mut self, reg: Option<Reg>, class: RegClass) -> Slot {
         match reg {
             Some(reg) => self.register(reg),
@@ -160,13 +176,14 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Allocates a row.
     fn row(&mut self, class: RegClass) -> Slot {
         let slot = Slot(self.next_row);
         self.next_row += bytes_of(class).next_multiple_of(64);
         slot
     }
 
-    /// Room for a row that is kept as an affine one.
+    /// Allocates a slot for an affine row.
     pub(super) fn affine(&mut self) -> Slot {
         if self.affine_left == 0 {
             self.next_affine = self.row(RegClass::B64).0;
@@ -177,17 +194,17 @@ impl<'b> Builder<'b> {
         Slot(self.next_affine - AFFINE_BYTES)
     }
 
-    /// A row to work with inside one instruction.
-    pub(super) fn scratch(&mut self, class: RegClass, number: u32) -> Slot {
-        if let Some(slot) = self.scratch.get(&(class, number)) {
+    /// Returns a row for an intermediate value of one instruction.
+    pub(super) fn scratch(&mut self, class: RegClass, purpose: Scratch) -> Slot {
+        if let Some(slot) = self.scratch.get(&(class, purpose)) {
             return *slot;
         }
         let slot = self.row(class);
-        self.scratch.insert((class, number), slot);
+        self.scratch.insert((class, purpose), slot);
         slot
     }
 
-    /// A slot that holds a constant.
+    /// Returns the slot of a constant.
     pub(super) fn constant(&mut self, constant: Constant, class: RegClass) -> Slot {
         let constant = match constant {
             Constant::Bits(bits) => Constant::Bits(match class {
@@ -202,7 +219,7 @@ impl<'b> Builder<'b> {
             return *slot;
         }
         let slot = if class == RegClass::Pred {
-            // Only false and true.
+            // There are only two: false and true.
             let number = self
                 .filled
                 .iter()
@@ -221,21 +238,6 @@ impl<'b> Builder<'b> {
         self.filled.push((slot, width, constant));
         self.constants.insert((constant, class), slot);
         slot
-    }
-
-    /// What a source operand that is no register stands for. `None` for registers, and for what changes.
-    pub(super) fn constant_of(&self, operand: &Operand) -> Option<Constant> {
-        Some(match *operand {
-            Operand::Reg(_) | Operand::NotReg(_) => return None,
-            Operand::Imm(bits) => Constant::Bits(bits),
-            Operand::Special(special) => Constant::Special(special),
-            Operand::Address(Address::Variable { var, offset }) => Constant::Variable(var, offset),
-            Operand::Address(Address::Frame { offset }) => Constant::Frame(offset),
-            Operand::Address(Address::Param { offset }) => Constant::Bits(offset as u64),
-            Operand::Address(Address::Function(id)) => {
-                Constant::Bits(window::function_address(id.0))
-            }
-        })
     }
 
     /// Adds an instruction.
@@ -260,7 +262,7 @@ impl<'b> Builder<'b> {
         self.lines.push(line);
     }
 
-    /// Adds an instruction of a form, from slots of the classes that it wants.
+    /// Adds an instruction of a form. The slots are of the form's classes.
     pub(super) fn push_form(&mut self, form: &Form, dsts: [Slot; 2], srcs: &[Slot], line: u32) {
         let (swap, mods) = form.mods.take_swap();
         let source = |i: usize| srcs.get(i).copied().unwrap_or(Slot(0));
@@ -281,7 +283,7 @@ impl<'b> Builder<'b> {
         });
     }
 
-    /// Adds a branch or jump, whose target is set later, or the guard of an instruction.
+    /// Adds a branch or jump whose target is set later, or the guard of an instruction.
     pub(super) fn push_control(
         &mut self,
         handlers: Handlers,
@@ -300,7 +302,7 @@ impl<'b> Builder<'b> {
     pub(super) fn push_action(&mut self, action: Action, line: u32) {
         let index = self.actions.len() as u32;
         let (handlers, mods) = match &action {
-            Action::Return if self.is_kernel() => (control::end(), 0),
+            Action::Return if self.source.is_kernel() => (control::end(), 0),
             Action::Barrier(barrier) => match barrier.plain() {
                 Some(id) => (control::barrier(), id),
                 None => (control::act(), 0),
@@ -311,7 +313,7 @@ impl<'b> Builder<'b> {
         self.push(handlers, line, |inst| (inst.aux, inst.mods) = (index, mods));
     }
 
-    /// Adds an instruction that its handler runs if it can, else the scheduler.
+    /// Adds an instruction that the scheduler runs if its handler cannot.
     pub(super) fn push_with_action(
         &mut self,
         handlers: Handlers,
@@ -327,7 +329,7 @@ impl<'b> Builder<'b> {
         });
     }
 
-    /// Puts a guard before each instruction from `start` on.
+    /// Inserts a guard before each instruction from `start` on.
     pub(super) fn guard_from(&mut self, start: u32, guard: (Slot, bool), line: u32) {
         let guarded = self.insts.split_off(start as usize);
         let lines = self.lines.split_off(start as usize);
@@ -338,59 +340,41 @@ impl<'b> Builder<'b> {
         }
     }
 
-    /// Whether the function is a kernel.
-    pub(super) fn is_kernel(&self) -> bool {
-        self.image.module.functions[self.id.0 as usize].kind == ir::FunctionKind::Entry
-    }
-
-    /// Bytes of the parameter buffer of the kernel, if this is one.
-    pub(super) fn param_bytes(&self) -> u32 {
-        let function = &self.image.module.functions[self.id.0 as usize];
-        let bytes = function
-            .params
-            .iter()
-            .map(|p| p.offset + p.size)
-            .max()
-            .filter(|_| self.is_kernel());
-        bytes.and_then(|b| u32::try_from(b).ok()).unwrap_or(0)
-    }
-
-    /// A number for a memory instruction, by which it finds what it remembers.
+    /// Allocates an access cache for a memory instruction, and returns its index.
     pub(super) fn new_cache(&mut self) -> u32 {
         self.caches += 1;
         self.caches - 1
     }
 
+    /// Sets the target of a branch.
     pub(super) fn set_target(&mut self, inst: usize, target: u32) {
         self.insts[inst].aux = target;
     }
 
-    /// The place in which a formal parameter or result is.
-    pub(super) fn formal(&self, formal: &ir::Formal) -> crate::code::Place {
-        use crate::code::Place;
+    /// Returns the location of a formal parameter or result.
+    fn formal(&self, formal: &Formal) -> ValueLocation {
         match *formal {
-            ir::Formal::Reg(reg) => self.place(reg),
-            ir::Formal::Frame { offset, size } => Place::Frame { offset, size },
+            Formal::Reg(reg) => self.location(reg),
+            Formal::Frame { offset, size } => ValueLocation::Frame { offset, size },
         }
     }
 
-    /// The place of a register.
-    pub(super) fn place(&self, reg: Reg) -> crate::code::Place {
-        use crate::code::Place;
+    /// Returns the location of a register.
+    pub(super) fn location(&self, reg: Reg) -> ValueLocation {
         match self.class(reg) {
-            RegClass::Pred => Place::Mask(self.register(reg)),
-            class => Place::Row(self.register(reg), bytes_of(class) / 32),
+            RegClass::Pred => ValueLocation::Mask(self.register(reg)),
+            class => ValueLocation::Row(self.register(reg), bytes_of(class) / 32),
         }
     }
 
-    /// Gives an instruction other handlers.
+    /// Replaces the handlers of an instruction.
     pub(super) fn set_handlers(&mut self, inst: u32, handlers: Handlers) {
         let entry = handlers.entry(self.isa);
         let inst = &mut self.insts[inst as usize];
         (inst.full, inst.masked) = (entry.full, entry.masked);
     }
 
-    /// Makes an instruction do the branch behind it too, which stays for those that come to it in other ways.
+    /// Merges the branch behind an instruction into that instruction. The branch stays, for jumps to it.
     pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
         self.set_handlers(inst, handlers);
         let at = inst as usize;
@@ -399,6 +383,7 @@ impl<'b> Builder<'b> {
         (inst.aux, inst.mods) = (branch.aux, branch.mods);
     }
 
+    /// Returns the code.
     pub(super) fn finish(self, converged: Option<Converged>) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
@@ -409,16 +394,28 @@ impl<'b> Builder<'b> {
             let mut slots = insts.iter().flat_map(Inst::slots);
             let read = slots.any(|slot| block_constants.iter().any(|c| c.0 == slot));
             Converged {
-                // Actions have slots of their own.
+                // Actions have slots too.
                 reads_block_constants: read || self.actions.iter().any(Action::has_operands),
                 ..converged
             }
         });
         Code {
             block_constants,
-            id: self.id,
-            params: self.body.params.iter().map(|p| self.formal(p)).collect(),
-            returns: self.body.returns.iter().map(|p| self.formal(p)).collect(),
+            id: self.source.id,
+            params: self
+                .source
+                .body
+                .params
+                .iter()
+                .map(|p| self.formal(p))
+                .collect(),
+            returns: self
+                .source
+                .body
+                .returns
+                .iter()
+                .map(|p| self.formal(p))
+                .collect(),
             insts: self.insts,
             lines: self.lines,
             actions: self.actions,
@@ -426,8 +423,8 @@ impl<'b> Builder<'b> {
             frame_bytes: self.next_row + PADDING,
             constants,
             cleared: self.cleared,
-            local_bytes: self.body.frame_size,
-            local_align: self.body.frame_align.max(1),
+            local_bytes: self.source.body.frame_size,
+            local_align: self.source.body.frame_align.max(1),
             converged,
         }
     }

@@ -1,32 +1,36 @@
-//! Registers that only ever hold one constant, which compilers copy into them: a parameter, `%ctaid.x`, an address. Such
-//! a register is another name of the constant's slot, and the copy need not run.
+//! Registers that only ever hold one constant, such as a parameter, `%ctaid.x` or an address. Such a register is an alias of
+//! the constant's slot, and the instruction that copies the constant is dropped.
 
-use super::builder::Builder;
 use super::defined::{self, Use};
-use super::lower;
-use crate::code::Constant;
+use super::source::{SourceFunction, constant_of};
+use crate::code::constant::Constant;
 use crate::ops::mov;
 use ptx::ir::{Inst, Op, Operand, Reg, RegClass, Space};
 
-/// For each register the constant that it holds wherever it is read.
-pub(super) fn named(b: &Builder<'_>, uses: &[Use]) -> Vec<Option<Constant>> {
-    let writes = defined::write_counts(b.body);
-    let mut named = vec![None; uses.len()];
-    for inst in &b.body.insts {
+/// Returns for each register the constant that it holds wherever it is read.
+pub(super) fn aliases(source: &SourceFunction<'_>, uses: &[Use]) -> Vec<Option<Constant>> {
+    let writes = defined::write_counts(source.body);
+    let mut aliases = vec![None; uses.len()];
+    for inst in &source.body.insts {
         if let [Some(reg)] = inst.dsts.as_slice()
             && inst.guard.is_none()
             && writes[reg.0 as usize] == 1
             && uses[reg.0 as usize] == Use::Defined
         {
-            named[reg.0 as usize] = copied(b, inst, *reg, &named);
+            aliases[reg.0 as usize] = copied(source, inst, *reg, &aliases);
         }
     }
-    named
+    aliases
 }
 
-/// The constant that an instruction copies to `to`, if it does no more than that.
-fn copied(b: &Builder<'_>, inst: &Inst, to: Reg, named: &[Option<Constant>]) -> Option<Constant> {
-    let class = b.class(to);
+/// Returns the constant that an instruction copies to `to`, if it does nothing else.
+fn copied(
+    source: &SourceFunction<'_>,
+    inst: &Inst,
+    to: Reg,
+    aliases: &[Option<Constant>],
+) -> Option<Constant> {
+    let class = source.class(to);
     let ty = match &inst.op {
         Op::Mov { ty } => *ty,
         Op::Cvta {
@@ -35,7 +39,7 @@ fn copied(b: &Builder<'_>, inst: &Inst, to: Reg, named: &[Option<Constant>]) -> 
             ..
         } => *ty,
         Op::Ld(m) if m.vec == 1 => {
-            let offset = lower::parameter(b, inst, m)?;
+            let offset = source.parameter(inst, m)?;
             return has_slot(class).then_some(Constant::Param(
                 offset,
                 m.ty.size() as u8,
@@ -51,13 +55,14 @@ fn copied(b: &Builder<'_>, inst: &Inst, to: Reg, named: &[Option<Constant>]) -> 
         RegClass::Pred | RegClass::B128 => false,
     };
     match inst.srcs.as_slice() {
-        [Operand::Reg(from)] if fits && b.class(*from) == class => named[from.0 as usize],
+        [Operand::Reg(from)] if fits && source.class(*from) == class => aliases[from.0 as usize],
         [Operand::Special(special)] if mov::changing(*special).is_some() => None,
-        [operand] if fits => b.constant_of(operand),
+        [operand] if fits => constant_of(operand),
         _ => None,
     }
 }
 
+/// Returns true for classes whose constants have a slot.
 fn has_slot(class: RegClass) -> bool {
     matches!(class, RegClass::B16 | RegClass::B32 | RegClass::B64)
 }

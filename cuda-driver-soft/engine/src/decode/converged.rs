@@ -7,13 +7,18 @@
 
 use super::builder::Builder;
 use super::defined::{self, Set, Use};
-use super::layout::{Layout, Step};
-use super::lower::{self, elements};
-use super::{CannotRun, is_control, matrix};
-use crate::code::isa::Handlers;
+use super::emit::emit;
+use super::lower;
+use super::operands::{elements, reg, source, window_of};
+use super::scheduled::{is_matrix, is_scheduled};
+use super::source::constant_of;
+use super::steps::{Layout, Step};
+use super::unsupported::UnsupportedInst;
+use crate::code::collective::Collective;
+use crate::code::constant::{Constant, Lifetime};
+use crate::code::converged::{Converged, Leave, Resume};
+use crate::code::handlers::Handlers;
 use crate::code::registers::{Slot, bytes_of};
-use crate::code::{Constant, Converged, Leave, Lifetime, Resume};
-use crate::ops::collective::Collective;
 use crate::ops::memory::{self, Access};
 use crate::ops::{affine, control, mov};
 use ptx::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
@@ -59,7 +64,7 @@ pub(super) fn lower(
     uses: &[Use],
     places: &[u32],
     grid: bool,
-) -> Result<Option<Converged>, CannotRun> {
+) -> Result<Option<Converged>, UnsupportedInst> {
     let registers = Registers::of(b, layout, uses, grid);
     if !layout.reached().any(|step| match step {
         Step::Plain(inst) => registers.access(b, inst).is_some(),
@@ -89,7 +94,7 @@ pub(super) fn lower(
     let mut with_branches = Vec::new();
     let mut leaves = Vec::new();
     let mut list = Vec::new();
-    let begins = layout.emit(b, control::branch_together(), |b, number, step| {
+    let begins = emit(layout, b, control::branch_together(), |b, number, step| {
         if kept.contains(&number) {
             return Ok(());
         }
@@ -209,11 +214,11 @@ impl Scalars {
 
     fn source(&mut self, b: &mut Builder<'_>, operand: &Operand, class: RegClass) -> Option<Slot> {
         let constant = match operand {
-            Operand::Reg(reg) => match b.named(*reg) {
+            Operand::Reg(reg) => match b.alias(*reg) {
                 Some(constant) => constant,
                 None => return Some(self.register(b, *reg)),
             },
-            operand => b.constant_of(operand)?,
+            operand => constant_of(operand)?,
         };
         Some(self.constant(b, constant, class))
     }
@@ -221,19 +226,19 @@ impl Scalars {
 
 impl Registers {
     fn of(b: &Builder<'_>, layout: &Layout<'_>, uses: &[Use], grid: bool) -> Self {
-        let count = b.body.registers.len();
+        let count = b.source.body.registers.len();
         let mut registers = Registers {
             lanes: vec![Lanes::Uniform; count],
             rows: vec![false; count],
             grid,
         };
-        for (i, class) in b.body.registers.iter().enumerate() {
+        for (i, class) in b.source.body.registers.iter().enumerate() {
             let wide_enough = matches!(class, RegClass::B32 | RegClass::B64);
             if !wide_enough || uses[i] != Use::Defined {
                 registers.lanes[i] = Lanes::Any;
             }
         }
-        for formal in &b.body.params {
+        for formal in &b.source.body.params {
             if let Formal::Reg(reg) = formal {
                 registers.lanes[reg.0 as usize] = Lanes::Any;
             }
@@ -319,7 +324,7 @@ impl Registers {
             0
         };
         let sources = inst.srcs[..count.min(inst.srcs.len())].iter();
-        sources.filter_map(lower::reg).collect()
+        sources.filter_map(reg).collect()
     }
 
     fn of_constant(&self, constant: &Constant) -> Lanes {
@@ -338,7 +343,7 @@ impl Registers {
     }
 
     fn of_reg(&self, b: &Builder<'_>, reg: Reg) -> Lanes {
-        match b.named(reg) {
+        match b.alias(reg) {
             Some(constant) => self.of_constant(&constant),
             None => self.lanes[reg.0 as usize],
         }
@@ -349,9 +354,7 @@ impl Registers {
             Operand::Reg(reg) if b.class(*reg) == class => self.of_reg(b, *reg),
             Operand::Reg(_) | Operand::NotReg(_) => Lanes::Any,
             Operand::Special(special) if mov::changing(*special).is_some() => Lanes::Any,
-            operand => b
-                .constant_of(operand)
-                .map_or(Lanes::Any, |c| self.of_constant(&c)),
+            operand => constant_of(operand).map_or(Lanes::Any, |c| self.of_constant(&c)),
         }
     }
 
@@ -361,7 +364,7 @@ impl Registers {
             return Lanes::Any;
         }
         if let Op::Ld(m) = &inst.op {
-            let known = m.vec == 1 && lower::parameter(b, inst, m).is_some();
+            let known = m.vec == 1 && b.source.parameter(inst, m).is_some();
             return if known { Lanes::Uniform } else { Lanes::Any };
         }
         let (Some(form), [Some(to)]) = (affine::form(&inst.op, self.grid), inst.dsts.as_slice())
@@ -369,7 +372,7 @@ impl Registers {
             return Lanes::Any;
         };
         // What `cvta` adds is left to the code that knows the windows.
-        if matches!(&inst.op, Op::Cvta { space, .. } if lower::window_of(*space) != 0)
+        if matches!(&inst.op, Op::Cvta { space, .. } if window_of(*space) != 0)
             || form.dst != b.class(*to)
             || form.srcs.len() != inst.srcs.len()
         {
@@ -398,8 +401,8 @@ impl Registers {
     /// Whether an operand is the number of a thread or lane itself.
     fn is_constant_affine(&self, b: &Builder<'_>, operand: &Operand) -> bool {
         let constant = match operand {
-            Operand::Reg(reg) => b.named(*reg),
-            operand => b.constant_of(operand),
+            Operand::Reg(reg) => b.alias(*reg),
+            operand => constant_of(operand),
         };
         constant.is_some_and(|constant| self.of_constant(&constant) == Lanes::Affine)
     }
@@ -411,8 +414,8 @@ impl Registers {
             return Lanes::Any;
         };
         let constant = match of {
-            Operand::Reg(reg) => b.named(*reg),
-            operand => b.constant_of(operand),
+            Operand::Reg(reg) => b.alias(*reg),
+            operand => constant_of(operand),
         };
         match (constant, &inst.op) {
             (Some(Constant::Special(Special::Tid(0) | Special::Laneid)), Op::Shr { .. })
@@ -434,7 +437,7 @@ impl Registers {
         let [Some(to)] = inst.dsts.as_slice() else {
             return None;
         };
-        let scalar = self.lanes[to.0 as usize] != Lanes::Any && b.named(*to).is_none();
+        let scalar = self.lanes[to.0 as usize] != Lanes::Any && b.alias(*to).is_none();
         scalar.then(|| affine::form(&inst.op, self.grid))
     }
 
@@ -455,7 +458,7 @@ impl Registers {
             Op::St(m) => (m, true),
             _ => return None,
         };
-        if b.names_constant(inst) {
+        if b.defines_alias(inst) {
             return None;
         }
         let address = inst.srcs.first()?;
@@ -468,7 +471,7 @@ impl Registers {
             return None;
         }
         let values: Vec<Option<Reg>> = if store {
-            inst.srcs[1..].iter().map(lower::reg).collect()
+            inst.srcs[1..].iter().map(reg).collect()
         } else {
             inst.dsts.clone()
         };
@@ -492,11 +495,11 @@ impl Registers {
         b: &mut Builder<'_>,
         scalars: &mut Scalars,
         inst: &Inst,
-    ) -> Result<(), CannotRun> {
+    ) -> Result<(), UnsupportedInst> {
         let done = if leaves(inst) {
             b.push(control::leave(), inst.line, |_| {});
             Some(())
-        } else if b.names_constant(inst) {
+        } else if b.defines_alias(inst) {
             Some(())
         } else if let Some((m, access)) = self.access(b, inst) {
             self.access_at(b, scalars, inst, m, &access)
@@ -508,7 +511,7 @@ impl Registers {
             return lower::lower(b, inst);
         };
         // What was found to be possible was looked at in the same way.
-        done.ok_or_else(|| lower::cannot_run(inst))
+        done.ok_or_else(|| UnsupportedInst::new(inst))
     }
 
     /// An instruction whose result is scalar.
@@ -523,7 +526,7 @@ impl Registers {
         let class = b.class(to);
         let d = scalars.register(b, to);
         if let Op::Ld(m) = &inst.op {
-            let offset = lower::parameter(b, inst, m)?;
+            let offset = b.source.parameter(inst, m)?;
             let constant = Constant::Param(offset, m.ty.size() as u8, m.ty.is_signed());
             let a = scalars.constant(b, constant, class);
             let copy = affine::copy(class, self.grid)?;
@@ -550,7 +553,7 @@ impl Registers {
 
     /// Steps, in order, that compute the same for every block that a warp runs in turn: once is enough.
     fn kept_from_block_to_block(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Vec<usize> {
-        let writes = defined::write_counts(b.body);
+        let writes = defined::write_counts(b.source.body);
         let mut kept_registers = vec![false; writes.len()];
         let mut kept = Vec::new();
         let steps = layout
@@ -566,8 +569,8 @@ impl Registers {
                 continue;
             };
             let constant = |operand: &Operand| match operand {
-                Operand::Reg(reg) => b.named(*reg),
-                operand => b.constant_of(operand),
+                Operand::Reg(reg) => b.alias(*reg),
+                operand => constant_of(operand),
             };
             // Thread numbers are small, and what is the same in all lanes cannot wrap around in one of them.
             let stays = |operand: &Operand, class: RegClass| {
@@ -643,7 +646,7 @@ impl Registers {
     /// Which scalar registers are read later, where that has to be known.
     fn live(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Live {
         let count = self.lanes.len();
-        let scalar = |reg: Reg| self.lanes[reg.0 as usize] != Lanes::Any && b.named(reg).is_none();
+        let scalar = |reg: Reg| self.lanes[reg.0 as usize] != Lanes::Any && b.alias(reg).is_none();
         let before = |live: &mut Set, step: &Step<'_>| {
             defined::writes(step, |reg| live.remove(reg));
             defined::reads(step, |reg| {
@@ -715,7 +718,7 @@ impl Registers {
         let mut slots = [Slot(0); 4];
         let handlers = if store {
             for (slot, value) in slots.iter_mut().zip(&inst.srcs[1..]) {
-                *slot = lower::source(b, value, access.class, inst.line)?;
+                *slot = source(b, value, access.class, inst.line)?;
             }
             memory::affine::store(access, self.grid)?
         } else {
@@ -767,5 +770,5 @@ impl Registers {
 /// What goes on in the code for any lanes: what the scheduler runs, from which lanes may come back one by one.
 fn leaves(inst: &Inst) -> bool {
     let stays = matches!(inst.op, Op::Bar { .. } | Op::Ret { .. } | Op::Exit);
-    is_control(&inst.op) && !stays && !matrix::is(&inst.op) && Collective::of(&inst.op).is_none()
+    is_scheduled(&inst.op) && !stays && !is_matrix(&inst.op) && Collective::of(&inst.op).is_none()
 }

@@ -1,7 +1,8 @@
 //! Which registers a thread may read before it has written them: those must be zero when a frame begins, so that results
 //! do not depend on what ran there before.
 
-use super::layout::{Layout, Step};
+use super::scheduled::is_scheduled;
+use super::steps::{Layout, Step};
 use crate::lanes;
 use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 
@@ -183,7 +184,7 @@ pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
 pub(super) fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     if let Step::Plain(inst) = step
         // The branch around a control instruction has done what its guard says.
-        && (inst.guard.is_none() || super::is_control(&inst.op))
+        && (inst.guard.is_none() || is_scheduled(&inst.op))
     {
         all_writes(step, f);
     }

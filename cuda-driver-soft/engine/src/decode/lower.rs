@@ -1,51 +1,35 @@
 //! One instruction of the IR as instructions with handlers.
 
-use super::builder::Builder;
-use super::{CannotRun, asynchronous, atomic, is_control, matrix, stack, texture};
+use super::builder::{Builder, Scratch};
+use super::operands::{address, elements, half_of, reg, rows, source, window_of};
+use super::scheduled::{is_matrix, is_scheduled, is_texture};
+use super::unsupported::UnsupportedInst;
+use super::{asynchronous, atomic, calls, matrix, stack, texture};
+use crate::code::action::{Action, BarrierInst};
+use crate::code::collective::Collective;
+use crate::code::constant::Constant;
 use crate::code::registers::Slot;
-use crate::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
-use crate::ops::collective::{self, Collective, Operands};
 use crate::ops::memory::{self, Access};
-use crate::ops::{self, Form, control, logic, mov};
-use crate::window;
-use ptx::ir::{
-    Address, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg, RegClass,
-    Space, Type, VideoInst,
-};
+use crate::ops::{self, Form, collective, control, logic, mov};
+use ptx::ir::{BarOp, BoolOp, Compare, Inst, MemMods, Op, Operand, Reg, RegClass, Type, VideoInst};
 
 /// Adds the instructions for `inst`.
-pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
-    if b.names_constant(inst) {
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedInst> {
+    if b.defines_alias(inst) {
         return Ok(());
     }
     let start = b.here();
     let done = one(b, inst);
     if done.is_none() {
-        return Err(cannot_run(inst));
+        return Err(UnsupportedInst::new(inst));
     }
     if let Some((reg, negated)) = inst.guard
-        && !is_control(&inst.op)
+        && !is_scheduled(&inst.op)
     {
         let predicate = b.register(reg);
         b.guard_from(start, (predicate, negated), inst.line);
     }
     Ok(())
-}
-
-/// What to say of an instruction that has no handlers.
-pub(super) fn cannot_run(inst: &Inst) -> CannotRun {
-    CannotRun {
-        opcode: match &inst.op {
-            Op::Unsupported { opcode } => opcode.clone(),
-            op => format!("{op:?}"),
-        },
-        line: inst.line,
-    }
-}
-
-/// `ret` at the end of a function that has none.
-pub(super) fn lower_return(b: &mut Builder<'_>) {
-    b.push_action(Action::Return, 0);
 }
 
 fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
@@ -62,10 +46,10 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         }
         Op::Call {
             callee, args, rets, ..
-        } => call(b, inst, callee, args, rets)?,
-        Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
+        } => calls::call(b, inst, callee, args, rets)?,
+        Op::Bar { op, aligned } => calls::barrier(b, inst, *op, *aligned)?,
         Op::ClusterBarrier { arrive, aligned } => b.push_action(
-            Action::Barrier(Barrier {
+            Action::Barrier(BarrierInst {
                 op: if *arrive { BarOp::Arrive } else { BarOp::Sync },
                 aligned: *aligned,
                 id: None,
@@ -79,8 +63,8 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::CpAsync { bytes, part } => asynchronous::copy(b, inst, *bytes, *part)?,
         Op::Bulk { .. } => asynchronous::bulk(b, inst)?,
         Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,
-        op if matrix::is(op) => matrix::lower(b, inst)?,
-        op if texture::is(op) => texture::lower(b, inst)?,
+        op if is_matrix(op) => matrix::lower(b, inst)?,
+        op if is_texture(op) => texture::lower(b, inst)?,
         Op::Atom { op, mem } => atomic::lower(b, inst, *op, mem, true)?,
         Op::Red { op, mem } => atomic::lower(b, inst, *op, mem, false)?,
         Op::Alloca | Op::Stacksave | Op::Stackrestore => stack::lower(b, inst)?,
@@ -91,7 +75,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             let d = b.destination(*inst.dsts.first()?, RegClass::B32);
             b.push(collective::activemask(), inst.line, |inst| inst.d = d);
         }
-        op if Collective::of(op).is_some() => collective(b, inst)?,
+        op if Collective::of(op).is_some() => calls::collective(b, inst)?,
         Op::Ld(m) => load(b, inst, m)?,
         Op::St(m) => store(b, inst, m)?,
         Op::Mov { ty: Type::B128 } => {
@@ -157,72 +141,6 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// What leads from an address in a space to the generic one.
-pub(super) fn window_of(space: Space) -> u64 {
-    match space {
-        Space::Generic | Space::Global | Space::Const => 0,
-        Space::Shared | Space::SharedCluster => window::SHARED,
-        Space::Local => window::LOCAL,
-        Space::Param => window::PARAM,
-    }
-}
-
-/// Row `half` of a register of 128 bits.
-pub(super) fn half_of(slot: Slot, half: u32) -> Slot {
-    Slot(slot.0 + half * 8 * 32)
-}
-
-pub(super) fn reg(operand: &Operand) -> Option<Reg> {
-    match operand {
-        Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),
-        _ => None,
-    }
-}
-
-/// Where the numbers of scratch rows begin that are for special registers, and for the low bits of registers.
-const OF_SPECIALS: u32 = 16;
-const OF_REGISTERS: u32 = 32;
-
-/// The slot of a source, as a register of this class.
-pub(super) fn source(
-    b: &mut Builder<'_>,
-    operand: &Operand,
-    class: RegClass,
-    line: u32,
-) -> Option<Slot> {
-    match *operand {
-        Operand::Reg(reg) | Operand::NotReg(reg) => {
-            let has = b.class(reg);
-            if has == class {
-                return Some(b.register(reg));
-            }
-            // A register that is wider than the operand: its low bits. Each has a row of its own, as there may be two.
-            let form = mov::extract(has, class, 0)?;
-            let (from, to) = (b.register(reg), b.scratch(class, OF_REGISTERS + reg.0));
-            b.push_form(&form, [to, Slot(0)], &[from], line);
-            Some(to)
-        }
-        Operand::Special(special) => match mov::changing(special) {
-            Some((handlers, its_class, mods)) => {
-                let to = b.scratch(its_class, OF_SPECIALS + mods.0);
-                b.push(handlers, line, |inst| (inst.d, inst.mods) = (to, mods.0));
-                if its_class == class {
-                    return Some(to);
-                }
-                let form = mov::extract(its_class, class, 0)?;
-                let narrow = b.scratch(class, OF_SPECIALS + mods.0);
-                b.push_form(&form, [narrow, Slot(0)], &[to], line);
-                Some(narrow)
-            }
-            None => Some(b.constant(Constant::Special(special), class)),
-        },
-        _ => {
-            let constant = b.constant_of(operand)?;
-            Some(b.constant(constant, class))
-        }
-    }
-}
-
 /// An instruction that has a form.
 fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     if let Some(()) = widened(b, inst) {
@@ -251,7 +169,7 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         let compares = matches!(inst.op, Op::Setp { .. } | Op::Set { .. });
         if matches!(operand, Operand::NotReg(_)) && !compares {
             let negation = logic::negation();
-            let negated = b.scratch(RegClass::Pred, i);
+            let negated = b.scratch(RegClass::Pred, Scratch::Negated(i));
             b.push_form(&negation, [negated, Slot(0)], &[slot], inst.line);
             slot = negated;
         }
@@ -276,7 +194,7 @@ fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     for operand in &inst.srcs {
         srcs.push(source(b, operand, narrow, inst.line)?);
     }
-    let pair = b.scratch(narrow, 11);
+    let pair = b.scratch(narrow, Scratch::Pair);
     b.push_form(&form, [pair, Slot(0)], &srcs, inst.line);
     let zeros = b.constant(Constant::Bits(0), narrow);
     let d = b.register(*d);
@@ -300,7 +218,7 @@ fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()
     }
     let d = match d {
         Some(d) => b.register(*d),
-        None => b.scratch(class, 10),
+        None => b.scratch(class, Scratch::Lop3),
     };
     b.push_form(
         &ops::form(&plain, class, class)?,
@@ -442,7 +360,7 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             for (half, [low, high]) in [[p0, p1], [p2, p3]].into_iter().enumerate() {
                 let low = source(b, low, RegClass::B16, inst.line)?;
                 let high = source(b, high, RegClass::B16, inst.line)?;
-                halves[half] = b.scratch(half_class, half as u32);
+                halves[half] = b.scratch(half_class, Scratch::PackedHalf(half as u32));
                 b.push_form(&of_two, [halves[half], Slot(0)], &[low, high], inst.line);
             }
             b.push_form(&mov::pack(half_class)?, [d, Slot(0)], &halves, inst.line);
@@ -481,58 +399,6 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// The address operand of a memory instruction: its slot, whether it has 64 bits, and what is added to it.
-pub(super) fn address(
-    b: &mut Builder<'_>,
-    operand: &Operand,
-    m: &MemMods,
-    line: u32,
-) -> Option<(Slot, bool, u64)> {
-    match *operand {
-        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => {
-            Some((b.register(reg), false, m.offset as u64))
-        }
-        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => {
-            Some((b.register(reg), true, m.offset as u64))
-        }
-        Operand::Reg(_) => None,
-        _ => Some((
-            source(b, operand, RegClass::B64, line)?,
-            true,
-            m.offset as u64,
-        )),
-    }
-}
-
-/// The elements of an access as the engine moves them: bytes of one, class of their registers. `None`, and so a refusal
-/// of the instruction, where the registers of a vector differ in width.
-pub(super) fn elements(
-    b: &Builder<'_>,
-    m: &MemMods,
-    regs: &[Option<Reg>],
-) -> Option<(u32, RegClass)> {
-    let mut classes = regs.iter().flatten().map(|r| b.class(*r));
-    let first = classes.next();
-    if classes.any(|class| Some(class) != first) {
-        return None;
-    }
-    let class = first.unwrap_or(match m.ty.size() {
-        1 | 2 => RegClass::B16,
-        4 => RegClass::B32,
-        8 => RegClass::B64,
-        _ => RegClass::B128,
-    });
-    Some((m.ty.size().min(8), class))
-}
-
-/// Rows of a register: a register of 128 bits has two.
-fn rows(slot: Slot, class: RegClass) -> Vec<Slot> {
-    match class {
-        RegClass::B128 => vec![slot, half_of(slot, 1)],
-        _ => vec![slot],
-    }
-}
-
 fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     if let Some(()) = load_parameter(b, inst, m) {
         return Some(());
@@ -559,7 +425,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
 
 /// `ld.param` of a kernel at a known offset: a constant of the launch.
 fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    let offset = parameter(b, inst, m)?;
+    let offset = b.source.parameter(inst, m)?;
     let size = m.ty.size();
     for (i, d) in (0..).zip(&inst.dsts) {
         let Some(d) = *d else { continue };
@@ -571,22 +437,6 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         b.push_form(&form, [to, Slot(0)], &[value], inst.line);
     }
     Some(())
-}
-
-/// Where in the parameters of the launch a load reads, if that is known and there.
-pub(super) fn parameter(b: &Builder<'_>, inst: &Inst, m: &MemMods) -> Option<u32> {
-    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
-    else {
-        return None;
-    };
-    let offset = offset
-        .checked_add(m.offset)
-        .and_then(|o| u32::try_from(o).ok())?;
-    let size = m.ty.size();
-    // A read past the parameters is left to the checks of a real load.
-    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
-    let there = end <= b.param_bytes() && offset.is_multiple_of(size) && size <= 8;
-    there.then_some(offset)
 }
 
 /// Part `i` of an access, of up to four elements.
@@ -626,158 +476,5 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
             inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
         });
     }
-    Some(())
-}
-
-/// `shfl`, `vote` and their kin: the value, of `shfl` two more operands, and the member mask if there is one.
-fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
-    let (what, sync) = Collective::of(&inst.op)?;
-    let mut srcs = inst.srcs.iter();
-    let none = Slot(0);
-    let (mut a, mut negated, mut extra) = (none, false, [none; 2]);
-    if let Some(class) = what.source() {
-        let operand = srcs.next()?;
-        negated = matches!(operand, Operand::NotReg(_));
-        a = source(b, operand, class, inst.line)?;
-    }
-    if let Collective::Shuffle(_) = what {
-        for slot in &mut extra {
-            *slot = source(b, srcs.next()?, RegClass::B32, inst.line)?;
-        }
-    }
-    let members = match srcs.next() {
-        Some(operand) if sync => Some(source(b, operand, RegClass::B32, inst.line)?),
-        None if !sync => None,
-        _ => return None,
-    };
-    let d = inst.dsts.first().copied().flatten();
-    let d = what.result().map_or(none, |class| b.destination(d, class));
-    let p = inst.dsts.get(1).copied().flatten();
-    let second = p.is_some();
-    let p = b.destination(p, RegClass::Pred);
-    let operands = Operands {
-        a,
-        negated,
-        b: extra[0],
-        c: extra[1],
-        members,
-        d,
-        p,
-    };
-    let mods = collective::mods(what, &operands, second);
-    b.push_with_action(
-        what.handlers(),
-        Action::Collective(what, operands),
-        inst.line,
-        |inst| {
-            (inst.a, inst.b, inst.c) = (a, extra[0], extra[1]);
-            (inst.d, inst.e, inst.f, inst.mods) = (d, p, members.unwrap_or(none), mods);
-        },
-    );
-    Some(())
-}
-
-fn call(
-    b: &mut Builder<'_>,
-    inst: &Inst,
-    callee: &Callee,
-    args: &[CallSlot],
-    rets: &[CallSlot],
-) -> Option<()> {
-    let target = match callee {
-        Callee::Direct(id) => {
-            let function = b.image.module.functions.get(id.0 as usize)?;
-            match (&function.code, function.name.as_str()) {
-                (Some(_), _) => Target::Function(*id),
-                (None, "vprintf") => Target::Builtin(Builtin::Vprintf),
-                (None, "__assertfail") => Target::Builtin(Builtin::Assertfail),
-                (None, "malloc") => Target::Builtin(Builtin::Malloc),
-                (None, "free") => Target::Builtin(Builtin::Free),
-                (None, _) => return None,
-            }
-        }
-        Callee::Indirect { .. } => {
-            Target::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?)
-        }
-    };
-    let mut places =
-        |slots: &[CallSlot]| -> Option<Vec<Place>> { slots.iter().map(|s| place(b, s)).collect() };
-    let (args, rets) = (places(args)?, places(rets)?);
-    b.push_action(
-        Action::Call(Box::new(Call {
-            callee: target,
-            args,
-            rets,
-        })),
-        inst.line,
-    );
-    Some(())
-}
-
-fn place(b: &mut Builder<'_>, slot: &CallSlot) -> Option<Place> {
-    Some(match slot {
-        CallSlot::Frame { offset, size } => Place::Frame {
-            offset: *offset,
-            size: *size,
-        },
-        CallSlot::Value(Operand::Reg(reg)) => b.place(*reg),
-        CallSlot::Value(operand) => {
-            // As wide as can be: who reads it takes the low bits.
-            let constant = b.constant_of(operand)?;
-            Place::Row(b.constant(constant, RegClass::B64), 8)
-        }
-    })
-}
-
-fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option<()> {
-    let value = |b: &mut Builder<'_>, operand: &Operand| -> Option<Value> {
-        match operand {
-            Operand::Imm(bits) => Some(Value::Is(*bits as u32)),
-            operand => Some(Value::In(source(b, operand, RegClass::B32, inst.line)?)),
-        }
-    };
-    let is_red = matches!(op, BarOp::Red(_) | BarOp::Popc);
-    let (last, rest) = if is_red {
-        inst.srcs.split_last().map(|(l, r)| (Some(l), r))?
-    } else {
-        (None, inst.srcs.as_slice())
-    };
-    let id = Some(value(b, rest.first()?)?);
-    let count = match rest.get(1) {
-        Some(operand) => Some(value(b, operand)?),
-        None => None,
-    };
-    let predicate = match last {
-        Some(operand @ (Operand::Reg(reg) | Operand::NotReg(reg))) => {
-            Some((b.register(*reg), matches!(operand, Operand::NotReg(_))))
-        }
-        Some(operand) => {
-            let constant = b.constant_of(operand)?;
-            Some((b.constant(constant, RegClass::Pred), false))
-        }
-        None => None,
-    };
-    let result = match inst.dsts.first() {
-        Some(d) => {
-            let class = if op == BarOp::Popc {
-                RegClass::B32
-            } else {
-                RegClass::Pred
-            };
-            Some(b.destination(*d, class))
-        }
-        None => None,
-    };
-    b.push_action(
-        Action::Barrier(Barrier {
-            op,
-            aligned,
-            id,
-            count,
-            predicate,
-            result,
-        }),
-        inst.line,
-    );
     Some(())
 }

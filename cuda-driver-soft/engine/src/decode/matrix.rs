@@ -1,27 +1,14 @@
 //! `mma`, `ldmatrix` and their kin as instructions of the scheduler.
 
 use super::asynchronous::pointer;
-use super::builder::Builder;
-use super::lower::source;
-use crate::code::Action;
+use super::builder::{Builder, Scratch};
+use super::operands::source;
+use crate::code::action::Action;
+use crate::code::matrix::MatrixInst;
 use crate::code::registers::Slot;
 use crate::ops::logic;
-use crate::ops::matrix::{Matrix, registers};
+use crate::ops::matrix::registers;
 use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
-
-/// An instruction on matrices that a warp holds together.
-pub(super) fn is(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Mma(_)
-            | Op::Wgmma(_)
-            | Op::Ldmatrix { .. }
-            | Op::Stmatrix { .. }
-            | Op::Movmatrix
-            | Op::WmmaLd { .. }
-            | Op::WmmaSt { .. }
-    )
-}
 
 fn class(ty: Type) -> RegClass {
     if ty == Type::F64 {
@@ -81,7 +68,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 };
                 let mut slot = source(b, operand, class, line)?;
                 if matches!(operand, Operand::NotReg(_)) {
-                    let negated = b.scratch(RegClass::Pred, 0);
+                    let negated = b.scratch(RegClass::Pred, Scratch::Negated(0));
                     b.push_form(&logic::negation(), [negated, Slot(0)], &[slot], line);
                     slot = negated;
                 }
@@ -102,7 +89,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         }
         dsts.push(b.destination(*d, result));
     }
-    let matrix = Matrix {
+    let matrix = MatrixInst {
         op: inst.op.clone(),
         address,
         stride,

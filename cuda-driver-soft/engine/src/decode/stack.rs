@@ -1,8 +1,8 @@
 //! `alloca`, `stacksave` and `stackrestore` as instructions of the scheduler.
 
 use super::builder::Builder;
-use super::lower::source;
-use crate::code::{Action, Stack};
+use super::operands::source;
+use crate::code::action::{Action, StackOp};
 use ptx::ir::{Inst, Op, Operand, RegClass};
 
 /// Alignment that every allocation has.
@@ -29,14 +29,14 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 _ => LEAST_ALIGN,
             };
             let align = align.max(LEAST_ALIGN);
-            Stack::Alloca { to, size, align }
+            StackOp::Alloca { to, size, align }
         }
-        Op::Stacksave => Stack::Save(result()?.0),
+        Op::Stacksave => StackOp::Save(result()?.0),
         _ => {
             let Operand::Reg(reg) = *inst.srcs.first()? else {
                 return None;
             };
-            Stack::Restore((b.register(reg), width(b.class(reg))?))
+            StackOp::Restore((b.register(reg), width(b.class(reg))?))
         }
     };
     b.push_action(Action::Stack(what), inst.line);

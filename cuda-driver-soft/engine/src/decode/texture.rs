@@ -1,18 +1,10 @@
 //! `tex`, `suld` and their kin as instructions of the scheduler.
 
 use super::builder::Builder;
-use super::lower::source;
-use crate::code::Action;
-use crate::ops::texture::Texture;
-use ptx::ir::{Inst, Op, Operand, RegClass};
-
-/// An instruction on a texture or surface.
-pub(super) fn is(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Tex(_) | Op::Surface(_) | Op::Query { .. } | Op::Istypep(_)
-    )
-}
+use super::operands::source;
+use crate::code::action::Action;
+use crate::code::texture::TextureInst;
+use ptx::ir::{Inst, Operand, RegClass};
 
 fn width(class: RegClass) -> Option<u8> {
     match class {
@@ -42,7 +34,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         let class = d.map_or(RegClass::B64, |d| b.class(d));
         dsts.push((b.destination(*d, class), width(class)?));
     }
-    let texture = Texture {
+    let texture = TextureInst {
         op: inst.op.clone(),
         handle,
         dsts,

@@ -1,63 +1,71 @@
 //! A block: its warps, its barriers, its shared memory.
 
+#![forbid(unsafe_code)]
+
+use super::shape::GridShape;
 use crate::code::machine::Machine;
 use crate::fault::{Fault, FaultKind};
 use crate::lanes::{self, Mask};
+use crate::launch::threads::thread_of;
 use crate::memory::buffer::Buffer;
-use crate::memory_budget::Held;
-use crate::warp::frame::{Frames, Here, thread_of};
+use crate::memory_budget::MemoryReservation;
+use crate::warp::frame::{Frames, WarpPosition};
 use crate::warp::{Arrival, Pause, Warp};
-use ptx::ir::{BarOp, BoolOp, FuncId};
+use ptx::ir::{BarOp, BoolOp};
 
-/// Barriers of a block.
+/// Number of barriers of a block.
 const BARRIERS: usize = 16;
-/// Where the cluster's barrier is among those of a block, which is its only one.
+/// Index of the cluster's barrier, behind the block's own.
 const CLUSTER: usize = BARRIERS;
+/// Backward jumps of a warp before the next warp runs, because that one may be waited for.
+const WARP_SHARE: i64 = 1_024;
 
-/// A block in progress, or one that is over and can be used again.
+/// A block in progress, or a finished one that can be reused.
 pub(crate) struct Block {
     index: [u32; 3],
     threads: u32,
     warps: Vec<Warp>,
-    states: Vec<State>,
-    /// The warp whose turn it is.
+    states: Vec<WarpState>,
+    /// The warp to run next.
     turn: usize,
-    /// Warps that are not done.
+    /// Number of warps that have not finished.
     left: usize,
-    /// What each warp that waits asked for.
+    /// The operation of each waiting warp.
     waiting_for: Vec<BarOp>,
-    barriers: [Barrier; BARRIERS + 1],
-    /// Barriers at which somebody has arrived.
+    barriers: [BarrierCounts; BARRIERS + 1],
+    /// Mask of the barriers at which a warp has arrived.
     in_use: u32,
-    /// Warps that have arrived at the cluster's barrier since it last let everybody go.
+    /// Mask of the warps that have arrived at the cluster's barrier since it last opened.
     at_cluster: u32,
-    /// Away while another block of the cluster runs.
+    /// Shared memory; moved out while another block of the cluster runs.
     pub(crate) shared: Buffer,
-    _shared_held: Held,
-    /// Instructions that the block has run.
+    _reservation: MemoryReservation,
+    /// Instructions run so far.
     steps: u64,
     clock_reads: u64,
-    /// The block is a cluster by itself.
+    /// True if the block is the only one of its cluster.
     alone: bool,
 }
 
-/// What a warp does.
+/// The state of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WarpState {
     Ready,
+    /// Waits at this barrier.
     Waiting(usize),
     Done,
 }
 
-/// A barrier that warps have arrived at.
+/// The arrivals at a barrier.
 #[derive(Clone, Copy, Debug, Default)]
-struct Barrier {
+struct BarrierCounts {
     /// Threads that have arrived; a warp counts as 32.
     arrived: u32,
-    /// Threads that it waits for, if said.
+    /// Threads that it waits for; `None` for all threads of the block.
     count: Option<u32>,
-    /// Lanes that have arrived with a predicate that holds, and all that have arrived.
+    /// Lanes that have arrived with a true predicate.
     holding: u32,
+    /// Lanes that have arrived.
     lanes: u32,
 }
 
@@ -66,92 +74,57 @@ struct Barrier {
 pub(crate) enum Outcome {
     /// All its threads have exited.
     Done,
-    /// It has had its share.
+    /// It has used its share of instructions.
     Share,
-    /// Its warps wait for those of other blocks of the cluster.
+    /// Its warps wait for other blocks of the cluster.
     Blocked,
-    /// Something went wrong.
+    /// A warp raised a fault.
     Fault(Box<Fault>),
 }
 
-/// Where a block is, and of what size.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    pub(crate) shared_bytes: u64,
-    pub(crate) function: FuncId,
-    /// Instructions after which a block lets another one begin: it may be waiting for that.
-    pub(crate) patience: u64,
-    /// Blocks of a cluster.
-    pub(crate) cluster: [u32; 3],
-}
-
-impl Shape {
-    /// Clusters of the grid.
-    pub(crate) fn clusters(&self) -> [u32; 3] {
-        std::array::from_fn(|i| self.grid[i] / self.cluster[i].max(1))
-    }
-
-    /// The coordinates of a block in the grid: by the number of its cluster, and its rank in that.
-    pub(crate) fn index(&self, cluster: u64, rank: u64) -> [u32; 3] {
-        let [cluster, inside] = [
-            coordinates(self.clusters(), cluster),
-            coordinates(self.cluster, rank),
-        ];
-        std::array::from_fn(|i| cluster[i] * self.cluster[i] + inside[i])
-    }
-
-    /// The number of a block in the grid.
-    fn number(&self, [x, y, z]: [u32; 3]) -> u64 {
-        let [width, height, _] = self.grid.map(u64::from);
-        u64::from(x) + width * (u64::from(y) + height * u64::from(z))
-    }
-}
-
 impl Block {
-    /// A block at its start, which may be `alone` in its cluster. `None` if the host has no memory for it.
+    /// Returns a block at its start, or `None` if the host is out of memory. `alone`: the cluster has no other block.
     pub(crate) fn new(
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         index: [u32; 3],
         alone: bool,
     ) -> Option<Self> {
         let threads: u32 = shape.block.iter().product();
         let number = shape.number(index);
         let warps = (0..threads.div_ceil(32)).map(|warp| {
-            let here = Here {
+            let position = WarpPosition {
                 block: index,
                 number,
                 warp,
             };
-            Warp::new(frames, shape.function, here, lanes_of(threads, warp))
+            Warp::new(frames, shape.function, position, lanes_of(threads, warp))
         });
         let warps: Vec<Warp> = warps.collect::<Option<_>>()?;
         Some(Block {
             index,
             threads,
             alone,
-            states: vec![State::Ready; warps.len()],
+            states: vec![WarpState::Ready; warps.len()],
             turn: 0,
             left: warps.len(),
             waiting_for: vec![BarOp::Sync; warps.len()],
             warps,
-            barriers: [Barrier::default(); BARRIERS + 1],
+            barriers: [BarrierCounts::default(); BARRIERS + 1],
             in_use: 0,
             at_cluster: 0,
-            _shared_held: Held::take(shape.shared_bytes)?,
+            _reservation: MemoryReservation::new(shape.shared_bytes)?,
             shared: Buffer::new(shape.shared_bytes)?,
             steps: 0,
             clock_reads: 0,
         })
     }
 
-    /// Makes a block that is over another block of the same launch.
+    /// Restarts a finished block as another block of the same launch. Returns `None` if the host is out of memory.
     pub(crate) fn reuse(
         &mut self,
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         index: [u32; 3],
     ) -> Option<()> {
         self.index = index;
@@ -160,10 +133,10 @@ impl Block {
             let lanes = lanes_of(threads, warp.number());
             warp.reuse(frames, index, number, lanes)?;
         }
-        self.states.fill(State::Ready);
+        self.states.fill(WarpState::Ready);
         (self.turn, self.left) = (0, self.warps.len());
         for id in lanes::iter(std::mem::take(&mut self.in_use)) {
-            self.barriers[id] = Barrier::default();
+            self.barriers[id] = BarrierCounts::default();
         }
         self.at_cluster = 0;
         self.shared.clear();
@@ -171,17 +144,17 @@ impl Block {
         Some(())
     }
 
-    /// Instructions of a warp that it has run.
+    /// Returns the number of instructions run so far.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Runs the warps in turn until all are done, or until they have run about `share` instructions.
+    /// Runs the warps in turn until all have finished, or until they have run about `share` instructions.
     pub(crate) fn run(
         &mut self,
         m: &mut Machine<'_>,
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         share: u64,
     ) -> Outcome {
         std::mem::swap(&mut m.spaces.shared, &mut self.shared);
@@ -196,7 +169,7 @@ impl Block {
         &mut self,
         m: &mut Machine<'_>,
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         share: u64,
     ) -> Outcome {
         let end = m.steps.saturating_add(share);
@@ -204,10 +177,11 @@ impl Block {
         loop {
             let w = self.turn;
             self.turn = if w + 1 < self.warps.len() { w + 1 } else { 0 };
-            if self.states[w] != State::Ready {
+            if self.states[w] != WarpState::Ready {
                 idle += 1;
                 if idle >= self.warps.len() {
-                    let for_others = !self.alone && self.states.contains(&State::Waiting(CLUSTER));
+                    let for_others =
+                        !self.alone && self.states.contains(&WarpState::Waiting(CLUSTER));
                     return if for_others {
                         Outcome::Blocked
                     } else {
@@ -217,22 +191,22 @@ impl Block {
                 continue;
             }
             idle = 0;
-            // A warp's share is its own, whatever is left of the block's: else the order of warps, and with it what they see
-            // of one another, would depend on how the host's threads share the work.
+            // Each warp gets its full share, even if less is left of the block's. Otherwise the order of warps, and so the
+            // stores that they see, would depend on how host threads divide the work.
             match self.warps[w].run(m, frames, WARP_SHARE) {
                 Pause::Share => {}
                 Pause::Done => {
-                    self.states[w] = State::Done;
+                    self.states[w] = WarpState::Done;
                     self.left -= 1;
                     if self.left == 0 {
                         return Outcome::Done;
                     }
-                    // What has arrived counts among those that are left.
+                    // Arrivals are compared with the number of warps that have not finished.
                     if self.at_cluster >> w & 1 == 1 {
                         self.at_cluster &= !(1 << w);
                         self.barriers[CLUSTER].arrived -= 32;
                     }
-                    // A warp that is gone is not waited for, where no count is said.
+                    // Barriers without a count do not wait for warps that have exited.
                     for id in lanes::iter(self.in_use) {
                         self.complete(frames, id);
                     }
@@ -249,7 +223,7 @@ impl Block {
                     return self.fault(shape, kind, w, 1 << (lane % 32), line);
                 }
             }
-            // Also where warps moved: a loop around a barrier moves for ever.
+            // Checked after each warp: a loop around a barrier makes progress in every turn.
             if m.steps >= end {
                 return Outcome::Share;
             }
@@ -266,14 +240,15 @@ impl Block {
         let plain = arrival.op == BarOp::Sync && arrival.count.is_none();
         let Some(barrier) = self.barriers[..BARRIERS].get_mut(id) else {
             return Err(format!(
-                "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
+                "barrier {id} is out of range: a block has barriers 0 to {}",
+                BARRIERS - 1
             ));
         };
         if plain && barrier.count.is_none() {
-            // The most usual one.
+            // Fast path for the most common barrier.
             barrier.arrived += 32;
             self.in_use |= 1 << id;
-            self.states[w] = State::Waiting(id);
+            self.states[w] = WarpState::Waiting(id);
             self.waiting_for[w] = BarOp::Sync;
             if barrier.arrived >= self.left as u32 * 32 {
                 self.complete(frames, id);
@@ -283,17 +258,17 @@ impl Block {
         match arrival.count {
             Some(count) if count == 0 || !count.is_multiple_of(32) => {
                 return Err(format!(
-                    "barrier {id} for {count} threads, which is no multiple of 32"
+                    "thread count {count} of barrier {id} is not a multiple of 32"
                 ));
             }
             Some(count) if barrier.arrived > 0 && barrier.count != Some(count) => {
                 return Err(format!(
-                    "barrier {id} for {count} threads, where other warps said otherwise"
+                    "thread count {count} of barrier {id} differs from that of other warps"
                 ));
             }
             None if barrier.count.is_some() => {
                 return Err(format!(
-                    "barrier {id} for all threads, where other warps said how many"
+                    "barrier {id} has no thread count, but other warps gave one"
                 ));
             }
             _ => {}
@@ -309,14 +284,14 @@ impl Block {
         if op == BarOp::Arrive {
             self.warps[w].release(frames, 0);
         } else {
-            self.states[w] = State::Waiting(id);
+            self.states[w] = WarpState::Waiting(id);
             self.waiting_for[w] = op;
         }
         self.complete(frames, id);
         Ok(())
     }
 
-    /// `barrier.cluster`: arriving and waiting are two instructions.
+    /// Handles `barrier.cluster`, where arriving and waiting are two instructions.
     fn arrive_at_cluster(&mut self, frames: &Frames<'_>, w: usize) {
         let arrived = self.at_cluster >> w & 1 == 1;
         if self.warps[w].arrival().op == BarOp::Arrive {
@@ -328,36 +303,36 @@ impl Block {
             self.warps[w].release(frames, 0);
             self.complete(frames, CLUSTER);
         } else if arrived {
-            self.states[w] = State::Waiting(CLUSTER);
+            self.states[w] = WarpState::Waiting(CLUSTER);
             self.waiting_for[w] = BarOp::Sync;
         } else {
-            // What it arrived at is over.
+            // The barrier that it arrived at has opened already.
             self.warps[w].release(frames, 0);
         }
     }
 
-    /// Whether all its warps that are left have arrived at the cluster's barrier.
+    /// Returns true if all warps that have not finished have arrived at the cluster's barrier.
     pub(crate) fn is_at_cluster(&self) -> bool {
         self.left == 0 || self.barriers[CLUSTER].arrived >= self.left as u32 * 32
     }
 
-    /// Whether some have.
+    /// Returns true if some warp has arrived at the cluster's barrier.
     pub(crate) fn has_arrived(&self) -> bool {
         self.left > 0 && self.barriers[CLUSTER].arrived > 0
     }
 
-    /// Lets the warps at the cluster's barrier go, at which those of all its blocks have arrived.
+    /// Releases the warps at the cluster's barrier, once the warps of all blocks have arrived.
     pub(crate) fn leave_cluster(&mut self, frames: &Frames<'_>) {
         self.open(frames, CLUSTER);
     }
 
-    /// Lets the warps at a barrier go, if all have come.
+    /// Releases the warps at a barrier if all have arrived.
     fn complete(&mut self, frames: &Frames<'_>, id: usize) {
         let barrier = &self.barriers[id];
-        let there = self.left as u32 * 32;
-        let lacks = barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(there);
-        // The other blocks of the cluster have to come, too.
-        if lacks || (id == CLUSTER && !self.alone) {
+        let all = self.left as u32 * 32;
+        let incomplete = barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(all);
+        // The cluster decides about a barrier of several blocks.
+        if incomplete || (id == CLUSTER && !self.alone) {
             return;
         }
         self.open(frames, id);
@@ -370,8 +345,8 @@ impl Block {
             self.at_cluster = 0;
         }
         for w in 0..self.warps.len() {
-            if self.states[w] == State::Waiting(id) {
-                self.states[w] = State::Ready;
+            if self.states[w] == WarpState::Waiting(id) {
+                self.states[w] = WarpState::Ready;
                 let result = match self.waiting_for[w] {
                     BarOp::Popc => barrier.holding,
                     BarOp::Red(BoolOp::And) => u32::from(barrier.holding == barrier.lanes),
@@ -383,18 +358,18 @@ impl Block {
         }
     }
 
-    /// What to say when nothing can run any more.
-    pub(crate) fn deadlock(&self, frames: &Frames<'_>, shape: &Shape) -> Outcome {
+    /// Returns the fault of a block in which no warp can run any more.
+    pub(crate) fn deadlock(&self, frames: &Frames<'_>, shape: &GridShape) -> Outcome {
         let mut reports = Vec::new();
         let mut first = None;
         for (w, state) in self.states.iter().enumerate() {
-            if let State::Waiting(id) = state {
+            if let WarpState::Waiting(id) = state {
                 let lines: Vec<String> = self.warps[w]
                     .lines(frames)
                     .iter()
                     .map(u32::to_string)
                     .collect();
-                let Barrier { arrived, count, .. } = self.barriers[*id];
+                let BarrierCounts { arrived, count, .. } = self.barriers[*id];
                 let wanted = count.map_or("all".into(), |c| c.to_string());
                 let which = match *id {
                     CLUSTER => "the cluster's barrier".to_string(),
@@ -421,7 +396,7 @@ impl Block {
 
     fn fault(
         &self,
-        shape: &Shape,
+        shape: &GridShape,
         kind: FaultKind,
         warp: usize,
         lanes: Mask,
@@ -439,21 +414,8 @@ impl Block {
     }
 }
 
-/// Lanes of a warp that are threads of the block.
+/// Returns the lanes of a warp that are threads of the block.
 fn lanes_of(threads: u32, warp: u32) -> Mask {
-    let here = (threads - warp * 32).min(32);
-    u32::MAX >> (32 - here)
+    let count = (threads - warp * 32).min(32);
+    u32::MAX >> (32 - count)
 }
-
-/// The coordinates of what has this number in a grid.
-fn coordinates(grid: [u32; 3], number: u64) -> [u32; 3] {
-    let [x, y, _] = grid.map(|n| u64::from(n.max(1)));
-    [
-        (number % x) as u32,
-        (number / x % y) as u32,
-        (number / x / y) as u32,
-    ]
-}
-
-/// Jumps backwards of a warp before the next warp has its turn: it may be waiting for that.
-const WARP_SHARE: i64 = 1_024;

@@ -1,74 +1,77 @@
-//! A cluster: blocks that run on one thread of the host, see the shared memory of one another and have a barrier. Mostly it is
-//! one block.
+//! A cluster: blocks that run on one host thread, share their shared memory and have a barrier. Most clusters are a single
+//! block.
 
-use super::block::{Block, Outcome, Shape};
+#![forbid(unsafe_code)]
+
+use super::block::{Block, Outcome};
+use super::shape::GridShape;
 use crate::code::machine::Machine;
 use crate::memory::warp::RANK_SHIFT;
 use crate::warp::frame::Frames;
 
-/// Instructions that a block runs before the next one of the cluster has its turn.
+/// Instructions that a block runs before the next block of the cluster runs.
 const SLICE: u64 = 1 << 12;
 
-/// A cluster in progress, or one that is over and can be used again.
+/// A cluster in progress, or a finished one that can be reused.
 pub(crate) struct Cluster {
     number: u64,
-    /// By rank, also when it is used again: what a warp knows of its rank stays.
+    /// Blocks by rank. A reused cluster keeps their order, because registers hold the rank.
     blocks: Vec<Block>,
-    states: Vec<State>,
-    /// The block whose turn it is.
+    states: Vec<BlockState>,
+    /// The block to run next.
     turn: usize,
-    /// When it has run so many instructions, another cluster may begin before it goes on.
+    /// Number of instructions after which another cluster may start before this one continues.
     gives_way_at: u64,
 }
 
-/// What a block does.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BlockState {
     Running,
-    /// It waits for the other blocks.
+    /// Waits for the other blocks.
     Blocked,
     Done,
 }
 
 impl Cluster {
-    /// A cluster at its start. `None` if the host has no memory for it.
-    pub(crate) fn new(frames: &mut Frames<'_>, shape: &Shape, number: u64) -> Option<Self> {
+    /// Returns a cluster at its start, or `None` if the host is out of memory.
+    pub(super) fn new(frames: &mut Frames<'_>, shape: &GridShape, number: u64) -> Option<Self> {
         let count = shape.cluster.iter().map(|n| u64::from(*n)).product();
         let blocks =
             (0..count).map(|rank| Block::new(frames, shape, shape.index(number, rank), count == 1));
         let blocks: Vec<Block> = blocks.collect::<Option<_>>()?;
         Some(Cluster {
             number,
-            states: vec![State::Running; blocks.len()],
+            states: vec![BlockState::Running; blocks.len()],
             blocks,
             turn: 0,
             gives_way_at: shape.patience,
         })
     }
 
-    /// Makes a cluster that is over another one of the same launch.
-    pub(crate) fn reuse(
+    /// Restarts a finished cluster as another one of the same launch. Returns `None` if the host is out of memory.
+    pub(super) fn reuse(
         &mut self,
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         number: u64,
     ) -> Option<()> {
         for (rank, block) in (0..).zip(&mut self.blocks) {
             block.reuse(frames, shape, shape.index(number, rank))?;
         }
-        self.states.fill(State::Running);
+        self.states.fill(BlockState::Running);
         (self.number, self.turn) = (number, 0);
         self.gives_way_at = shape.patience;
         Some(())
     }
 
-    /// The cluster's number in the grid.
-    pub(crate) fn number(&self) -> u64 {
+    /// Returns the cluster's number in the grid.
+    pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether it has run for so long that another one should begin before it goes on; true once for each such span.
-    pub(crate) fn gives_way(&mut self, patience: u64) -> bool {
+    /// Returns true if another cluster should start before this one continues; true once per `patience` instructions.
+    pub(super) fn gives_way(&mut self, patience: u64) -> bool {
         let steps = self.steps();
         let now = steps >= self.gives_way_at;
         if now {
@@ -77,17 +80,17 @@ impl Cluster {
         now
     }
 
-    /// Instructions of a warp that it has run.
-    pub(crate) fn steps(&self) -> u64 {
+    /// Returns the number of instructions run so far.
+    pub(super) fn steps(&self) -> u64 {
         self.blocks.iter().map(Block::steps).sum()
     }
 
-    /// Runs the blocks in turn until all are done, or until they have run about `share` instructions.
-    pub(crate) fn run(
+    /// Runs the blocks in turn until all have finished, or until they have run about `share` instructions.
+    pub(super) fn run(
         &mut self,
         m: &mut Machine<'_>,
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         share: u64,
     ) -> Outcome {
         if let [block] = self.blocks.as_mut_slice() {
@@ -110,15 +113,15 @@ impl Cluster {
         &mut self,
         m: &mut Machine<'_>,
         frames: &mut Frames<'_>,
-        shape: &Shape,
+        shape: &GridShape,
         share: u64,
     ) -> Outcome {
         let end = m.steps.saturating_add(share);
         loop {
             let count = self.blocks.len();
             let mut order = (0..count).map(|i| (self.turn + i) % count);
-            let Some(rank) = order.find(|rank| self.states[*rank] == State::Running) else {
-                let blocked = self.states.iter().position(|s| *s == State::Blocked);
+            let Some(rank) = order.find(|rank| self.states[*rank] == BlockState::Running) else {
+                let blocked = self.states.iter().position(|s| *s == BlockState::Blocked);
                 return match blocked {
                     Some(rank) => self.blocks[rank].deadlock(frames, shape),
                     None => Outcome::Done,
@@ -132,16 +135,16 @@ impl Cluster {
             std::mem::swap(&mut block.shared, &mut m.spaces.cluster[rank]);
             match outcome {
                 Outcome::Share => {}
-                Outcome::Blocked => self.states[rank] = State::Blocked,
-                Outcome::Done => self.states[rank] = State::Done,
+                Outcome::Blocked => self.states[rank] = BlockState::Blocked,
+                Outcome::Done => self.states[rank] = BlockState::Done,
                 fault @ Outcome::Fault(_) => return fault,
             }
             let all = self.blocks.iter().all(Block::is_at_cluster);
             if all && self.blocks.iter().any(Block::has_arrived) {
                 for (block, state) in self.blocks.iter_mut().zip(&mut self.states) {
-                    if *state != State::Done {
+                    if *state != BlockState::Done {
                         block.leave_cluster(frames);
-                        *state = State::Running;
+                        *state = BlockState::Running;
                     }
                 }
             }

@@ -1,16 +1,16 @@
-//! The host's floating-point environment while kernels run: round to nearest, nothing flushed, no traps.
+//! The host's floating-point environment while kernels run: round to nearest, no flushing of subnormal numbers, no traps.
 //!
-//! A program that calls the driver may have changed it (a library built with fast-math flags flushes subnormal numbers
-//! for its whole thread), and wants it back as it was.
+//! The calling thread may have another one: a library built with fast-math flags flushes subnormal numbers for its whole
+//! thread. It is restored afterwards.
 
-/// Sets the environment; the old one comes back when this goes.
+/// Sets the environment of the calling thread; dropping it restores the old one.
 #[derive(Debug)]
 pub(crate) struct RoundingGuard {
     saved: u64,
 }
 
 impl RoundingGuard {
-    /// For the calling thread.
+    /// Sets the environment of the calling thread.
     pub(crate) fn new() -> Self {
         let saved = read();
         write(PLAIN);
@@ -41,8 +41,8 @@ fn read() -> u64 {
 #[cfg(target_arch = "x86_64")]
 fn write(value: u64) {
     let value = value as u32;
-    // SAFETY: loads a value that is either `PLAIN` or was read from MXCSR; the code that runs until the old one is back
-    // makes no assumption about floating-point exceptions flags, and expects rounding to nearest, which `PLAIN` is.
+    // SAFETY: loads a value that is either `PLAIN` or was read from MXCSR. The code that runs until it is restored does not
+    // depend on floating-point exception flags, and expects rounding to nearest, as in `PLAIN`.
     unsafe {
         std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags))
     };
@@ -83,10 +83,10 @@ fn write(_value: u64) {}
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
-    use super::*;
+    use super::{RoundingGuard, read, write};
 
     #[test]
-    fn subnormal_numbers_live_inside_the_guard_and_the_old_state_comes_back() {
+    fn the_guard_keeps_subnormal_numbers_and_restores_the_environment() {
         // Flush to zero: bit 15 of MXCSR, bit 24 of FPCR.
         let flushing = if cfg!(target_arch = "x86_64") {
             0x9f80

@@ -1,34 +1,38 @@
-//! One host thread at work on an execution.
+//! One host thread at work on a launch.
+
+#![forbid(unsafe_code)]
 
 use super::block::Outcome;
 use super::cluster::Cluster;
-use super::execution::{Execution, Taken};
+use super::queue::Taken;
+use super::started::StartedLaunch;
 use crate::code::machine::Machine;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::FaultKind;
+use crate::launch::threads::lane_rows;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
 use crate::semantics::affine::Rows;
-use crate::warp::frame::{Frames, lane_rows};
+use crate::warp::frame::Frames;
 
-/// A host thread at work.
+/// One host thread at work on a launch.
 pub(super) struct Worker<'e> {
-    execution: &'e Execution,
+    started: &'e StartedLaunch,
     machine: Machine<'e>,
     frames: Frames<'e>,
-    /// A cluster that is over, to be used again.
+    /// A finished cluster, to be reused.
     spare: Option<Box<Cluster>>,
 }
 
 impl<'e> Worker<'e> {
-    /// `None` if the host has no memory for it.
-    pub(super) fn new(execution: &'e Execution, flight: &'e InFlight) -> Option<Self> {
-        let launch = &execution.launch;
+    /// Returns a worker, or `None` if the host is out of memory.
+    pub(super) fn new(started: &'e StartedLaunch, flight: &'e InFlight) -> Option<Self> {
+        let launch = &started.launch;
         let kernel = &launch.kernel;
         let mut params = launch.params.to_vec();
         params.resize(params.len().max(kernel.param_bytes() as usize), 0);
         let mut caches = Vec::new();
-        let code = execution.codes[kernel.id().0 as usize].as_ref();
+        let code = started.codes[kernel.id().0 as usize].as_ref();
         let count = code.map_or(0, |code| code.caches as usize);
         caches.resize_with(count, AccessCache::default);
         let machine = Machine {
@@ -42,7 +46,7 @@ impl<'e> Worker<'e> {
                 params: Buffer::of(&params)?,
             },
             caches,
-            other_caches: execution.codes.iter().map(|_| Vec::new()).collect(),
+            other_caches: started.codes.iter().map(|_| Vec::new()).collect(),
             function: kernel.id(),
             target: 0,
             taken: 0,
@@ -52,7 +56,7 @@ impl<'e> Worker<'e> {
             stack_limit: kernel.stack_bytes(launch.options.stack_limit),
             heap_limit: launch.options.heap_limit,
             output: Vec::new(),
-            owner: kernel.image().owner,
+            owner: kernel.loaded().owner,
             live: 0,
             rows: lane_rows(launch.block).unwrap_or(Rows::ONE),
             warp: 0,
@@ -61,26 +65,26 @@ impl<'e> Worker<'e> {
             block_start: 0,
             clock_reads: 0,
         };
-        let frames = Frames::new(launch, &execution.codes);
+        let frames = Frames::new(launch, &started.codes);
         Some(Worker {
-            execution,
+            started,
             machine,
             frames,
             spare: None,
         })
     }
 
-    /// Runs blocks, or clusters, until there are none, or until about `budget` instructions were run.
+    /// Runs clusters until none is left to take, or until about `budget` instructions have run.
     pub(super) fn work(&mut self, budget: u64) {
         while self.machine.steps < budget
-            && let Some(taken) = self.execution.take()
+            && let Some(taken) = self.started.queue.take(self.started.launch.kernel.name())
         {
-            let block = match taken {
-                Taken::Parked(block) => block,
+            let cluster = match taken {
+                Taken::Parked(cluster) => cluster,
                 Taken::New(number, alone) => match self.begin(number) {
-                    Some(block) => block,
-                    // What this thread keeps may be what is missing: it comes again without.
-                    None if self.execution.put_back(number, alone) => return,
+                    Some(cluster) => cluster,
+                    // End this worker to free its memory; the cluster starts later.
+                    None if self.started.queue.put_back(number, alone) => return,
                     None => {
                         self.fault(number, FaultKind::OutOfMemory);
                         continue;
@@ -88,64 +92,57 @@ impl<'e> Worker<'e> {
                 },
             };
             let rest = budget.saturating_sub(self.machine.steps);
-            self.run(block, self.execution.shape.patience.min(rest));
+            self.run(cluster, self.started.shape.patience.min(rest));
         }
     }
 
     fn begin(&mut self, number: u64) -> Option<Box<Cluster>> {
-        let shape = &self.execution.shape;
+        let shape = &self.started.shape;
         match self.spare.take() {
-            Some(mut block) => {
-                block.reuse(&mut self.frames, shape, number)?;
-                Some(block)
+            Some(mut cluster) => {
+                cluster.reuse(&mut self.frames, shape, number)?;
+                Some(cluster)
             }
             None => Cluster::new(&mut self.frames, shape, number).map(Box::new),
         }
     }
 
-    fn run(&mut self, mut block: Box<Cluster>, share: u64) {
-        let number = block.number();
-        if !self.execution.wants(number) {
-            self.execution.count_over();
+    fn run(&mut self, mut cluster: Box<Cluster>, share: u64) {
+        let number = cluster.number();
+        let queue = &self.started.queue;
+        if !queue.wants(number) {
+            queue.count_over();
             return;
         }
         let before = self.machine.steps;
-        let outcome = block.run(
+        let outcome = cluster.run(
             &mut self.machine,
             &mut self.frames,
-            &self.execution.shape,
+            &self.started.shape,
             share,
         );
-        let within = self.execution.count_steps(self.machine.steps - before);
-        self.execution.print(&self.machine.output);
+        let within_budget = self.started.count_steps(self.machine.steps - before);
+        self.started.print(&self.machine.output);
         self.machine.output.clear();
         match outcome {
             Outcome::Done => {
-                self.spare = Some(block);
-                self.execution.count_over();
+                self.spare = Some(cluster);
+                queue.count_over();
             }
-            Outcome::Share | Outcome::Blocked if within => self.execution.park(block),
+            Outcome::Share | Outcome::Blocked if within_budget => queue.park(cluster),
             Outcome::Share | Outcome::Blocked => {
-                let instructions = self.execution.launch.options.budget.unwrap_or(0);
+                let instructions = self.started.launch.options.budget.unwrap_or(0);
                 self.fault(number, FaultKind::Budget { instructions });
             }
             Outcome::Fault(fault) => {
-                self.execution.report(number, *fault);
-                self.execution.count_over();
+                self.started.report(number, *fault);
+                queue.count_over();
             }
         }
     }
 
     fn fault(&mut self, number: u64, kind: FaultKind) {
-        let block = self.execution.shape.index(number, 0);
-        let fault = Fault {
-            kind,
-            kernel: String::new(),
-            line: 0,
-            block,
-            thread: [0; 3],
-        };
-        self.execution.report(number, fault);
-        self.execution.count_over();
+        self.started.report_kind(number, kind);
+        self.started.queue.count_over();
     }
 }

@@ -1,3 +1,107 @@
-//! A launch of a kernel.
+//! A launch of a kernel: grid, arguments and options.
 
+#![forbid(unsafe_code)]
+
+pub(crate) mod threads;
 pub(crate) mod workspace;
+
+use crate::code::isa::Isa;
+use crate::program::kernel::Kernel;
+use std::ops::Range;
+use std::sync::Arc;
+use workspace::GridWorkspace;
+
+/// Bytes of shared memory that the system reserves.
+const RESERVED_SHARED: u64 = 1 << 10;
+
+/// A launch of a kernel: grid, arguments and options.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The kernel.
+    pub kernel: Arc<Kernel>,
+    /// Blocks of the grid in x, y and z. The caller has checked the device's limits.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z; at most 1024 in total. The caller has checked the device's limits.
+    pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub dynamic_shared: u32,
+    /// The parameter buffer: values at the offsets of [`Kernel::params`]. A short buffer is extended with zeros.
+    pub params: Box<[u8]>,
+    /// Further settings.
+    pub options: Options,
+}
+
+/// Settings of a launch.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Approximate limit on the number of warp instructions; `None` for no limit.
+    pub budget: Option<u64>,
+    /// The instruction set to use.
+    pub isa: Isa,
+    /// True if converged warps may run the code that is specialised for them. Results do not depend on it.
+    pub converged: bool,
+    /// Bytes of local memory per thread for recursive and indirect calls, whose depth is not known before they run. The
+    /// frames of direct calls are added; the sum is limited to the local memory that a thread can have.
+    pub stack_limit: u64,
+    /// Bytes that all kernels of the module's owner may have from `malloc` at the same time.
+    pub heap_limit: u64,
+    /// True if blocks that see stores of other blocks may run on several host threads at once. This is faster, but results
+    /// may differ from run to run.
+    pub parallel: bool,
+    /// Number of blocks that may be in progress at once, if the host has memory for them.
+    pub resident: u64,
+    /// True for a cooperative launch: all blocks may wait for one another, so memory is no reason to start fewer.
+    pub cooperative: bool,
+    /// Memory in which the blocks of a cooperative launch count arrivals.
+    pub workspace: Option<Arc<GridWorkspace>>,
+    /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
+    pub cluster: Option<[u32; 3]>,
+}
+
+impl Default for Options {
+    /// Returns options with no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and 4096 resident
+    /// blocks. `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
+    fn default() -> Self {
+        Options {
+            budget: None,
+            isa: Isa::best(),
+            converged: true,
+            stack_limit: 128 << 10,
+            heap_limit: 8 << 20,
+            parallel: host::environment::parallel(),
+            resident: 4096,
+            cooperative: false,
+            workspace: None,
+            cluster: None,
+        }
+    }
+}
+
+impl Launch {
+    /// Returns the size of a block's shared memory: the kernel's variables, the dynamic part, and the reserved part if the
+    /// kernel uses it.
+    pub(crate) fn shared_bytes(&self) -> u64 {
+        let dynamic = u64::from(self.dynamic_shared);
+        let own = if dynamic == 0 {
+            u64::from(self.kernel.shared_bytes())
+        } else {
+            u64::from(self.kernel.shared_layout().dynamic) + dynamic
+        };
+        match self.reserved_shared() {
+            Some(reserved) => reserved.end,
+            None => own,
+        }
+    }
+
+    /// Returns the part of a block's shared memory that the system reserves. On a GPU it is at the beginning. Here it is
+    /// behind the rest, and exists only for kernels that use it, as cooperative groups of several warps do.
+    pub(crate) fn reserved_shared(&self) -> Option<Range<u64>> {
+        if !self.kernel.uses_reserved_shared() {
+            return None;
+        }
+        let layout = self.kernel.shared_layout();
+        let own = u64::from(layout.dynamic.max(layout.fixed)) + u64::from(self.dynamic_shared);
+        let start = own.next_multiple_of(16);
+        Some(start..start + RESERVED_SHARED)
+    }
+}

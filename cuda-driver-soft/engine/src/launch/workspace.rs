@@ -1,32 +1,36 @@
-//! What the driver gives to the blocks of a cooperative launch.
+//! Device memory for the grid barrier of a cooperative launch.
 
-use crate::memory::{Kind, OutOfMemory, space};
+#![forbid(unsafe_code)]
 
-/// Device memory by which the blocks of a grid wait for one another. Kernels find it through `%envreg1` and `%envreg2`, the
-/// upper and the lower half of its address: its size in bytes, and the word in which cooperative groups count arrivals.
+use crate::memory::{AllocationKind, OutOfMemory, address_space};
+
+/// Device memory in which the blocks of a cooperative launch wait for one another.
+///
+/// Kernels find its address in `%envreg1` (upper half) and `%envreg2` (lower half). It holds its size in bytes, and the word
+/// in which cooperative groups count arrivals.
 #[derive(Debug)]
 pub struct GridWorkspace {
     address: u64,
-    /// Of this allocation: the address may be another one's when its context is gone.
+    /// Identifies the allocation: once its context is gone, the address may belong to another one.
     id: u64,
 }
 
 impl GridWorkspace {
     const BYTES: u32 = 8;
 
-    /// For one launch in the context `owner`.
+    /// Allocates the memory for one launch in the context `owner`.
     ///
     /// # Errors
-    /// No memory is left.
+    /// [`OutOfMemory`]
     pub fn new(owner: u64) -> Result<Self, OutOfMemory> {
-        let address = space().alloc(Kind::Global, owner, Self::BYTES.into())?;
-        // Both hold just after the allocation, unless another thread ends the context: then no kernel runs either.
-        let _ = space().fill32(address, Self::BYTES, 1);
-        let id = space().find(address).map_or(0, |found| found.id);
+        let address = address_space().alloc(AllocationKind::Global, owner, Self::BYTES.into())?;
+        // These can fail only if another thread destroys the context; then no kernel runs either.
+        let _ = address_space().fill32(address, Self::BYTES, 1);
+        let id = address_space().find(address).map_or(0, |found| found.id);
         Ok(GridWorkspace { address, id })
     }
 
-    /// Where it is.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
@@ -35,6 +39,6 @@ impl GridWorkspace {
 
 impl Drop for GridWorkspace {
     fn drop(&mut self) {
-        let _ = space().free_if(self.address, |found| found.id == self.id);
+        let _ = address_space().free_if(self.address, |found| found.id == self.id);
     }
 }

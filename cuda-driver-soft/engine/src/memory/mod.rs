@@ -33,7 +33,7 @@ mod usage;
 pub(crate) mod warp;
 mod zeroed;
 
-// The driver and the interpreter use the short names.
+// The driver uses the short names.
 pub use address_space::address_space as space;
 pub use allocation::AllocationKind as Kind;
 

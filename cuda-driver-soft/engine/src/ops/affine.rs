@@ -1,10 +1,10 @@
 //! Instructions that the code for converged warps computes once for the warp: see `semantics::affine`.
 
 use super::shapes::Pure;
-use crate::code::isa::{Body, Common, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Common, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
-use crate::code::{Flow, Inst};
 use crate::lanes::{FULL as FULL_MASK, LANES, Mask};
 use crate::semantics::affine::{self, Affine, Rows};
 use crate::semantics::int::{self, Int};

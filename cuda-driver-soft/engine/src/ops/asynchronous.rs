@@ -3,10 +3,10 @@
 //!
 //! A copy completes with its instruction, so a wait for copies has nothing to do.
 
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::memory::access;
 use crate::memory::warp::resolve;

@@ -3,10 +3,10 @@
 //! The lanes of a warp run the operation one after the other, lowest first, as on a GPU if their addresses are equal.
 
 use super::memory::{Access, places, widened};
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, LANES, Mask};
 use crate::memory::access;
 use crate::semantics::{atomic, half, int};

@@ -2,10 +2,10 @@
 
 use super::atomic::HAS_RESULT;
 use super::memory::{Access, places, widened};
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, LANES, Mask};
 use crate::memory::access;
 use ptx::ir::AtomOp;

@@ -5,10 +5,10 @@
 
 use super::asynchronous::pointers;
 use super::atomic;
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, Mask};
 use crate::memory::access;
 use crate::memory::warp::RANK_SHIFT;

@@ -4,50 +4,13 @@
 //! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then.
 //! Both use [`compute`].
 
-use crate::code::isa::{Body, Common, Handlers, Rare, Worth};
+use crate::code::collective::{Collective, CollectiveOperands};
+use crate::code::handlers::{Body, Common, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
-use crate::code::registers::{Lane, Regs, Slot};
-use crate::code::{Flow, Inst};
+use crate::code::registers::{Lane, Regs};
 use crate::lanes::{self, LANES, Lanes, Mask};
-use ptx::ir::{AtomOp, Op, RegClass, ShflMode, Type, VoteMode};
-
-/// A collective operation with its modifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Collective {
-    /// `shfl`
-    Shuffle(ShflMode),
-    /// `vote`
-    Vote(VoteMode),
-    /// `match.any` of 64 bits if `wide`, else of 32.
-    MatchAny { wide: bool },
-    /// `match.all` of 64 bits if `wide`, else of 32.
-    MatchAll { wide: bool },
-    /// `redux`
-    Reduce { op: AtomOp, signed: bool },
-    /// `elect`
-    Elect,
-    /// `bar.warp.sync`
-    Barrier,
-}
-
-/// The slots of the operands of a collective instruction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Operands {
-    /// The input: a predicate for `vote`, else a row of 32 or 64 bits.
-    pub(crate) a: Slot,
-    /// True if the predicate is negated.
-    pub(crate) negated: bool,
-    /// The lane or distance of `shfl`.
-    pub(crate) b: Slot,
-    /// The segment mask and clamp of `shfl`.
-    pub(crate) c: Slot,
-    /// The member mask. Without one, the active lanes are the members.
-    pub(crate) members: Option<Slot>,
-    /// The result: a predicate for `vote` without `.ballot`, else a row.
-    pub(crate) d: Slot,
-    /// The second result, a predicate; the sink if there is none.
-    pub(crate) p: Slot,
-}
+use ptx::ir::{AtomOp, RegClass, ShflMode, VoteMode};
 
 /// The results of a collective operation.
 pub(crate) struct CollectiveResult {
@@ -58,68 +21,6 @@ pub(crate) struct CollectiveResult {
 }
 
 impl Collective {
-    /// Returns the operation of an instruction, and true if it has a member mask.
-    pub(crate) fn of(op: &Op) -> Option<(Self, bool)> {
-        Some(match *op {
-            Op::Shfl { mode, sync } => (Collective::Shuffle(mode), sync),
-            Op::Vote { mode, sync } => (Collective::Vote(mode), sync),
-            Op::Match { all: false, ty } => (
-                Collective::MatchAny {
-                    wide: ty.size() == 8,
-                },
-                true,
-            ),
-            Op::Match { all: true, ty } => (
-                Collective::MatchAll {
-                    wide: ty.size() == 8,
-                },
-                true,
-            ),
-            Op::Redux { op, ty } => {
-                let fits = match op {
-                    AtomOp::Add | AtomOp::Min | AtomOp::Max => matches!(ty, Type::U32 | Type::S32),
-                    AtomOp::And | AtomOp::Or | AtomOp::Xor => ty == Type::B32,
-                    _ => false,
-                };
-                if !fits {
-                    return None;
-                }
-                (
-                    Collective::Reduce {
-                        op,
-                        signed: ty.is_signed(),
-                    },
-                    true,
-                )
-            }
-            Op::Elect => (Collective::Elect, true),
-            Op::BarWarpSync => (Collective::Barrier, true),
-            _ => return None,
-        })
-    }
-
-    /// Returns the class of `a`.
-    pub(crate) fn source(self) -> Option<RegClass> {
-        match self {
-            Collective::Vote(_) => Some(RegClass::Pred),
-            Collective::MatchAny { wide: true } | Collective::MatchAll { wide: true } => {
-                Some(RegClass::B64)
-            }
-            Collective::Elect | Collective::Barrier => None,
-            _ => Some(RegClass::B32),
-        }
-    }
-
-    /// Returns the class of `d`.
-    pub(crate) fn result(self) -> Option<RegClass> {
-        match self {
-            Collective::Vote(VoteMode::Ballot) => Some(RegClass::B32),
-            Collective::Vote(_) => Some(RegClass::Pred),
-            Collective::Barrier => None,
-            _ => Some(RegClass::B32),
-        }
-    }
-
     /// Returns the handlers of the code for any lanes. If lanes are missing, they leave the operation to the scheduler.
     pub(crate) fn handlers(self) -> Handlers {
         match self {
@@ -228,7 +129,7 @@ fn source_lane(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
 
 /// Packs the modifiers of a handler: the operation, and whether there are a negated predicate, a member mask and a
 /// second result.
-pub(crate) fn mods(collective: Collective, operands: &Operands, second: bool) -> u32 {
+pub(crate) fn mods(collective: Collective, operands: &CollectiveOperands, second: bool) -> u32 {
     let number = match collective {
         Collective::Shuffle(mode) => mode as u32,
         Collective::Vote(mode) => 4 + mode as u32,
@@ -452,7 +353,11 @@ impl Body for Activemask {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{compute, mods, unpack};
+    use crate::code::collective::{Collective, CollectiveOperands};
+    use crate::code::registers::Slot;
+    use crate::lanes::{LANES, Lanes};
+    use ptx::ir::{AtomOp, ShflMode, VoteMode};
 
     #[test]
     fn an_operation_survives_packing() {
@@ -480,7 +385,7 @@ mod tests {
             );
         }
         let slot = Slot(0);
-        let operands = Operands {
+        let operands = CollectiveOperands {
             a: slot,
             negated: true,
             b: slot,

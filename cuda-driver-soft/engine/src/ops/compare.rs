@@ -4,7 +4,7 @@ use super::mods::Mods;
 use super::shapes::{
     Form, binary_rare, pair_test, ternary, ternary_hot, ternary_once, ternary_rare, test, test_rare,
 };
-use crate::code::isa::{Common, Hot, Rare};
+use crate::code::handlers::{Common, Hot, Rare};
 use crate::semantics::compare::*;
 use crate::semantics::half::{compare_bf16, compare_f16, pack, set_bf16, set_f16, unpack};
 use crate::semantics::logic;

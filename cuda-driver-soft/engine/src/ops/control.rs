@@ -1,10 +1,10 @@
 //! Branches, guards and traps. Calls, returns and barriers end the handler's turn, and the scheduler (`warp`) runs
 //! them.
 
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::Regs;
-use crate::code::{Flow, Inst};
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
 

@@ -6,28 +6,11 @@
 
 use super::{product, wgmma};
 use crate::code::machine::Machine;
+use crate::code::matrix::{MatrixInst, width};
 use crate::code::registers::{RegFile, Slot};
 use crate::lanes::{self, Mask};
 use crate::memory::access;
-use ptx::ir::{MatrixPart, Mma, Op, Space, Type, Wgmma};
-
-/// An instruction on matrices: the operation and the slots of its operands.
-#[derive(Clone, Debug)]
-pub(crate) struct Matrix {
-    /// The operation.
-    pub(crate) op: Op,
-    /// The address, and true if it is 64 bits wide.
-    pub(crate) address: Option<(Slot, bool)>,
-    /// The stride of `wmma.load` and `wmma.store`: elements from one row, or column, to the next.
-    pub(crate) stride: Option<Slot>,
-    /// Results. Those of f64 have 64 bits, all others 32.
-    pub(crate) dsts: Vec<Slot>,
-    /// Values: for `mma` those of A, B and C; for `wgmma` those of C, and those of A if it is in registers.
-    pub(crate) srcs: Vec<Slot>,
-    /// More operands of `wgmma`, with their bytes per lane: the descriptor of A, if it is in memory, the one of B, and
-    /// the predicate that is true if C is an input.
-    pub(crate) more: Vec<(Slot, u8)>,
-}
+use ptx::ir::{MatrixPart, Mma, Op, Space, Type};
 
 /// Returns the number of rows and columns of a part of `m x n x k`.
 pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
@@ -97,11 +80,6 @@ pub(super) fn element_bits(ty: Type) -> u32 {
     }
 }
 
-/// Returns the size of a register's value in bytes.
-fn width(ty: Type) -> u8 {
-    if ty == Type::F64 { 8 } else { 4 }
-}
-
 /// Collects a whole matrix from the fragments of all lanes, by rows, as bits.
 pub(super) fn gather(
     file: &mut RegFile,
@@ -158,7 +136,7 @@ pub(super) type ShapeOf = [u16; 3];
 pub(crate) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Matrix,
+    call: &MatrixInst,
     mask: Mask,
 ) -> Result<(), ()> {
     m.steps += call.steps();
@@ -203,65 +181,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-impl Matrix {
-    /// Returns the name of the instruction, for reports.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.op {
-            Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
-            Op::Mma(_) => "mma",
-            Op::Wgmma(_) => "wgmma",
-            Op::Ldmatrix { .. } => "ldmatrix",
-            Op::Stmatrix { .. } => "stmatrix",
-            Op::Movmatrix => "movmatrix",
-            Op::WmmaLd { .. } => "wmma.load",
-            _ => "wmma.store",
-        }
-    }
-
-    /// Returns the rows that the instruction reads, with their bytes per lane.
-    pub(crate) fn reads(&self) -> impl Iterator<Item = (Slot, u8)> {
-        let value = match self.op {
-            Op::Mma(Mma { a, .. }) => width(a),
-            Op::WmmaSt { ty, .. } => width(ty),
-            _ => 4,
-        };
-        let address = self
-            .address
-            .map(|(slot, wide)| (slot, if wide { 8 } else { 4 }));
-        let stride = self.stride.map(|slot| (slot, 4));
-        let values = self.srcs.iter().map(move |slot| (*slot, value));
-        values
-            .chain(address)
-            .chain(stride)
-            .chain(self.more.iter().copied())
-    }
-
-    /// Returns the rows that the instruction writes, with their bytes per lane.
-    pub(crate) fn writes(&self) -> impl Iterator<Item = (Slot, u8)> {
-        let value = match self.op {
-            Op::Mma(Mma { d, .. }) => width(d),
-            Op::WmmaLd { ty, .. } => width(ty),
-            _ => 4,
-        };
-        self.dsts.iter().map(move |slot| (*slot, value))
-    }
-
-    /// Returns the number of steps that the instruction counts for: about as many plain instructions take as long here.
-    fn steps(&self) -> u64 {
-        match self.op {
-            Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,
-            // Each warp computes a quarter of the 64 rows.
-            Op::Wgmma(Wgmma {
-                mma: Mma { shape, .. },
-                ..
-            }) => shape.map(u64::from).iter().product::<u64>() / 32,
-            _ => 8 * self.dsts.len().max(self.srcs.len()) as u64,
-        }
-    }
-}
-
 /// Runs `mma` and `wmma.mma`.
-fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
+fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
     let Mma { shape, wmma, .. } = *mma;
     let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)]
         .map(|(part, ty)| registers(shape, part, ty, wmma));
@@ -284,7 +205,7 @@ fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
 }
 
 /// Returns the address operand of a lane.
-fn address(file: &mut RegFile, call: &Matrix, lane: usize) -> u64 {
+fn address(file: &mut RegFile, call: &MatrixInst, lane: usize) -> u64 {
     call.address.map_or(0, |(slot, wide)| {
         file.get(slot, if wide { 8 } else { 4 }, lane)
     })
@@ -326,7 +247,7 @@ fn transposed(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
 fn load_rows(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Matrix,
+    call: &MatrixInst,
     mask: Mask,
     (count, trans, space): (usize, bool, Space),
 ) -> Result<(), ()> {
@@ -358,7 +279,7 @@ fn load_rows(
 fn store_rows(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Matrix,
+    call: &MatrixInst,
     _mask: Mask,
     (count, trans, space): (usize, bool, Space),
 ) -> Result<(), ()> {
@@ -404,7 +325,7 @@ fn offset(
 fn wmma_load(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Matrix,
+    call: &MatrixInst,
     mask: Mask,
     (shape, part, ty, column_major, space): (ShapeOf, MatrixPart, Type, bool, Space),
 ) -> Result<(), ()> {
@@ -441,7 +362,7 @@ fn wmma_load(
 fn wmma_store(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Matrix,
+    call: &MatrixInst,
     mask: Mask,
     (shape, ty, column_major, space): (ShapeOf, Type, bool, Space),
 ) -> Result<(), ()> {

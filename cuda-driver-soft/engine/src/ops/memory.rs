@@ -6,10 +6,10 @@
 pub(crate) mod affine;
 mod parts;
 
-use crate::code::isa::{Body, Common, Handlers, Hot, Rare, Worth};
+use crate::code::handlers::{Body, Common, Copies, Handlers, Hot, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::memory::access;
 use crate::memory::warp::{LanePattern, Placed};

@@ -2,10 +2,10 @@
 
 use super::mods::Mods;
 use super::shapes::{Form, binary, binary_once, masks, unary, unary_hot, unary_once, unary_rare};
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, LANES, Mask};
 use crate::memory::AllocationKind;
 use crate::memory::warp::{RANK_SHIFT, resolve};

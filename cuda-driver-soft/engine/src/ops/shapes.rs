@@ -4,10 +4,10 @@
 //! function gets handlers of its own. Frequent ones are compiled for each instruction set.
 
 use super::mods::Mods;
-use crate::code::isa::{Body, Common, Handlers, Hot, Rare, Worth};
+use crate::code::handlers::{Body, Common, Copies, Handlers, Hot, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, LANES, Mask};
 use ptx::ir::RegClass;
 use std::marker::PhantomData;
@@ -148,10 +148,10 @@ body_with_mods!(TernaryMods, A a, B b, C c);
 
 /// Defines a function that makes the form of a plain function.
 macro_rules! plain_form {
-    ($doc:literal, $name:ident, $worth:ident, $body:ident<$($ty:ident),*>) => {
+    ($doc:literal, $name:ident, $copies:ident, $body:ident<$($ty:ident),*>) => {
         #[doc = $doc]
         pub(crate) fn $name<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
-            form($worth::compile::<$body<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
+            form($copies::compile::<$body<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
         }
     };
 }
@@ -180,13 +180,13 @@ plain_form!("`d = f(a, b, c, e)`, for rare or slow instructions.", quaternary_on
 
 /// Defines a function that makes the form of a function that reads its modifiers when it runs.
 macro_rules! form_with_mods {
-    ($doc:literal, $name:ident, $worth:ident, $body:ident<$($ty:ident),*>) => {
+    ($doc:literal, $name:ident, $copies:ident, $body:ident<$($ty:ident),*>) => {
         #[doc = concat!($doc, " The function reads its modifiers when it runs.")]
         pub(crate) fn $name<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(
             mods: Mods,
             _f: F,
         ) -> Form {
-            form($worth::compile::<$body<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*]).with(mods)
+            form($copies::compile::<$body<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*]).with(mods)
         }
     };
 }
@@ -206,8 +206,8 @@ form_with_mods!("`d = f(a, b, c)`, for rare or slow instructions.", ternary_rare
 /// only.
 macro_rules! in_place {
     ($mods:expr, |$m:ident, $($arg:ident: $ty:ident $field:ident),*| -> $d:ident $f:expr) => {{
-        use crate::code::{Flow, Inst};
-        use crate::code::isa::{Body, Common, Worth};
+        use crate::code::inst::{Flow, Inst};
+        use crate::code::handlers::{Body, Common, Copies};
         use crate::lanes::{LANES, Mask};
         use crate::code::machine::Machine;
         use crate::code::registers::{Lane, Regs};
@@ -359,8 +359,8 @@ fn test_form(handlers: Handlers, a: RegClass, mods: Mods) -> Form {
 }
 
 /// `p|q = f(a, b)`
-pub(crate) fn test<W: Worth, A: Lane, F: Fn(A, A) -> bool + Pure>(mods: Mods, _f: F) -> Form {
-    fn wrap<W: Worth, A: Lane, G: Fn(Mods, A, A) -> bool + Pure>(mods: Mods, _: G) -> Form {
+pub(crate) fn test<W: Copies, A: Lane, F: Fn(A, A) -> bool + Pure>(mods: Mods, _f: F) -> Form {
+    fn wrap<W: Copies, A: Lane, G: Fn(Mods, A, A) -> bool + Pure>(mods: Mods, _: G) -> Form {
         test_form(W::compile::<Test<A, G>>(), A::CLASS, mods)
     }
     wrap::<W, _, _>(mods, |_: Mods, a: A, b: A| F::get()(a, b))

@@ -4,17 +4,20 @@ use super::texture::{RESULTS, Texels};
 use crate::fault::FaultKind;
 use crate::memory::access;
 use crate::semantics::texture::texel;
-use crate::texture::{Image, Shape};
+use crate::texture::{TexelArray, TextureShape};
 use ptx::ir::{AtomOp, Bounds, Geometry, Space, Surface, SurfaceOp, Type};
 
 /// Returns true if images of this shape fit the geometry of the instruction. The faces of cubes are layers.
-fn fits(shape: Shape, geometry: Geometry) -> bool {
+fn fits(shape: TextureShape, geometry: Geometry) -> bool {
     match geometry {
-        Geometry::D1 => shape == Shape::D1,
-        Geometry::D2 => shape == Shape::D2,
-        Geometry::D3 => shape == Shape::D3,
-        Geometry::A1 => shape == Shape::A1,
-        Geometry::A2 => matches!(shape, Shape::A2 | Shape::Cube | Shape::ACube),
+        Geometry::D1 => shape == TextureShape::D1,
+        Geometry::D2 => shape == TextureShape::D2,
+        Geometry::D3 => shape == TextureShape::D3,
+        Geometry::A1 => shape == TextureShape::A1,
+        Geometry::A2 => matches!(
+            shape,
+            TextureShape::A2 | TextureShape::Cube | TextureShape::ACube
+        ),
         Geometry::Cube | Geometry::ACube => false,
     }
 }
@@ -24,7 +27,7 @@ fn fits(shape: Shape, geometry: Geometry) -> bool {
 pub(super) fn access(
     view: &mut Texels<'_, '_>,
     surface: &Surface,
-    image: &Image,
+    image: &TexelArray,
     sources: &[u64],
 ) -> Result<[u64; RESULTS], ()> {
     let nothing = Ok([0; RESULTS]);

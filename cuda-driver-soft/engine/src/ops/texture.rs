@@ -3,29 +3,18 @@
 //! The manual leaves many details open. Comments that name an H200 say what that GPU was seen to do.
 
 use crate::code::machine::Machine;
-use crate::code::registers::{RegFile, Slot};
+use crate::code::registers::RegFile;
+use crate::code::texture::TextureInst;
+use crate::fault::FaultKind;
+use crate::lanes::{self, Mask};
+use crate::memory::access;
 use crate::semantics::texture::level::{self, Choice, Levels};
 use crate::semantics::texture::place::{self, Address, TexelPair};
 use crate::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
 use crate::semantics::texture::{cube, weights};
-use crate::texture::{Image, Object, Plane, Sampler, Shape, object};
-use crate::lanes::{self, Mask};
-use crate::memory::access;
+use crate::texture::{Object, Plane, Sampler, TexelArray, TextureShape, object};
 use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
 use std::sync::Arc;
-
-/// An instruction on a texture or surface: the operation and the slots of its operands.
-#[derive(Clone, Debug)]
-pub(crate) struct Texture {
-    /// The operation.
-    pub(crate) op: Op,
-    /// The handle, 64 bits wide.
-    pub(crate) handle: Slot,
-    /// Results, with the bytes of each; 0 for a predicate.
-    pub(crate) dsts: Vec<(Slot, u8)>,
-    /// The sources after the handle, with the bytes of each.
-    pub(crate) srcs: Vec<(Slot, u8)>,
-}
 
 /// The most sources that an instruction has: four coordinates, two gradients, the offsets.
 const SOURCES: usize = 16;
@@ -37,7 +26,7 @@ pub(super) const RESULTS: usize = 5;
 pub(crate) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Texture,
+    call: &TextureInst,
     mask: Mask,
 ) -> Result<(), ()> {
     m.steps += 8 * u64::from(mask.count_ones());
@@ -90,8 +79,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn no_object(handle: u64) -> crate::fault::FaultKind {
-    crate::fault::FaultKind::IllegalAddress {
+fn no_object(handle: u64) -> FaultKind {
+    FaultKind::IllegalAddress {
         address: handle,
         size: 1,
         write: false,
@@ -113,13 +102,13 @@ fn answer(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u
     let cubes = if surface { depth } else { depth / 6 };
     u64::from(match (query, image.shape) {
         (Query::Width, _) => width,
-        (Query::Height, Shape::D1) => u32::from(!surface),
-        (Query::Height, Shape::Linear) => 0,
-        (Query::Height, Shape::A1) => depth,
+        (Query::Height, TextureShape::D1) => u32::from(!surface),
+        (Query::Height, TextureShape::Linear) => 0,
+        (Query::Height, TextureShape::A1) => depth,
         (Query::Height, _) => height,
-        (Query::Depth, Shape::D3 | Shape::A2) => depth,
-        (Query::Depth, Shape::ACube) => cubes,
-        (Query::Depth, Shape::Cube) if surface => depth,
+        (Query::Depth, TextureShape::D3 | TextureShape::A2) => depth,
+        (Query::Depth, TextureShape::ACube) => cubes,
+        (Query::Depth, TextureShape::Cube) if surface => depth,
         _ => 0,
     })
 }
@@ -148,12 +137,17 @@ impl Texels<'_, '_> {
     }
 
     /// Records a fault of this lane.
-    pub(super) fn fault(&mut self, kind: crate::fault::FaultKind) {
+    pub(super) fn fault(&mut self, kind: FaultKind) {
         self.m.fault = Some((kind, self.lane));
     }
 
     /// Reads the channels of a texel.
-    fn texel(&mut self, image: &Image, plane: &Plane, [x, y, z]: [u32; 3]) -> Result<[u32; 4], ()> {
+    fn texel(
+        &mut self,
+        image: &TexelArray,
+        plane: &Plane,
+        [x, y, z]: [u32; 3],
+    ) -> Result<[u32; 4], ()> {
         let each = image.channel.bytes();
         let bytes = u64::from(image.texel_bytes());
         let address = plane.address
@@ -179,21 +173,21 @@ impl Texels<'_, '_> {
 }
 
 /// Returns the shape of the images that an instruction with this geometry reads.
-fn shape_of(geometry: Geometry) -> Shape {
+fn shape_of(geometry: Geometry) -> TextureShape {
     match geometry {
-        Geometry::D1 => Shape::D1,
-        Geometry::D2 => Shape::D2,
-        Geometry::D3 => Shape::D3,
-        Geometry::A1 => Shape::A1,
-        Geometry::A2 => Shape::A2,
-        Geometry::Cube => Shape::Cube,
-        Geometry::ACube => Shape::ACube,
+        Geometry::D1 => TextureShape::D1,
+        Geometry::D2 => TextureShape::D2,
+        Geometry::D3 => TextureShape::D3,
+        Geometry::A1 => TextureShape::A1,
+        Geometry::A2 => TextureShape::A2,
+        Geometry::Cube => TextureShape::Cube,
+        Geometry::ACube => TextureShape::ACube,
     }
 }
 
 /// The point of one mipmap level at which an instruction samples.
 struct SamplePoint<'a> {
-    image: &'a Image,
+    image: &'a TexelArray,
     sampler: &'a Sampler,
     plane: Plane,
     /// Layer, or the first face.
@@ -209,7 +203,7 @@ struct SamplePoint<'a> {
 fn sample(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
-    image: &Image,
+    image: &TexelArray,
     sampler: &Sampler,
     sources: &[u64; SOURCES],
 ) -> Result<[u64; RESULTS], ()> {
@@ -259,7 +253,7 @@ fn sample(
     let mut sampler = sampler.clone();
     let (mut axes, mut layer) = (axes, layer);
     match image.shape {
-        Shape::Cube | Shape::ACube => {
+        TextureShape::Cube | TextureShape::ACube => {
             let (face, on_face) = cube::face(at);
             let cubes = (base.size[2] / 6).max(1);
             layer = layer.min(cubes - 1) * 6 + face;
@@ -271,7 +265,7 @@ fn sample(
             }
         }
         // An H200 takes the last layer for one that is too large, which includes negative numbers.
-        Shape::A1 | Shape::A2 => layer = layer.min(base.size[2] - 1),
+        TextureShape::A1 | TextureShape::A2 => layer = layer.min(base.size[2] - 1),
         _ => layer = 0,
     }
     let choice = Choice {
@@ -349,14 +343,14 @@ fn sample(
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
-    image: &Image,
+    image: &TexelArray,
     layer: u32,
     index: [i64; 3],
     level: Option<u32>,
 ) -> Result<Option<[u32; 4]>, ()> {
     let fits = match image.shape {
-        Shape::Linear => tex.geometry == Geometry::D1,
-        Shape::D1 => false,
+        TextureShape::Linear => tex.geometry == Geometry::D1,
+        TextureShape::D1 => false,
         shape => shape == shape_of(tex.geometry),
     };
     let number = level.unwrap_or(0) as usize;
@@ -384,13 +378,18 @@ fn fetch(
 }
 
 /// Returns a texel as the result of an instruction.
-fn finish(tex: &Tex, image: &Image, sampler: &Sampler, texel: Option<[u32; 4]>) -> [u64; RESULTS] {
+fn finish(
+    tex: &Tex,
+    image: &TexelArray,
+    sampler: &Sampler,
+    texel: Option<[u32; 4]>,
+) -> [u64; RESULTS] {
     let values = texel.map_or([0; 4], |texel| unfiltered(image, sampler, texel));
     convert(tex, values)
 }
 
 /// Returns the components of a texel that is read without filtering.
-fn unfiltered(image: &Image, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
+fn unfiltered(image: &TexelArray, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
     std::array::from_fn(|i| {
         if i < image.channels as usize {
             texel::value(image.channel, sampler.read, i, texel[i])
@@ -510,7 +509,7 @@ impl SamplePoint<'_> {
             around[1].fraction,
             around[2].fraction,
         );
-        let is_cube = matches!(self.image.shape, Shape::Cube | Shape::ACube);
+        let is_cube = matches!(self.image.shape, TextureShape::Cube | TextureShape::ACube);
         let mut texels = [[0; 4]; 8];
         let step = |i: usize, axis: usize| around[axis].first + (i >> axis & 1) as i64;
         if is_cube && self.sampler.seamless {
@@ -571,7 +570,7 @@ impl Parts {
     }
 
     /// Returns the weighted mean of each channel.
-    fn mean(&self, image: &Image, sampler: &Sampler) -> [u32; 4] {
+    fn mean(&self, image: &TexelArray, sampler: &Sampler) -> [u32; 4] {
         std::array::from_fn(|component| {
             if component >= image.channels as usize {
                 return 0;

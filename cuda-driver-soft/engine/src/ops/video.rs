@@ -1,9 +1,9 @@
 //! The video instructions, such as `vadd4.u32.u32.u32.sat`.
 
-use crate::code::isa::{Body, Handlers, Rare, Worth};
+use crate::code::handlers::{Body, Copies, Handlers, Rare};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
-use crate::code::{Flow, Inst};
 use crate::lanes::Mask;
 use crate::semantics::video::video;
 use ptx::ir::{

@@ -4,9 +4,10 @@
 //! because no warp needs the registers of another one, and the program must not access the accumulator, nor the
 //! matrices in shared memory, before it has waited.
 
-use super::matrix::{Matrix, element_bits, gather, scatter};
+use super::matrix::{element_bits, gather, scatter};
 use super::product;
 use crate::code::machine::Machine;
+use crate::code::matrix::MatrixInst;
 use crate::code::registers::RegFile;
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
@@ -73,7 +74,7 @@ impl Descriptor {
 pub(super) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
-    call: &Matrix,
+    call: &MatrixInst,
     wgmma: &Wgmma,
     mask: Mask,
 ) -> Result<(), ()> {

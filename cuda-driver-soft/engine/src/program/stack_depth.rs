@@ -1,4 +1,4 @@
-//! Local memory of a thread: the frames of the functions that it is in.
+//! The local memory that a chain of calls needs.
 
 use ptx::ir::{Body, Callee, FuncId, Module, Op};
 use std::collections::HashMap;
@@ -6,14 +6,15 @@ use std::collections::HashMap;
 /// Frames begin at multiples of this many bytes.
 const FRAME_ALIGN: u64 = 16;
 
-/// Bytes that the frames of the deepest chain of calls from the first of `functions` take. `functions` are all that it
-/// may reach. A multiple of 8, as compilers say it. A function that calls itself, directly or not, counts once: how deep that goes shows when it runs.
+/// Returns the size in bytes of the frames of the deepest chain of calls from the first of `functions`, which are all that it
+/// can reach. The size is a multiple of 8, as compilers report it. A recursive function counts once, because its depth is
+/// known only when it runs.
 pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
     let Some(&entry) = functions.first() else {
         return 0;
     };
     let body = |id: FuncId| -> Option<&Body> { module.functions.get(id.0 as usize)?.body() };
-    // Functions that one calls, and where in `functions` those begin that it may call besides.
+    // The direct callees of a function, and the index in `functions` of the first that it may call indirectly.
     let callees = |id: FuncId| -> (Vec<FuncId>, usize) {
         let (mut found, mut any) = (Vec::new(), functions.len());
         for inst in body(id).iter().flat_map(|b| &b.insts) {
@@ -25,7 +26,7 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
                 Callee::Indirect {
                     targets: Some(targets),
                 } => found.extend(targets),
-                // Any function whose address is taken may be meant, and those are in the list.
+                // Any function whose address is taken may be the target, and `functions` has them all.
                 Callee::Indirect { targets: None } => any = 1,
             }
         }
@@ -33,8 +34,8 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         found.dedup();
         (found, any)
     };
-    // Depth first, without recursion: chains may be as long as the module likes. A function on the path to where the
-    // search is has no depth yet.
+    // Depth first, without recursion, because a chain can be arbitrarily long. Functions on the current path have no depth
+    // yet.
     let mut depths: HashMap<FuncId, Option<u64>> = HashMap::from([(entry, None)]);
     let mut path = vec![(entry, callees(entry), 0u64)];
     while let Some((id, (rest, any), below)) = path.last_mut() {
@@ -61,7 +62,7 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         let Some((_, _, below)) = path.last_mut() else {
             return depth.next_multiple_of(8);
         };
-        // The base of this frame may have to be moved up.
+        // Aligning this frame may move its base up.
         let depth = depth.saturating_add(u64::from(align).saturating_sub(FRAME_ALIGN));
         *below = (*below).max(depth);
         depths.insert(id, Some(depth));

@@ -4,7 +4,7 @@
 use super::{Arg, Bench, on_each_isa};
 use crate::FaultKind;
 use crate::Isa;
-use crate::memory::{Kind, space};
+use crate::memory::{AllocationKind, address_space};
 use ptx::ir::Space;
 
 /// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp in
@@ -53,14 +53,18 @@ struct Room {
 
 impl Room {
     fn new() -> Self {
-        let bytes = |bytes| space().alloc(Kind::Device, 77, bytes).unwrap();
+        let bytes = |bytes| {
+            address_space()
+                .alloc(AllocationKind::Device, 77, bytes)
+                .unwrap()
+        };
         let numbers = (0..NUMBERS).flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes());
         let room = Room {
             input: bytes(4 * u64::from(NUMBERS)),
             out: bytes(8 * u64::from(THREADS)),
         };
         let numbers: Vec<u8> = numbers.collect();
-        space().write(room.input, &numbers).unwrap();
+        address_space().write(room.input, &numbers).unwrap();
         room
     }
 
@@ -72,7 +76,7 @@ impl Room {
             let bench = Bench::text(&kernel(body), isa);
             for block in BLOCKS {
                 let nothing = [0xff; 8 * THREADS as usize];
-                space().write(self.out, &nothing).unwrap();
+                address_space().write(self.out, &nothing).unwrap();
                 let pointers = [self.out, self.input].map(Arg::U64);
                 let numbers = [Arg::U32(THREADS - 5), Arg::U32(a), Arg::U64(b)];
                 let args: Vec<Arg> = pointers.into_iter().chain(numbers).collect();
@@ -92,7 +96,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         for address in [self.input, self.out] {
-            let _ = space().free(address);
+            let _ = address_space().free(address);
         }
     }
 }

@@ -62,7 +62,7 @@ fn the_first_byte_behind_an_allocation_and_who_touched_it() {
 fn memory_that_was_freed() {
     let mut bench = Bench::file("vector_add", Isa::best());
     let a = bench.bytes(1024);
-    crate::memory::space().free(a).unwrap();
+    crate::memory::address_space().free(a).unwrap();
     let args = [Arg::U64(a), Arg::U64(a), Arg::U64(a), Arg::U32(256)];
     let fault = Bench::run(bench.launch("vector_add", 1, 256, &args))
         .fault()

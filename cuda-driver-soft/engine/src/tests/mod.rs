@@ -15,7 +15,7 @@ mod video;
 mod waiting;
 mod wgmma;
 
-use crate::memory::{Kind, space};
+use crate::memory::{AllocationKind, address_space};
 use crate::{Execution, Isa, Launch, Options, Program, Progress};
 
 use std::sync::Arc;
@@ -69,7 +69,9 @@ impl Bench {
     }
 
     fn bytes(&mut self, bytes: u64) -> u64 {
-        let address = space().alloc(Kind::Device, 77, bytes).unwrap();
+        let address = address_space()
+            .alloc(AllocationKind::Device, 77, bytes)
+            .unwrap();
         self.owned.push(address);
         address
     }
@@ -77,7 +79,7 @@ impl Bench {
     fn put<T: Copy, const N: usize>(&mut self, values: &[T], to_bytes: fn(T) -> [u8; N]) -> u64 {
         let bytes: Vec<u8> = values.iter().flat_map(|v| to_bytes(*v)).collect();
         let address = self.bytes(bytes.len() as u64);
-        space().write(address, &bytes).unwrap();
+        address_space().write(address, &bytes).unwrap();
         address
     }
 
@@ -88,7 +90,7 @@ impl Bench {
         from_bytes: fn([u8; N]) -> T,
     ) -> Vec<T> {
         let mut bytes = vec![0; count * N];
-        space().read(address, &mut bytes).unwrap();
+        address_space().read(address, &mut bytes).unwrap();
         bytes
             .chunks_exact(N)
             .map(|c| from_bytes(c.try_into().unwrap()))
@@ -156,7 +158,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         for address in self.owned.drain(..) {
-            let _ = space().free(address);
+            let _ = address_space().free(address);
         }
     }
 }

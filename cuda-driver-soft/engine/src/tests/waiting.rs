@@ -1,7 +1,7 @@
 //! Threads that wait for others, whatever their loop is made of, and kernels that would never end.
 
 use super::{Arg, Bench, on_each_isa};
-use crate::{Fault, FaultKind, Isa, Progress};
+use crate::{Execution, Fault, FaultKind, Isa, Progress};
 
 fn bench(body: &str, isa: Isa) -> Bench {
     Bench::text(
@@ -287,7 +287,7 @@ fn a_block_that_waits_for_nobody_is_blamed_before_later_ones() {
 
 #[test]
 fn a_block_without_room_begins_when_others_are_over() {
-    use crate::grid::execution::{Execution, Taken};
+    use crate::grid::queue::Taken;
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<3>;
             ld.param.u64 %rd1, [out];
@@ -299,7 +299,7 @@ fn a_block_without_room_begins_when_others_are_over() {
         }";
     let mut bench = bench(text, Isa::best());
     let out = bench.bytes(32);
-    let begin = |execution: &Execution| match execution.take() {
+    let begin = |execution: &Execution| match execution.started.queue.take("k") {
         Some(Taken::New(number, alone)) => Some((number, alone)),
         _ => None,
     };
@@ -307,13 +307,13 @@ fn a_block_without_room_begins_when_others_are_over() {
     assert_eq!(begin(&execution), Some((0, false)));
     assert_eq!(begin(&execution), Some((1, false)));
     // As if memory had not been enough for block 1: no other begins beside block 0.
-    assert!(execution.put_back(1, false));
+    assert!(execution.started.queue.put_back(1, false));
     assert_eq!(execution.work(u64::MAX), Progress::NothingToTake);
     // Not for block 0 either, but then it has the memory to itself, and if that is not enough, nothing is.
-    assert!(execution.put_back(0, false));
+    assert!(execution.started.queue.put_back(0, false));
     assert_eq!(begin(&execution), Some((0, true)));
-    assert!(!execution.put_back(0, true));
-    assert!(execution.put_back(0, false));
+    assert!(!execution.started.queue.put_back(0, true));
+    assert!(execution.started.queue.put_back(0, false));
     assert_eq!(execution.work(u64::MAX), Progress::Finished);
     assert_eq!(execution.fault(), None);
     assert_eq!(bench.get(out, 8, u32::from_le_bytes), [7; 8]);
@@ -322,7 +322,7 @@ fn a_block_without_room_begins_when_others_are_over() {
     let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
     assert_eq!(begin(&execution), Some((0, false)));
     assert_eq!(begin(&execution), Some((1, false)));
-    assert!(execution.put_back(1, false));
+    assert!(execution.started.queue.put_back(1, false));
     let fault = Fault {
         kind: FaultKind::Trap,
         kernel: String::new(),
@@ -330,9 +330,9 @@ fn a_block_without_room_begins_when_others_are_over() {
         block: [0; 3],
         thread: [0; 3],
     };
-    execution.report(0, fault);
+    execution.started.report(0, fault);
     assert!(!execution.is_finished());
-    execution.count_over();
+    execution.started.queue.count_over();
     assert!(execution.is_finished());
 }
 

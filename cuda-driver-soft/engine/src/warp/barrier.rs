@@ -1,20 +1,22 @@
-//! A warp at a barrier of its block.
+//! A warp at a barrier of its block or cluster.
 
+#![forbid(unsafe_code)]
+
+use super::frame::Frames;
 use super::{Arrival, Parked, Pause, Wait, Warp};
+use crate::code::action::{Action, BarrierInst, BarrierOperand};
 use crate::code::machine::Machine;
-use crate::code::{Action, Barrier, Value};
 use crate::fault::FaultKind;
 use crate::lanes;
-use crate::warp::frame::Frames;
 use ptx::ir::BarOp;
 
 impl Warp {
-    /// No split can run: all have exited, or wait at barriers.
+    /// Finds out why no split can run: all lanes have exited, or wait.
     pub(super) fn settle(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) -> Pause {
         let Some(first) = self.parked.first().copied() else {
             return Pause::Done;
         };
-        // Mostly the whole warp is at one barrier.
+        // Fast path: the whole warp is at one barrier.
         if self.parked.len() == 1
             && let Some(arrival) = self.arrival_of(frames, &first)
         {
@@ -62,15 +64,15 @@ impl Warp {
         }
     }
 
-    /// What parked lanes want; `None` if the lanes do not agree on the barrier.
+    /// Returns the arrival of parked lanes; `None` if the lanes do not agree on the barrier, or wait for something else.
     fn arrival_of(&mut self, frames: &Frames<'_>, parked: &Parked) -> Option<Arrival> {
         let Parked { split, .. } = *parked;
         let barrier = self.barrier(frames, parked)?;
         let frame = self.frames[split.frame as usize].as_mut()?;
         let line = frames.code(frame.function).lines[split.pc as usize - 1];
-        let mut uniform = |value: Value| match value {
-            Value::Is(value) => Some(value),
-            Value::In(slot) => {
+        let mut uniform = |value: BarrierOperand| match value {
+            BarrierOperand::Constant(value) => Some(value),
+            BarrierOperand::Register(slot) => {
                 let mut lanes =
                     lanes::iter(split.mask).map(|lane| frame.file.get(slot, 4, lane) as u32);
                 let first = lanes.next()?;
@@ -102,7 +104,11 @@ impl Warp {
         })
     }
 
-    pub(super) fn barrier<'e>(&self, frames: &Frames<'e>, parked: &Parked) -> Option<&'e Barrier> {
+    pub(super) fn barrier<'e>(
+        &self,
+        frames: &Frames<'e>,
+        parked: &Parked,
+    ) -> Option<&'e BarrierInst> {
         let frame = self.frames[parked.split.frame as usize].as_ref()?;
         match frames
             .code(frame.function)
@@ -114,7 +120,7 @@ impl Warp {
         }
     }
 
-    /// The name of the instruction on matrices that lanes wait at.
+    /// Returns the name of the matrix instruction that lanes wait at.
     fn matrix(&self, frames: &Frames<'_>, parked: &Parked) -> &'static str {
         let frame = self.frames[parked.split.frame as usize].as_ref();
         let code = frame.map(|f| frames.code(f.function));
@@ -132,8 +138,10 @@ impl Warp {
     ) -> Pause {
         let places = self.parked.iter().zip(arrivals).map(|(p, arrival)| {
             let which = match (p.wait, arrival) {
-                (Wait::Together(what, members), _) => format!("{what:?} of lanes {members:#010x}"),
-                (Wait::Warp, _) => format!("{} of all lanes", self.matrix(frames, p)),
+                (Wait::Collective(what, members), _) => {
+                    format!("`{}` of lanes {members:#010x}", what.name())
+                }
+                (Wait::Warp, _) => format!("`{}` of all lanes", self.matrix(frames, p)),
                 (Wait::Barrier, Some(Arrival { id: Some(id), .. })) => format!("barrier {id}"),
                 (Wait::Barrier, Some(_)) => "the cluster's barrier".into(),
                 (Wait::Barrier, None) => "different barriers".into(),
@@ -146,7 +154,7 @@ impl Warp {
         });
         let report = format!(
             "in warp {}, {}",
-            self.here.warp,
+            self.position.warp,
             places.collect::<Vec<_>>().join(", ")
         );
         let at = self.parked.first().map_or(0, |p| self.line(frames, p));
@@ -157,7 +165,7 @@ impl Warp {
         Pause::Fault { line: at }
     }
 
-    /// The line of the barrier that lanes wait at.
+    /// Returns the PTX line of the instruction that lanes wait at.
     pub(super) fn line(&self, frames: &Frames<'_>, parked: &Parked) -> u32 {
         let frame = self.frames[parked.split.frame as usize].as_ref();
         frame.map_or(0, |f| {
@@ -165,7 +173,7 @@ impl Warp {
         })
     }
 
-    /// The barrier let the warp go: its lanes can run, and have the result of `.red`.
+    /// Makes the lanes at a barrier ready to run, with the result of `.red`.
     #[inline]
     pub(crate) fn release(&mut self, frames: &Frames<'_>, result: u32) {
         if !self.parked.is_empty() {
@@ -174,7 +182,7 @@ impl Warp {
     }
 
     fn release_parked(&mut self, frames: &Frames<'_>, result: u32) {
-        // The list stays, so that the next barrier need not allocate one.
+        // Keep the list's allocation for the next barrier.
         let mut all = std::mem::take(&mut self.parked);
         for parked in all.drain(..) {
             let barrier = self.barrier(frames, &parked).map(|b| (b.op, b.result));
@@ -191,7 +199,7 @@ impl Warp {
         self.parked = all;
     }
 
-    /// Where the lanes wait, for reports.
+    /// Returns the PTX lines at which lanes wait, for reports.
     pub(crate) fn lines(&self, frames: &Frames<'_>) -> Vec<u32> {
         if self.parked.is_empty() {
             return vec![self.arrival.line];

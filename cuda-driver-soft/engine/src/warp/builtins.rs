@@ -1,16 +1,17 @@
 //! Functions that PTX declares and the driver provides: `vprintf`, `__assertfail`, `malloc`, `free`.
 
-use crate::code::Builtin;
+use super::printf::Conversion;
+use crate::code::action::Builtin;
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
 use crate::memory::warp::Refused;
-use crate::memory::{Kind, Quota, access, space};
+use crate::memory::{AllocationKind, Quota, access, address_space};
 use ptx::ir::Space;
 
-/// Longest text that is read from device memory.
+/// Limit on the length of a string in device memory.
 const MAX_TEXT: u64 = 64 * 1024;
 
-/// Runs a builtin for one lane: its result.
+/// Runs a builtin for one lane and returns its result.
 pub(crate) fn run(
     m: &mut Machine<'_>,
     builtin: Builtin,
@@ -18,13 +19,13 @@ pub(crate) fn run(
     lane: usize,
 ) -> Result<u64, FaultKind> {
     match builtin {
-        // As the programming guide has it.
+        // The programming guide specifies -1 for a null format.
         Builtin::Vprintf if args[0] == 0 => Ok(u64::from(-1i32 as u32)),
         Builtin::Vprintf => {
             let format = text(m, args[0], lane)?;
             let (line, count) = format_values(m, &format, args[1], lane)?;
             m.output.extend_from_slice(&line);
-            // Text is written and read byte by byte.
+            // Strings are processed byte by byte.
             m.steps += (format.len() + line.len()) as u64 / 4;
             Ok(count)
         }
@@ -50,24 +51,25 @@ pub(crate) fn run(
                 owners: &[m.owner],
                 most: m.heap_limit,
             };
-            let heap = |bytes| space().alloc_within(Kind::Heap, m.owner, bytes, quota);
-            // Nothing, too, is something with an address of its own.
+            let heap =
+                |bytes| address_space().alloc_within(AllocationKind::Heap, m.owner, bytes, quota);
+            // `malloc(0)` returns an address of its own.
             Ok(heap(bytes.max(1)).unwrap_or(0))
         }
         Builtin::Free => {
-            let freed = space().free_if(args[0], |a| a.kind == Kind::Heap);
+            let freed = address_space().free_if(args[0], |a| a.kind == AllocationKind::Heap);
             match freed {
-                Err(not) if not.inside.is_none() && space().reserves(args[0]) => {
+                Err(not) if not.inside.is_none() && address_space().reserves(args[0]) => {
                     Err(FaultKind::FreedTwice { address: args[0] })
                 }
-                // Freeing other memory, or memory of the host, does nothing.
+                // Freeing other device memory, or host memory, has no effect.
                 _ => Ok(0),
             }
         }
     }
 }
 
-/// One value of `bytes` bytes at a generic address.
+/// Reads a value of `bytes` bytes at a generic address.
 fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u64, FaultKind> {
     let (host, _) = m
         .spaces
@@ -89,7 +91,7 @@ fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u
                 },
             }
         })?;
-    // SAFETY: `place_lane` found the place valid for the access, and aligned.
+    // SAFETY: `place_lane` returned an aligned place that is valid for the access.
     Ok(unsafe {
         match bytes {
             1 => u64::from(access::load8(host)),
@@ -99,7 +101,7 @@ fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u
     })
 }
 
-/// A text that ends with a zero byte.
+/// Reads a string that ends with a NUL byte.
 fn text(m: &mut Machine<'_>, address: u64, lane: usize) -> Result<Vec<u8>, FaultKind> {
     let mut text = Vec::new();
     for i in 0..MAX_TEXT {
@@ -111,8 +113,8 @@ fn text(m: &mut Machine<'_>, address: u64, lane: usize) -> Result<Vec<u8>, Fault
     Ok(text)
 }
 
-/// Formats like `printf`: the text, and how many values it holds. Values are in a buffer, aligned to their size, each of
-/// 4 or 8 bytes.
+/// Formats like `printf`, and returns the text and the number of values in it. The values are in a buffer at `args`, 4 or 8
+/// bytes each, aligned to their size.
 fn format_values(
     m: &mut Machine<'_>,
     format: &[u8],
@@ -125,7 +127,7 @@ fn format_values(
     while let Some(start) = rest.iter().position(|b| *b == b'%') {
         out.extend_from_slice(&rest[..start]);
         rest = &rest[start + 1..];
-        let Some(spec) = Spec::parse(&mut rest, |bytes| {
+        let Some(spec) = Conversion::parse(&mut rest, |bytes| {
             at = aligned(at, bytes);
             let value = value(m, at, bytes, lane);
             at = at.wrapping_add(bytes);
@@ -135,7 +137,7 @@ fn format_values(
             continue;
         };
         let spec = spec?;
-        if spec.conversion == b'%' {
+        if spec.letter == b'%' {
             out.push(b'%');
             continue;
         }
@@ -144,7 +146,7 @@ fn format_values(
         let bits = value(m, at, bytes, lane)?;
         at = at.wrapping_add(bytes);
         count += 1;
-        let string = if spec.conversion == b's' {
+        let string = if spec.letter == b's' {
             text(m, bits, lane)?
         } else {
             Vec::new()
@@ -155,293 +157,7 @@ fn format_values(
     Ok((out, count))
 }
 
-/// The next multiple of `bytes`, a power of two. Addresses come from the kernel: they may be anything.
+/// Returns the next multiple of `bytes`, a power of two. Wraps, because the kernel may pass any address.
 fn aligned(address: u64, bytes: u64) -> u64 {
     address.wrapping_add(bytes - 1) & !(bytes - 1)
-}
-
-/// A conversion of `printf`.
-struct Spec {
-    flags: Vec<u8>,
-    width: usize,
-    precision: Option<usize>,
-    long: bool,
-    conversion: u8,
-}
-
-/// Widest field.
-const MAX_WIDTH: u64 = 4096;
-
-impl Spec {
-    /// Reads one after its `%`; `star` gives the value for a `*`. `None`: it is none, and nothing was read.
-    fn parse(
-        rest: &mut &[u8],
-        mut star: impl FnMut(u64) -> Result<u64, FaultKind>,
-    ) -> Option<Result<Self, FaultKind>> {
-        let text = *rest;
-        let mut i = 0;
-        let mut spec = Spec {
-            flags: Vec::new(),
-            width: 0,
-            precision: None,
-            long: false,
-            conversion: 0,
-        };
-        while let Some(b @ (b'-' | b'+' | b' ' | b'#' | b'0')) = text.get(i) {
-            spec.flags.push(*b);
-            i += 1;
-        }
-        let mut number = |i: &mut usize| -> Result<Option<u64>, FaultKind> {
-            if text.get(*i) == Some(&b'*') {
-                *i += 1;
-                return star(4).map(|n| Some(u64::from(n as u32 & 0x7fff_ffff)));
-            }
-            let digits = text[*i..].iter().take_while(|b| b.is_ascii_digit()).count();
-            let value = text[*i..*i + digits]
-                .iter()
-                .fold(0u64, |n, b| n.saturating_mul(10) + u64::from(b - b'0'));
-            *i += digits;
-            Ok((digits > 0).then_some(value))
-        };
-        match number(&mut i) {
-            Ok(width) => spec.width = width.unwrap_or(0).min(MAX_WIDTH) as usize,
-            Err(kind) => return Some(Err(kind)),
-        }
-        if text.get(i) == Some(&b'.') {
-            i += 1;
-            match number(&mut i) {
-                Ok(precision) => {
-                    spec.precision = Some(precision.unwrap_or(0).min(MAX_WIDTH) as usize)
-                }
-                Err(kind) => return Some(Err(kind)),
-            }
-        }
-        while let Some(b @ (b'l' | b'h' | b'z' | b'j' | b't' | b'L')) = text.get(i) {
-            spec.long |= matches!(b, b'l' | b'z' | b'j' | b't');
-            i += 1;
-        }
-        spec.conversion = *text.get(i)?;
-        if !b"diuoxXcspfFeEgGaA%".contains(&spec.conversion) {
-            return None;
-        }
-        *rest = &text[i + 1..];
-        Some(Ok(spec))
-    }
-
-    /// The value takes 8 bytes.
-    fn is_wide(&self) -> bool {
-        self.long || b"spfFeEgGaA".contains(&self.conversion)
-    }
-
-    fn has(&self, flag: u8) -> bool {
-        self.flags.contains(&flag)
-    }
-
-    fn write(&self, bits: u64, string: &[u8], out: &mut Vec<u8>) {
-        let (sign, mut digits) = match self.conversion {
-            b'c' => ("", vec![bits as u8]),
-            b's' => (
-                "",
-                string[..string.len().min(self.precision.unwrap_or(usize::MAX))].to_vec(),
-            ),
-            b'd' | b'i' => {
-                let value = if self.long {
-                    bits as i64
-                } else {
-                    i64::from(bits as i32)
-                };
-                (
-                    self.sign(value < 0),
-                    value.unsigned_abs().to_string().into_bytes(),
-                )
-            }
-            b'u' => ("", bits.to_string().into_bytes()),
-            b'o' if self.has(b'#') && bits != 0 => ("", format!("0{bits:o}").into_bytes()),
-            b'o' => ("", format!("{bits:o}").into_bytes()),
-            b'x' => (
-                if self.has(b'#') && bits != 0 {
-                    "0x"
-                } else {
-                    ""
-                },
-                format!("{bits:x}").into_bytes(),
-            ),
-            b'X' => (
-                if self.has(b'#') && bits != 0 {
-                    "0X"
-                } else {
-                    ""
-                },
-                format!("{bits:X}").into_bytes(),
-            ),
-            // As a GPU was seen to print it.
-            b'p' if bits == 0 => ("", b"(nil)".to_vec()),
-            b'p' => ("0x", format!("{bits:x}").into_bytes()),
-            _ => {
-                let value = f64::from_bits(bits);
-                (
-                    self.sign(value.is_sign_negative()),
-                    self.float(value.abs()).into_bytes(),
-                )
-            }
-        };
-        let integer = b"diuoxX".contains(&self.conversion);
-        if let Some(precision) = self.precision.filter(|_| integer) {
-            while digits.len() < precision {
-                digits.insert(0, b'0');
-            }
-        }
-        let fill = self.width.saturating_sub(sign.len() + digits.len());
-        let number = !b"cs".contains(&self.conversion);
-        let zeros =
-            self.has(b'0') && !self.has(b'-') && number && !(integer && self.precision.is_some());
-        if !self.has(b'-') && !zeros {
-            out.extend(std::iter::repeat_n(b' ', fill));
-        }
-        out.extend_from_slice(sign.as_bytes());
-        if zeros {
-            out.extend(std::iter::repeat_n(b'0', fill));
-        }
-        out.append(&mut digits);
-        if self.has(b'-') {
-            out.extend(std::iter::repeat_n(b' ', fill));
-        }
-    }
-
-    fn sign(&self, negative: bool) -> &'static str {
-        match (negative, self.has(b'+'), self.has(b' ')) {
-            (true, ..) => "-",
-            (false, true, _) => "+",
-            (false, false, true) => " ",
-            _ => "",
-        }
-    }
-
-    /// A value that is not negative, as `%f`, `%e`, `%g` or `%a`.
-    fn float(&self, value: f64) -> String {
-        let upper = self.conversion.is_ascii_uppercase();
-        let text = if value.is_nan() {
-            "nan".into()
-        } else if value.is_infinite() {
-            "inf".into()
-        } else {
-            match self.conversion.to_ascii_lowercase() {
-                b'e' => exponent(value, self.precision.unwrap_or(6)),
-                b'g' => self.general(value),
-                b'a' => hexadecimal(value),
-                _ => format!("{value:.*}", self.precision.unwrap_or(6)),
-            }
-        };
-        if upper { text.to_uppercase() } else { text }
-    }
-
-    fn general(&self, value: f64) -> String {
-        let precision = self.precision.unwrap_or(6).max(1);
-        let scientific = exponent(value, precision - 1);
-        let power: i32 = scientific
-            .split_once('e')
-            .and_then(|(_, e)| e.parse().ok())
-            .unwrap_or(0);
-        let trim = |text: &str| match text.contains('.') && !self.has(b'#') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-            false => text.to_string(),
-        };
-        if power < -4 || power >= precision as i32 {
-            match scientific.split_once('e') {
-                Some((digits, e)) => format!("{}e{e}", trim(digits)),
-                None => scientific,
-            }
-        } else {
-            trim(&format!(
-                "{value:.*}",
-                (precision as i32 - 1 - power).max(0) as usize
-            ))
-        }
-    }
-}
-
-/// `1.500000e+00`
-fn exponent(value: f64, precision: usize) -> String {
-    let text = format!("{value:.precision$e}");
-    match text.split_once('e') {
-        Some((digits, power)) => {
-            let (sign, power) = match power.strip_prefix('-') {
-                Some(power) => ('-', power),
-                None => ('+', power),
-            };
-            format!("{digits}e{sign}{power:0>2}")
-        }
-        None => text,
-    }
-}
-
-/// `0x1.8p+0`
-fn hexadecimal(value: f64) -> String {
-    let bits = value.to_bits();
-    let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
-    if exponent == 0 && fraction == 0 {
-        return "0x0p+0".into();
-    }
-    let (lead, power) = if exponent == 0 {
-        (0, -1022)
-    } else {
-        (1, exponent - 1023)
-    };
-    let digits = format!("{fraction:013x}");
-    let digits = digits.trim_end_matches('0');
-    let point = if digits.is_empty() { "" } else { "." };
-    format!("0x{lead}{point}{digits}p{power:+}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Spec;
-
-    fn print(format: &str, bits: u64) -> String {
-        let mut rest = format.as_bytes();
-        let spec = Spec::parse(&mut rest, |_| Ok(7)).unwrap().unwrap();
-        assert!(rest.is_empty(), "{format}");
-        let mut out = Vec::new();
-        spec.write(bits, b"text", &mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn conversions_are_those_of_c() {
-        for (format, bits, want) in [
-            ("d", -5i32 as u32 as u64, "-5"),
-            ("5d", 42, "   42"),
-            ("-5d", 42, "42   "),
-            ("05d", -42i32 as u32 as u64, "-0042"),
-            ("+d", 42, "+42"),
-            (".3d", 7, "007"),
-            ("u", 0xffff_ffff, "4294967295"),
-            ("lld", -1i64 as u64, "-1"),
-            ("llx", 0xdead_beef_0001, "deadbeef0001"),
-            ("#X", 255, "0XFF"),
-            ("o", 8, "10"),
-            ("#o", 8, "010"),
-            ("#o", 0, "0"),
-            ("c", 65, "A"),
-            ("6s", 0, "  text"),
-            (".2s", 0, "te"),
-            ("p", 0x10, "0x10"),
-            ("*d", 1, "      1"),
-            ("f", 1.5f64.to_bits(), "1.500000"),
-            (".2f", 0.125f64.to_bits(), "0.12"),
-            ("8.3f", (-1.0f64).to_bits(), "  -1.000"),
-            ("08.2f", (-1.0f64).to_bits(), "-0001.00"),
-            ("e", 12345.678f64.to_bits(), "1.234568e+04"),
-            (".0e", 1e-7f64.to_bits(), "1e-07"),
-            ("g", 0.0001f64.to_bits(), "0.0001"),
-            ("g", 1e10f64.to_bits(), "1e+10"),
-            ("g", 100000.0f64.to_bits(), "100000"),
-            ("G", 1e-10f64.to_bits(), "1E-10"),
-            ("a", 1.5f64.to_bits(), "0x1.8p+0"),
-            ("f", f64::NAN.to_bits(), "nan"),
-            ("F", f64::NEG_INFINITY.to_bits(), "-INF"),
-        ] {
-            assert_eq!(print(format, bits), want, "%{format}");
-        }
-    }
 }

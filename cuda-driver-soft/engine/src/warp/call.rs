@@ -1,13 +1,16 @@
-//! Calls and returns: frames come and go, values pass between them.
+//! Calls and returns: creating and leaving frames, and passing values between them.
 
+#![forbid(unsafe_code)]
+
+use super::builtins;
+use super::frame::{Caller, FrameId, Frames};
 use super::{MAX_DEPTH, MAX_REGISTERS, Split, Warp};
+use crate::code::action::{Action, Builtin, CallSite, CallTarget, ValueLocation};
+use crate::code::function::Code;
 use crate::code::machine::Machine;
 use crate::code::registers::Slot;
-use crate::code::{Action, Builtin, Call, Code, Place, Target};
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
-use crate::warp::builtins;
-use crate::warp::frame::{Caller, FrameId, Frames};
 use crate::window;
 use ptx::ir::FuncId;
 
@@ -50,14 +53,14 @@ impl Warp {
         &mut self,
         m: &mut Machine<'_>,
         frames: &mut Frames<'_>,
-        call: &Call,
+        call: &CallSite,
         split: Split,
         action: u32,
     ) -> Result<(), ()> {
         match call.callee {
-            Target::Function(id) => self.enter(m, frames, call, split, action, id, split.mask),
-            Target::Builtin(builtin) => self.builtin(m, call, split, builtin),
-            Target::Indirect(slot) => {
+            CallTarget::Function(id) => self.enter(m, frames, call, split, action, id, split.mask),
+            CallTarget::Builtin(builtin) => self.builtin(m, call, split, builtin),
+            CallTarget::Indirect(slot) => {
                 let addresses = self.values(split.frame, slot, 8);
                 let mut rest = split.mask;
                 while rest != 0 {
@@ -90,7 +93,7 @@ impl Warp {
         &mut self,
         m: &mut Machine<'_>,
         frames: &mut Frames<'_>,
-        call: &Call,
+        call: &CallSite,
         split: Split,
         action: u32,
         id: FuncId,
@@ -108,19 +111,19 @@ impl Warp {
             && base + bytes <= m.stack_limit
             && self.registers + registers <= MAX_REGISTERS
             && m.spaces.local.reserve(base + bytes).is_some()
-            && let Some(()) = self.local_held.grow_to(32 * m.spaces.local.stride())
+            && let Some(()) = self.local_reservation.grow_to(32 * m.spaces.local.stride())
         {
             let origin = Caller {
                 frame: split.frame,
                 pc: split.pc + 1,
                 action,
             };
-            frames.make(id, self.here, Some(origin), base, lanes)
+            frames.make(id, self.position, Some(origin), base, lanes)
         } else {
             None
         };
         let Some(frame) = frame else {
-            // A GPU would keep the registers of the callers on the stack.
+            // A GPU keeps the callers' registers on the stack, so they count.
             let bytes = base + bytes + (self.registers + registers) / 32;
             m.fault = Some((
                 FaultKind::StackOverflow { bytes },
@@ -156,23 +159,27 @@ impl Warp {
         Ok(())
     }
 
-    /// Copies a value from one frame to another, for some lanes.
+    /// Copies a value from one frame to another for some lanes.
     fn pass(
         &mut self,
         m: &mut Machine<'_>,
-        from: (FrameId, Place),
-        to: (FrameId, Place),
+        from: (FrameId, ValueLocation),
+        to: (FrameId, ValueLocation),
         lanes: Mask,
     ) {
         for lane in lanes::iter(lanes) {
             let mut bytes = [0u8; 16];
             let long = match (from.1, to.1) {
-                (Place::Frame { size: a, .. }, Place::Frame { size: b, .. }) => a.min(b) > 16,
+                (ValueLocation::Frame { size: a, .. }, ValueLocation::Frame { size: b, .. }) => {
+                    a.min(b) > 16
+                }
                 _ => false,
             };
             if long {
-                let (Place::Frame { offset: a, size: n }, Place::Frame { offset: b, size }) =
-                    (from.1, to.1)
+                let (
+                    ValueLocation::Frame { offset: a, size: n },
+                    ValueLocation::Frame { offset: b, size },
+                ) = (from.1, to.1)
                 else {
                     continue;
                 };
@@ -194,11 +201,11 @@ impl Warp {
             .map_or(0, |f| f.local_base)
     }
 
-    /// The first 16 bytes of a value.
+    /// Reads the first 16 bytes of a value.
     fn get(
         &mut self,
         m: &mut Machine<'_>,
-        (id, place): (FrameId, Place),
+        (id, place): (FrameId, ValueLocation),
         lane: usize,
         bytes: &mut [u8; 16],
     ) {
@@ -207,16 +214,16 @@ impl Warp {
             return;
         };
         match place {
-            Place::Mask(slot) => bytes[0] = frame.file.get(slot, 0, lane) as u8,
-            Place::Row(slot, 16) => {
+            ValueLocation::Mask(slot) => bytes[0] = frame.file.get(slot, 0, lane) as u8,
+            ValueLocation::Row(slot, 16) => {
                 bytes[..8].copy_from_slice(&frame.file.get(slot, 8, lane).to_le_bytes());
                 let high = Slot(slot.0 + 8 * 32);
                 bytes[8..].copy_from_slice(&frame.file.get(high, 8, lane).to_le_bytes());
             }
-            Place::Row(slot, width) => {
+            ValueLocation::Row(slot, width) => {
                 bytes[..8].copy_from_slice(&frame.file.get(slot, width as u8, lane).to_le_bytes());
             }
-            Place::Frame { offset, size } => {
+            ValueLocation::Frame { offset, size } => {
                 let size = size.min(16);
                 if let Some(from) =
                     m.spaces
@@ -232,7 +239,7 @@ impl Warp {
     fn set(
         &mut self,
         m: &mut Machine<'_>,
-        (id, place): (FrameId, Place),
+        (id, place): (FrameId, ValueLocation),
         lane: usize,
         bytes: &[u8; 16],
     ) {
@@ -246,15 +253,17 @@ impl Warp {
             u64::from_le_bytes(word)
         };
         match place {
-            Place::Mask(slot) => frame.file.set(slot, 0, 1 << lane, |_| word(0)),
-            Place::Row(slot, 16) => {
+            ValueLocation::Mask(slot) => frame.file.set(slot, 0, 1 << lane, |_| word(0)),
+            ValueLocation::Row(slot, 16) => {
                 frame.file.set(slot, 8, 1 << lane, |_| word(0));
                 frame
                     .file
                     .set(Slot(slot.0 + 8 * 32), 8, 1 << lane, |_| word(8));
             }
-            Place::Row(slot, width) => frame.file.set(slot, width as u8, 1 << lane, |_| word(0)),
-            Place::Frame { offset, size } => {
+            ValueLocation::Row(slot, width) => {
+                frame.file.set(slot, width as u8, 1 << lane, |_| word(0))
+            }
+            ValueLocation::Frame { offset, size } => {
                 let size = size.min(16);
                 if let Some(to) =
                     m.spaces
@@ -267,7 +276,7 @@ impl Warp {
         }
     }
 
-    /// The values of a register, one per lane.
+    /// Returns the values of a register, one per lane.
     pub(super) fn values(&mut self, frame: FrameId, slot: Slot, width: u8) -> [u64; 32] {
         let mut values = [0; 32];
         if let Some(frame) = self.frames[frame as usize].as_mut() {
@@ -281,7 +290,7 @@ impl Warp {
     fn builtin(
         &mut self,
         m: &mut Machine<'_>,
-        call: &Call,
+        call: &CallSite,
         split: Split,
         builtin: Builtin,
     ) -> Result<(), ()> {

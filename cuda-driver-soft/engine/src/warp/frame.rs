@@ -1,41 +1,46 @@
-//! An invocation of a function by lanes of a warp, and the constants in its registers.
+//! Frames: invocations of functions by lanes of a warp, and the constants in their registers.
 
+#![forbid(unsafe_code)]
+
+use crate::code::constant::{Constant, Lifetime};
+use crate::code::converged::Converged;
+use crate::code::function::Code;
 use crate::code::registers::{RegFile, Slot};
-use crate::code::{Code, Constant, Converged, Lifetime};
-use crate::grid::execution::Launch;
 use crate::lanes::{FULL, LANES, Lanes, Mask};
+use crate::launch::Launch;
+use crate::launch::threads::{lane_rows, thread_of};
 use crate::memory::warp::RANK_SHIFT;
-use crate::program::Image;
-use crate::program::kernel::SharedLayout;
+use crate::program::loaded::LoadedModule;
+use crate::program::shared_layout::SharedLayout;
 use crate::semantics::affine::{self, Affine, Rows};
 use ptx::ir::{FuncId, RegClass, Space, Special};
 use std::sync::Arc;
 
-/// Number of a frame in its warp.
+/// Index of a frame in its warp.
 pub(crate) type FrameId = u32;
 
-/// An invocation.
+/// An invocation of a function.
 pub(crate) struct Frame {
-    /// What runs.
+    /// The function.
     pub(crate) function: FuncId,
-    /// Its registers, of the size that the function's code asks for.
+    /// The registers, of the size that the function's code needs.
     pub(crate) file: RegFile,
-    /// Where it goes on when it returns; `None` for the kernel itself.
+    /// The call that it returns to; `None` for the kernel itself.
     pub(crate) caller: Option<Caller>,
-    /// Where its local memory begins.
+    /// Start of the local memory.
     pub(crate) local_base: u64,
-    /// Where that ends which the function always has.
+    /// End of the part of the local memory that every invocation has.
     pub(crate) local_fixed: u64,
-    /// Where it ends with what was allocated behind that, in whichever lane that is most.
+    /// End of the local memory with the allocations of `alloca`, in the lane that has most.
     pub(crate) local_end: u64,
-    /// The same by lane, once there was such an allocation.
+    /// End of the local memory by lane, once `alloca` has run.
     allocated: Option<Box<Lanes<u64>>>,
-    /// Lanes that are in it, or in something that it called.
+    /// Lanes in the function or in its callees.
     pub(crate) live: Mask,
 }
 
 impl Frame {
-    /// Where each thread's stack ends.
+    /// Returns the end of each thread's stack.
     pub(crate) fn stack_tops(&self) -> Lanes<u64> {
         match &self.allocated {
             Some(tops) => **tops,
@@ -43,63 +48,63 @@ impl Frame {
         }
     }
 
-    /// Moves the ends of the threads' stacks.
+    /// Sets the end of each thread's stack.
     pub(crate) fn set_stack_tops(&mut self, tops: Lanes<u64>) {
         self.local_end = tops.iter().copied().fold(self.local_fixed, u64::max);
         self.allocated = Some(Box::new(tops));
     }
 }
 
-/// The call that made a frame.
+/// The call that created a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     /// The calling frame.
     pub(crate) frame: FrameId,
     /// The instruction after the call.
     pub(crate) pc: u32,
-    /// The call's action in the calling code.
+    /// Index of the call's action in the caller's code.
     pub(crate) action: u32,
 }
 
-/// What the frames of a launch need, and frames to use again.
+/// Creates the frames of a launch and reuses their registers.
 pub(crate) struct Frames<'e> {
     launch: &'e Launch,
-    image: &'e Image,
+    loaded: &'e LoadedModule,
     shared: &'e SharedLayout,
-    /// How the lanes of each warp lie in the block, if in whole rows.
+    /// How the lanes of each warp lie in the block, if they form whole rows.
     rows: Option<Rows>,
-    /// That of the kernel.
+    /// The kernel's code.
     kernel: Option<&'e Code>,
-    /// By function; `None` for what the launch cannot reach.
+    /// Code by function; `None` for functions that the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
-    /// By function: registers whose launch constants are in place.
+    /// Registers for reuse, by function; their launch constants are filled.
     pool: Vec<Vec<RegFile>>,
 }
 
-/// Warps that a multiprocessor of the virtual device has numbers for, for `%nwarpid`.
+/// `%nwarpid`: warp numbers of a multiprocessor of the virtual device.
 const WARPS: u32 = 64;
 
-/// Multiprocessors of the virtual device, for `%nsmid`.
+/// `%nsmid`: multiprocessors of the virtual device.
 const MULTIPROCESSORS: u32 = 132;
 
-/// Which block and warp registers are for.
+/// A warp's position in the grid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Here {
-    /// The block.
+pub(crate) struct WarpPosition {
+    /// Coordinates of the block.
     pub(crate) block: [u32; 3],
-    /// Its number in the grid.
+    /// Number of the block in the grid.
     pub(crate) number: u64,
-    /// The warp in the block.
+    /// Number of the warp in the block.
     pub(crate) warp: u32,
 }
 
 impl<'e> Frames<'e> {
-    /// For a launch whose functions are decoded.
+    /// Returns the frames of a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
         Frames {
             rows: lane_rows(launch.block),
             launch,
-            image: launch.kernel.image(),
+            loaded: launch.kernel.loaded(),
             shared: launch.kernel.shared_layout(),
             kernel: codes[launch.kernel.id().0 as usize].as_deref(),
             pool: codes.iter().map(|_| Vec::new()).collect(),
@@ -107,18 +112,18 @@ impl<'e> Frames<'e> {
         }
     }
 
-    /// Whether the launch may run this function.
+    /// Returns true if the launch may run this function.
     pub(crate) fn has(&self, id: FuncId) -> bool {
         self.codes.get(id.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// The code of the kernel, if the launch may run it.
+    /// Returns the kernel's code, if the launch may run it.
     #[inline(always)]
     pub(crate) fn kernel(&self) -> Option<&'e Code> {
         self.kernel
     }
 
-    /// The code of a function that the launch may run: all that frames are made for.
+    /// Returns the code of a function that has a frame. Only decoded functions have one.
     #[inline(always)]
     pub(crate) fn code(&self, id: FuncId) -> &'e Code {
         self.codes[id.0 as usize]
@@ -126,11 +131,11 @@ impl<'e> Frames<'e> {
             .expect("frames are made for decoded functions")
     }
 
-    /// Makes a frame; its parameters are not there yet. `None` if there is no memory for it.
+    /// Creates a frame, without its parameters. Returns `None` if the host is out of memory.
     pub(crate) fn make(
         &mut self,
         function: FuncId,
-        here: Here,
+        position: WarpPosition,
         caller: Option<Caller>,
         local_base: u64,
         live: Mask,
@@ -155,8 +160,8 @@ impl<'e> Frames<'e> {
         }
         self.fill(
             &mut frame,
-            here,
-            // Another block of the cluster may have had it, whose shared memory is elsewhere.
+            position,
+            // In a cluster, the registers may come from another block, with another address of shared memory.
             if fresh || self.launch.options.cluster.is_some() {
                 Lifetime::Launch
             } else {
@@ -166,8 +171,8 @@ impl<'e> Frames<'e> {
         Some(frame)
     }
 
-    /// Makes a kernel's frame ready for another block: the warp stays.
-    pub(crate) fn reuse(&self, frame: &mut Frame, here: Here, live: Mask) {
+    /// Prepares a kernel's frame for the same warp of another block.
+    pub(crate) fn reuse(&self, frame: &mut Frame, position: WarpPosition, live: Mask) {
         let code = self.code(frame.function);
         let (start, bytes) = code.cleared;
         frame.file.clear(start, bytes);
@@ -176,17 +181,17 @@ impl<'e> Frames<'e> {
         if let Some(converged) = self.converged(code, live) {
             self.fill_affine(
                 frame,
-                here,
+                position,
                 &converged.constants[converged.kept_constants..],
             );
             if !converged.reads_block_constants {
                 return;
             }
         }
-        self.fill_all(frame, here, code.block_constants.iter());
+        self.fill_all(frame, position, code.block_constants.iter());
     }
 
-    /// The code for converged warps, if these lanes may run it.
+    /// Returns the code for converged warps, if these lanes may run it.
     fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
         let converged = code.converged.as_ref()?;
         if !self.launch.options.converged {
@@ -195,15 +200,15 @@ impl<'e> Frames<'e> {
         (lanes == FULL && (self.rows.is_some() || !converged.needs_rows)).then_some(converged)
     }
 
-    /// Where lanes begin in the frame of a kernel, which is new or was made ready for another block.
+    /// Returns the first instruction for lanes of a kernel's frame. `new`: the frame was not reused from another block.
     pub(crate) fn entry(&self, function: FuncId, lanes: Mask, new: bool) -> u32 {
         let converged = self.converged(self.code(function), lanes);
         converged.map_or(0, |c| if new { c.first } else { c.entry })
     }
 
-    /// Leaves the code for converged warps at an instruction: says where to go on in the code for any lanes, and writes
-    /// out what that reads.
-    pub(crate) fn leave(&self, frame: &mut Frame, here: Here, at: u32) -> u32 {
+    /// Leaves the code for converged warps at an instruction: writes the rows that the code for any lanes reads, and returns
+    /// the instruction at which to continue there.
+    pub(crate) fn leave(&self, frame: &mut Frame, position: WarpPosition, at: u32) -> u32 {
         let code = self.code(frame.function);
         let (converged, leave) = code
             .converged
@@ -211,7 +216,7 @@ impl<'e> Frames<'e> {
             .and_then(|converged| Some((converged, converged.leave(at)?)))
             .expect("instructions that may leave are listed");
         if !converged.reads_block_constants {
-            self.fill_all(frame, here, code.block_constants.iter());
+            self.fill_all(frame, position, code.block_constants.iter());
         }
         for (row, width, from) in &converged.kept[leave.spread.clone()] {
             let rows = self.rows.unwrap_or(Rows::ONE);
@@ -220,8 +225,8 @@ impl<'e> Frames<'e> {
         leave.to
     }
 
-    /// Whether all lanes of a warp, alone at an instruction of the code for any lanes, may go on in the code for converged
-    /// warps: says where, or that the registers are not what it takes them to be.
+    /// Returns the instruction at which a warp may come back to the code for converged warps; all its lanes are at instruction
+    /// `at` of the code for any lanes. `Err`: a register is not affine.
     pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
         let code = self.code(frame.function);
         let converged = self.converged(code, frame.live)?;
@@ -235,27 +240,32 @@ impl<'e> Frames<'e> {
         Some(if affine { Ok(resume.to) } else { Err(()) })
     }
 
-    /// Takes back a frame that ended.
+    /// Takes back a frame whose invocation has ended.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         self.pool[frame.function.0 as usize].push(frame.file);
     }
 
-    /// Fills the constants that live no longer than `from`.
-    fn fill(&self, frame: &mut Frame, here: Here, from: Lifetime) {
+    /// Fills the constants whose lifetime is `from` or shorter.
+    fn fill(&self, frame: &mut Frame, position: WarpPosition, from: Lifetime) {
         let code = self.code(frame.function);
         if let Some(converged) = &code.converged {
-            self.fill_affine(frame, here, &converged.constants);
+            self.fill_affine(frame, position, &converged.constants);
         }
-        // They are sorted by lifetime.
+        // Constants are sorted by lifetime.
         let first = code
             .constants
             .partition_point(|(_, _, constant)| constant.lifetime() < from);
-        self.fill_all(frame, here, code.constants[first..].iter());
+        self.fill_all(frame, position, code.constants[first..].iter());
     }
 
-    fn fill_affine(&self, frame: &mut Frame, here: Here, constants: &[(Slot, RegClass, Constant)]) {
+    fn fill_affine(
+        &self,
+        frame: &mut Frame,
+        position: WarpPosition,
+        constants: &[(Slot, RegClass, Constant)],
+    ) {
         for (slot, class, constant) in constants {
-            let value = self.affine(frame.local_base, here, *class, constant);
+            let value = self.affine(frame.local_base, position, *class, constant);
             frame.file.set_affine(*slot, value);
         }
     }
@@ -263,7 +273,7 @@ impl<'e> Frames<'e> {
     fn fill_all<'c>(
         &self,
         frame: &mut Frame,
-        here: Here,
+        position: WarpPosition,
         constants: impl Iterator<Item = &'c (Slot, u8, Constant)>,
     ) {
         for (slot, width, constant) in constants {
@@ -271,42 +281,48 @@ impl<'e> Frames<'e> {
             match constant {
                 Constant::Special(special) if differs(*special) => {
                     frame.file.set(*slot, *width, FULL, |lane| {
-                        self.special(*special, here, lane as u32)
+                        self.special(*special, position, lane as u32)
                     });
                 }
                 Constant::Special(special) => {
                     frame
                         .file
-                        .set_all(*slot, *width, self.special(*special, here, 0));
+                        .set_all(*slot, *width, self.special(*special, position, 0));
                 }
                 constant => {
                     frame
                         .file
-                        .set_all(*slot, *width, self.value(here, constant, local_base))
+                        .set_all(*slot, *width, self.value(position, constant, local_base))
                 }
             }
         }
     }
 
-    /// A constant in all lanes; those that are neither uniform nor affine are not asked for.
-    fn affine(&self, local_base: u64, here: Here, class: RegClass, constant: &Constant) -> Affine {
+    /// Returns the lanes of a constant, which is uniform or affine.
+    fn affine(
+        &self,
+        local_base: u64,
+        position: WarpPosition,
+        class: RegClass,
+        constant: &Constant,
+    ) -> Affine {
         let value = match constant {
             Constant::Special(special) if differs(*special) => {
                 let rows = self.rows.unwrap_or(Rows::ONE);
-                let base = self.special(*special, here, 0);
-                let more = |lane| self.special(*special, here, lane).wrapping_sub(base);
+                let base = self.special(*special, position, 0);
+                let difference = |lane| self.special(*special, position, lane).wrapping_sub(base);
                 Affine {
                     base,
-                    step: if rows.lanes() > 1 { more(1) } else { 0 },
+                    step: if rows.lanes() > 1 { difference(1) } else { 0 },
                     row: if rows.count() > 1 {
-                        more(rows.lanes())
+                        difference(rows.lanes())
                     } else {
                         0
                     },
                 }
             }
-            Constant::Special(special) => affine::uniform(self.special(*special, here, 0)),
-            constant => affine::uniform(self.value(here, constant, local_base)),
+            Constant::Special(special) => affine::uniform(self.special(*special, position, 0)),
+            constant => affine::uniform(self.value(position, constant, local_base)),
         };
         match class {
             RegClass::B64 => value,
@@ -314,7 +330,7 @@ impl<'e> Frames<'e> {
         }
     }
 
-    fn value(&self, here: Here, constant: &Constant, local_base: u64) -> u64 {
+    fn value(&self, position: WarpPosition, constant: &Constant, local_base: u64) -> u64 {
         match *constant {
             Constant::Bits(bits) => bits,
             Constant::Special(_) => 0,
@@ -334,17 +350,17 @@ impl<'e> Frames<'e> {
             }
             Constant::Variable(var, offset) => {
                 let base = match self
-                    .image
+                    .loaded
                     .module
                     .variables
                     .get(var.0 as usize)
                     .map(|v| v.space)
                 {
                     Some(Space::Shared | Space::SharedCluster) => {
-                        let rank = self.special(Special::ClusterCtarank, here, 0);
+                        let rank = self.special(Special::ClusterCtarank, position, 0);
                         u64::from(self.shared.offset(var).unwrap_or(0)) | rank << RANK_SHIFT
                     }
-                    _ => self.image.address(var).unwrap_or(0),
+                    _ => self.loaded.address(var).unwrap_or(0),
                 };
                 base.wrapping_add_signed(offset)
             }
@@ -357,7 +373,7 @@ impl<'e> Frames<'e> {
         workspace.map_or(0, |w| w.address())
     }
 
-    /// `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0` and `_1`: cooperative groups have 288 bytes from `_1` on.
+    /// Returns `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0` or `_1`. Cooperative groups use 288 bytes from `_1` on.
     fn reserved_shared(&self, which: u8) -> u32 {
         let reserved = self.launch.reserved_shared().unwrap_or_default();
         (match which {
@@ -368,7 +384,7 @@ impl<'e> Frames<'e> {
         }) as u32
     }
 
-    fn special(&self, special: Special, here: Here, lane: u32) -> u64 {
+    fn special(&self, special: Special, position: WarpPosition, lane: u32) -> u64 {
         let Launch { grid, block, .. } = self.launch;
         let part =
             |of: &[u32; 3], dimension: u8| of.get(usize::from(dimension)).copied().unwrap_or(0);
@@ -379,24 +395,24 @@ impl<'e> Frames<'e> {
         let explicit = self.launch.options.cluster;
         let cluster = explicit.unwrap_or([1; 3]).map(|n| n.max(1));
         let [of_cluster, inside, clusters]: [[u32; 3]; 3] = [
-            std::array::from_fn(|i| here.block[i] / cluster[i]),
-            std::array::from_fn(|i| here.block[i] % cluster[i]),
+            std::array::from_fn(|i| position.block[i] / cluster[i]),
+            std::array::from_fn(|i| position.block[i] % cluster[i]),
             std::array::from_fn(|i| grid[i] / cluster[i]),
         ];
         u64::from(match special {
-            Special::Tid(d) => part(&thread_of(*block, here.warp * 32 + lane), d),
+            Special::Tid(d) => part(&thread_of(*block, position.warp * 32 + lane), d),
             Special::Ntid(d) => part(block, d),
-            Special::Ctaid(d) => part(&here.block, d),
+            Special::Ctaid(d) => part(&position.block, d),
             Special::Nctaid(d) => part(grid, d),
             Special::Clusterid(d) => part(&of_cluster, d),
             Special::Nclusterid(d) => part(&clusters, d),
             Special::Laneid => lane,
-            Special::Warpid => here.warp,
+            Special::Warpid => position.warp,
             Special::Nwarpid => WARPS,
-            // Blocks go round the virtual multiprocessors.
-            Special::Smid => (here.number % u64::from(MULTIPROCESSORS)) as u32,
+            // Blocks are assigned to the virtual multiprocessors in turn.
+            Special::Smid => (position.number % u64::from(MULTIPROCESSORS)) as u32,
             Special::Nsmid => MULTIPROCESSORS,
-            // Without clusters, each block is one.
+            // Without clusters, each block is a cluster of its own.
             Special::ClusterNctaid(d) => part(&cluster, d),
             Special::ClusterNctarank => cluster.iter().product(),
             Special::ClusterCtaid(d) => part(&inside, d),
@@ -413,38 +429,27 @@ impl<'e> Frames<'e> {
             Special::DynamicSmemSize => self.launch.dynamic_shared,
             Special::Gridid | Special::CurrentGraphExec => 0,
             Special::ReservedSmemOffset(which) => self.reserved_shared(which),
-            // Where cooperative groups look for what the driver gave a cooperative launch.
+            // Cooperative groups read the address of the launch's workspace here.
             Special::Envreg(1) => (self.workspace() >> 32) as u32,
             Special::Envreg(2) => self.workspace() as u32,
             Special::Pm(_) | Special::Pm64(_) | Special::Envreg(_) => 0,
-            // Read by instructions of their own.
+            // Read by separate instructions.
             Special::Clock | Special::ClockHi | Special::Clock64 => 0,
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })
     }
 }
 
-/// Whether a special register is not the same in all lanes of a warp.
+/// Returns true if a special register differs between lanes of a warp.
 fn differs(special: Special) -> bool {
-    use Special::*;
     matches!(
         special,
-        Tid(_) | Laneid | LanemaskEq | LanemaskLt | LanemaskLe | LanemaskGt | LanemaskGe
+        Special::Tid(_)
+            | Special::Laneid
+            | Special::LanemaskEq
+            | Special::LanemaskLt
+            | Special::LanemaskLe
+            | Special::LanemaskGt
+            | Special::LanemaskGe
     )
-}
-
-/// The coordinates of a thread in its block.
-pub(crate) fn thread_of(block: [u32; 3], number: u32) -> [u32; 3] {
-    let [x, y, _] = block.map(|n| n.max(1));
-    [number % x, number / x % y, number / x / y]
-}
-
-/// How the lanes of each warp lie in a block of this shape: in rows along its first dimension, which go on in the second
-/// and have the same place in the third. `None`: some other way.
-pub(crate) fn lane_rows(block: [u32; 3]) -> Option<Rows> {
-    let [x, y, z] = block;
-    if x.is_multiple_of(32) || (y <= 1 && z <= 1) {
-        return Some(Rows::ONE);
-    }
-    Rows::of(x).filter(|rows| z <= 1 || y.is_multiple_of(rows.count()))
 }

@@ -1,31 +1,33 @@
-//! A warp: its lanes, split into groups that are at the same place.
+//! The scheduler of a warp: its lanes, split into groups that are at the same instruction.
 //!
-//! A [`Split`] is a set of lanes at one instruction of one frame. The one that runs is that in the deepest frame, and
-//! there the one at the lowest block; it runs until it comes to where another split waits, and joins it there. Only
-//! splits that could run join: lanes parked at a barrier are elsewhere, and come back together. So that lanes that spin
-//! cannot starve those they wait for, another split gets a turn when one has gone round too often.
+//! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame, the
+//! split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there. Lanes
+//! parked at a barrier are no split; they become ready together. When a split has jumped backwards too often, another split
+//! runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
 
 mod barrier;
-pub(crate) mod builtins;
+mod builtins;
 mod call;
 pub(crate) mod frame;
+mod printf;
 mod run;
 mod stack;
 mod together;
 
+use crate::code::action::Action;
+use crate::code::collective::Collective;
+use crate::code::function::Code;
 use crate::code::machine::Machine;
-use crate::code::{Action, Code};
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
 use crate::memory::buffer::LocalMemory;
-use crate::memory_budget::Held;
-use crate::ops::collective::Collective;
+use crate::memory_budget::MemoryReservation;
 use crate::ops::{matrix, texture};
-use frame::{Caller, Frame, FrameId, Frames, Here};
+use frame::{Caller, Frame, FrameId, Frames, WarpPosition};
 use ptx::ir::{BarOp, FuncId};
 use run::{Event, run};
 
-/// Lanes at one place.
+/// A set of lanes at one instruction.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     frame: FrameId,
@@ -35,13 +37,13 @@ struct Split {
 }
 
 impl Split {
-    /// Whether this one goes first: deepest frame, then frame by frame, then lowest place.
+    /// Returns true if this split runs before the other: the deepest frame first, then by frame, then the lowest instruction.
     fn before(&self, other: &Split) -> bool {
         (other.depth, self.frame, self.pc) < (self.depth, other.frame, other.pc)
     }
 }
 
-/// Lanes that wait; they go on behind the instruction.
+/// Lanes that wait, at the instruction before `split.pc`.
 #[derive(Clone, Copy, Debug)]
 struct Parked {
     split: Split,
@@ -49,52 +51,52 @@ struct Parked {
     wait: Wait,
 }
 
-/// What lanes wait for.
+/// The event that lanes wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// A barrier.
+    /// A barrier of the block or cluster.
     Barrier,
-    /// To do this together with these lanes: wherever those come to the same, it is done.
-    Together(Collective, Mask),
-    /// For all lanes of the warp to come to this instruction.
+    /// A collective with these members: they may arrive at different instructions.
+    Collective(Collective, Mask),
+    /// All lanes of the warp arriving at this instruction.
     Warp,
 }
 
 /// A warp of a block.
 pub(crate) struct Warp {
-    here: Here,
+    position: WarpPosition,
     frames: Vec<Option<Frame>>,
-    /// Splits that can run; the next one last.
+    /// Splits that can run; the last one runs next.
     ready: Vec<Split>,
     parked: Vec<Parked>,
-    /// The barrier that it came to last.
+    /// The last arrival at a barrier.
     arrival: Arrival,
     /// Lanes that have not exited.
     live: Mask,
     local: LocalMemory,
-    local_held: Held,
+    local_reservation: MemoryReservation,
     /// Bytes of the registers of all frames.
     registers: u64,
-    /// Whose turn it is when splits take turns.
+    /// Selects the next split when splits take turns.
     turn: usize,
-    /// Jumps backwards since another split had its turn, however often the warp was interrupted in between.
+    /// Backward jumps since another split had its turn, including those before the warp was interrupted.
     since_turn: i64,
     /// Instructions run since the warp last came back to the code for converged warps.
     stay: u64,
-    /// How often, one time after the other, that was not worth it.
+    /// Number of times in a row that coming back did not pay off.
     in_vain: u32,
 }
 
-/// Why a warp stopped running.
+/// The reason why a warp stopped running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// All its lanes have exited.
     Done,
-    /// All its lanes are at a barrier: see [`Warp::arrival`].
+    /// All its lanes have arrived at a barrier: see [`Warp::arrival`].
     Barrier,
-    /// It could go on, but has had its share.
+    /// It has used its share, and can continue.
     Share,
-    /// Something went wrong; the rest is in [`Machine::fault`].
+    /// A lane raised the fault in [`Machine::fault`].
     Fault {
         /// Line in the PTX source.
         line: u32,
@@ -104,48 +106,47 @@ pub(crate) enum Pause {
 /// A warp's arrival at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Which barrier of the block; `None`: the cluster's.
+    /// Number of the barrier; `None` for the cluster's.
     pub(crate) id: Option<u32>,
-    /// How many threads take part, if said.
+    /// Number of threads that take part, if given.
     pub(crate) count: Option<u32>,
-    /// What is done there.
+    /// The operation.
     pub(crate) op: BarOp,
-    /// Of `.red`: lanes whose predicate holds.
+    /// Lanes whose predicate for `.red` is true.
     pub(crate) holds: Mask,
-    /// Lanes that are there.
+    /// Lanes that have arrived.
     pub(crate) lanes: Mask,
     /// Line in the PTX source.
     pub(crate) line: u32,
 }
 
-/// Jumps backwards that a split may do before others get a turn.
+/// Backward jumps of a split before others get a turn.
 const QUANTUM: i64 = 16_384;
-/// The same once it was seen to look for what others do.
+/// [`QUANTUM`] in kernels with loads that see stores of other threads.
 const SPIN_QUANTUM: i64 = 64;
-/// Jumps backwards that a split gets in its turn.
+/// Backward jumps of a split in its turn.
 const TURN: i64 = 64;
-/// Instructions that a warp should run in the code for converged warps before it leaves it again, or coming back costs more
-/// than it gains.
+/// Instructions that a warp must run in the code for converged warps for coming back to pay off.
 const WORTH_COMING_BACK: u64 = 24;
-/// How often a warp of a block tries to come back in vain before it stays away.
+/// Number of times in a row that a warp comes back without benefit before it stops trying, until its next block.
 const MOST_IN_VAIN: u32 = 3;
-/// Nested calls.
+/// Limit on nested calls.
 const MAX_DEPTH: u32 = 4096;
-/// Bytes of registers of all frames of a warp.
+/// Limit on the registers of all frames of a warp in bytes.
 const MAX_REGISTERS: u64 = 256 << 20;
 
 impl Warp {
-    /// A warp at the start of the kernel. `None` if the host has no memory for it.
+    /// Returns a warp at the start of the kernel, or `None` if the host is out of memory.
     pub(crate) fn new(
         frames: &mut Frames<'_>,
         function: FuncId,
-        here: Here,
+        position: WarpPosition,
         lanes: Mask,
     ) -> Option<Self> {
-        let frame = frames.make(function, here, None, 0, lanes)?;
+        let frame = frames.make(function, position, None, 0, lanes)?;
         let mut warp = Warp {
             registers: frame.file.bytes(),
-            here,
+            position,
             frames: vec![Some(frame)],
             ready: Vec::new(),
             parked: Vec::new(),
@@ -159,7 +160,7 @@ impl Warp {
             },
             live: lanes,
             local: LocalMemory::default(),
-            local_held: Held::default(),
+            local_reservation: MemoryReservation::default(),
             turn: 0,
             since_turn: 0,
             stay: 0,
@@ -169,7 +170,8 @@ impl Warp {
         Some(warp)
     }
 
-    /// Makes a warp that is done ready for the same place in another block, in which it has these lanes.
+    /// Restarts a finished warp with these lanes, at the same position in another block. Returns `None` if the host is out of
+    /// memory.
     pub(crate) fn reuse(
         &mut self,
         frames: &mut Frames<'_>,
@@ -177,8 +179,8 @@ impl Warp {
         number: u64,
         lanes: Mask,
     ) -> Option<()> {
-        self.here.block = block;
-        self.here.number = number;
+        self.position.block = block;
+        self.position.number = number;
         self.live = lanes;
         if self.frames.len() > 1 {
             for frame in self.frames.drain(1..).flatten() {
@@ -186,7 +188,7 @@ impl Warp {
             }
         }
         let frame = self.frames[0].as_mut()?;
-        frames.reuse(frame, self.here, lanes);
+        frames.reuse(frame, self.position, lanes);
         self.registers = frame.file.bytes();
         self.begin(frames, lanes, false)
     }
@@ -210,23 +212,23 @@ impl Warp {
         }
         let before = self.local.stride();
         self.local.reserve(bytes)?;
-        self.local_held.grow_to(32 * self.local.stride())?;
-        // What is new is zero, and takes no room until it is touched.
+        self.local_reservation.grow_to(32 * self.local.stride())?;
+        // New memory is zero, and takes no space until it is touched.
         self.local.clear(0, bytes.min(before));
         Some(())
     }
 
-    /// The barrier that it came to last.
+    /// Returns the last arrival at a barrier.
     pub(crate) fn arrival(&self) -> &Arrival {
         &self.arrival
     }
 
-    /// The warp's number in its block.
+    /// Returns the warp's number in its block.
     pub(crate) fn number(&self) -> u32 {
-        self.here.warp
+        self.position.warp
     }
 
-    /// Runs until all lanes have exited or wait, or until the warp has had its share: `share` jumps backwards.
+    /// Runs until all lanes have exited or wait, or until the warp has done `share` backward jumps.
     pub(crate) fn run(
         &mut self,
         m: &mut Machine<'_>,
@@ -258,8 +260,8 @@ impl Warp {
         pause
     }
 
-    /// Runs a warp all of whose lanes are at one place, as most are most of the time, until something happens: says where
-    /// and what. `None`: it is not such a warp, or might come back to the code for converged warps.
+    /// Fast path for a warp whose lanes are all at one instruction: runs it until an [`Event`], and returns the instruction and
+    /// the event. Returns `None` for other warps, and for a warp that could come back to the code for converged warps.
     #[inline(always)]
     fn run_together(
         &mut self,
@@ -277,23 +279,23 @@ impl Warp {
         };
         // The first frame is the kernel's.
         let (frame, code) = (self.frames[0].as_mut()?, frames.kernel()?);
-        let elsewhere = code.converged.as_ref().is_some_and(|c| pc < c.first);
-        if !self.parked.is_empty() || elsewhere {
+        let may_come_back = code.converged.as_ref().is_some_and(|c| pc < c.first);
+        if !self.parked.is_empty() || may_come_back {
             return None;
         }
-        (m.live, m.warp) = (self.live, self.here.warp);
-        m.switch_to(frame.function, code);
+        (m.live, m.warp) = (self.live, self.position.warp);
+        m.switch_to(frame.function, code.caches);
         m.spaces.local_end = frame.local_end;
         self.since_turn = 0;
         m.quantum = share.max(1);
         let before = m.steps;
-        // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
+        // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
         let ran = unsafe { run(m, code, frame.file.regs(), pc, mask, u32::MAX) };
         self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
         Some(ran)
     }
 
-    /// The whole warp is at the most usual barrier: nobody has to be kept, it goes on when the block lets it.
+    /// The whole warp arrives at a plain barrier: no lanes are parked, the warp stays ready until the block runs it again.
     #[inline(always)]
     fn arrive_at(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, at: u32) {
         m.steps += 1;
@@ -311,7 +313,7 @@ impl Warp {
         };
     }
 
-    /// All lanes are at the end of the kernel.
+    /// All lanes exit at the end of the kernel.
     fn end(&mut self, m: &mut Machine<'_>) -> Pause {
         m.steps += 1;
         if let Some(frame) = self.frames[0].as_mut() {
@@ -322,7 +324,7 @@ impl Warp {
         Pause::Done
     }
 
-    /// The same for any warp, which has come to `ran` already if it was run before.
+    /// Runs any warp. `ran` is the result of [`run_together`](Self::run_together), if that has run it.
     fn run_splits(
         &mut self,
         m: &mut Machine<'_>,
@@ -333,9 +335,9 @@ impl Warp {
         let (mut share, mut ran) = (share, ran);
         let mut in_turn = false;
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
-        (m.live, m.warp) = (self.live, self.here.warp);
+        (m.live, m.warp) = (self.live, self.position.warp);
         loop {
-            // In parts: a split that is put together from parts to be copied as a whole makes the CPU wait.
+            // Taken apart: copying a split as a whole right after its fields were written stalls the CPU.
             let Some(Split {
                 frame: id,
                 depth,
@@ -357,7 +359,7 @@ impl Warp {
                 pc,
                 mask,
             };
-            // Where it meets the next one. In its turn it goes past: the order would only hold it again.
+            // It stops where it meets the next split. In its turn it runs past splits before it in the order.
             let stop = match self.ready.last() {
                 Some(other) if other.frame == id && other.pc > pc => other.pc,
                 _ => u32::MAX,
@@ -366,7 +368,7 @@ impl Warp {
                 continue;
             };
             let code = frames.code(frame.function);
-            m.switch_to(frame.function, code);
+            m.switch_to(frame.function, code.caches);
             m.spaces.local_end = frame.local_end;
             if ran.is_none()
                 && mask == lanes::FULL
@@ -393,13 +395,13 @@ impl Warp {
             let (pc, event) = ran.take().unwrap_or_else(|| {
                 m.quantum = quantum;
                 let before = m.steps;
-                // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
+                // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
                 let ran = unsafe { run(m, code, frame.file.regs(), pc, mask, stop) };
                 self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
                 ran
             });
-            // Every way to go round counts: a loop that splits the lanes each time, one made of jump tables, calls that
-            // call. Else those that the lanes wait for would never run.
+            // Every kind of loop counts: backward jumps, divergent branches, jump tables, recursive calls. Otherwise the lanes
+            // that these lanes wait for might never run.
             let mut rounds = quantum - m.quantum.max(0);
             match event {
                 Event::Stop | Event::Quantum => self.push(split(pc, mask)),
@@ -415,8 +417,8 @@ impl Warp {
                     } else {
                         0
                     };
-                    // The warp is all here, so nobody is to be ordered.
-                    let pc = frames.leave(frame, self.here, pc);
+                    // All lanes are in this split, so there is no order to keep.
+                    let pc = frames.leave(frame, self.position, pc);
                     self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
@@ -427,7 +429,7 @@ impl Warp {
                 Event::Act | Event::Barrier | Event::End => {
                     m.steps += 1;
                     let index = code.insts[pc as usize].aux;
-                    // The whole warp at the most usual barrier: nobody has to be kept, it goes on when the block lets it.
+                    // Fast path: the whole warp is at a plain barrier.
                     if let Action::Barrier(barrier) = &code.actions[index as usize]
                         && let Some(id) = barrier.plain()
                         && self.ready.is_empty()
@@ -444,7 +446,7 @@ impl Warp {
                         self.ready.push(split(pc + 1, mask));
                         return Pause::Barrier;
                     }
-                    // The whole warp at what it does together.
+                    // Fast path: the whole warp is at a matrix instruction.
                     if let Action::Matrix(call) = &code.actions[index as usize]
                         && mask == self.live
                         && self.parked.is_empty()
@@ -463,7 +465,7 @@ impl Warp {
                         }
                         continue;
                     }
-                    // The end of a kernel, for all lanes at once.
+                    // Fast path: all lanes are at the end of the kernel.
                     if let Action::Return = &code.actions[index as usize]
                         && frame.caller.is_none()
                         && mask == self.live
@@ -491,7 +493,7 @@ impl Warp {
             if self.since_turn >= patience && others > 0 {
                 self.since_turn = 0;
                 self.turn += 1;
-                // In front of the order, for once.
+                // Out of order, for this turn.
                 let other = self.ready.remove(self.turn % others);
                 self.ready.push(other);
                 in_turn = true;
@@ -499,7 +501,7 @@ impl Warp {
         }
     }
 
-    /// Puts a split where it belongs among those that can run.
+    /// Inserts a split into the splits that can run, in their order.
     fn push(&mut self, split: Split) {
         let mut at = self.ready.len();
         while at > 0 && self.ready[at - 1].before(&split) {
@@ -514,8 +516,8 @@ impl Warp {
         self.ready.insert(at, split);
     }
 
-    /// Runs an instruction of the scheduler, and says how many jumps backwards it is worth. `Err`: the line of the fault,
-    /// which is recorded.
+    /// Runs an instruction of the scheduler, and returns the number of backward jumps that it counts as. `Err`: the line of the
+    /// fault, which is recorded.
     #[inline(never)]
     fn act(
         &mut self,
@@ -563,9 +565,9 @@ impl Warp {
                 wait: Wait::Barrier,
             }),
             Action::Collective(what, operands) => {
-                self.park_together(m, after, index, *what, operands)
+                self.park_members(m, after, index, *what, operands)
                     .map_err(|()| line)?;
-                self.do_together(m, frames)?;
+                self.run_arrived(m, frames)?;
             }
             Action::Matrix(_) => {
                 self.parked.push(Parked {
@@ -573,7 +575,7 @@ impl Warp {
                     action: index,
                     wait: Wait::Warp,
                 });
-                self.do_together(m, frames)?;
+                self.run_arrived(m, frames)?;
             }
             Action::Texture(call) => {
                 let Some(frame) = self.frames[split.frame as usize].as_mut() else {
@@ -592,7 +594,7 @@ impl Warp {
                 rounds = 1;
             }
         }
-        // What takes as long as many instructions counts as so many rounds of a short loop.
+        // A long instruction counts as several rounds of a short loop.
         Ok(rounds + ((m.steps - before) / 16).cast_signed())
     }
 
@@ -608,11 +610,11 @@ impl Warp {
         while let Some(id) = next {
             next = self.leave(frames, id, split.mask).map(|c| c.frame);
         }
-        // Those who waited for these lanes wait no longer.
-        self.do_together(m, frames)
+        // Collectives no longer wait for these lanes.
+        self.run_arrived(m, frames)
     }
 
-    /// Lanes leave a frame, which goes when it is empty. Says who called it.
+    /// Removes lanes from a frame, and drops the frame when it is empty. Returns its caller.
     fn leave(&mut self, frames: &mut Frames<'_>, id: FrameId, lanes: Mask) -> Option<Caller> {
         let frame = self.frames[id as usize].as_mut()?;
         frame.live &= !lanes;

@@ -1,35 +1,36 @@
 //! The loop that runs instructions.
 
+use crate::code::function::Code;
+use crate::code::inst::Flow;
 use crate::code::machine::Machine;
 use crate::code::registers::Regs;
-use crate::code::{Code, Flow};
 use crate::lanes::{self, Mask};
 
-/// Why the loop ended.
+/// The reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// At or behind the place where it was to stop.
+    /// It reached the instruction to stop at, or one behind it.
     Stop,
-    /// At a branch that only the lanes of [`Machine::taken`] take, to [`Machine::target`].
+    /// It reached a divergent branch: the lanes of [`Machine::taken`] go to [`Machine::target`].
     Diverge,
-    /// At an instruction that the scheduler runs.
+    /// It reached an instruction that the scheduler runs.
     Act,
-    /// The same: at the barrier [`Machine::target`] for all threads of the block.
+    /// It reached barrier [`Machine::target`] for all threads of the block.
     Barrier,
-    /// The same: at the end of a kernel.
+    /// It reached the end of a kernel.
     End,
-    /// At an instruction that is to be run by the code for any lanes.
+    /// It reached an instruction that the code for any lanes must run.
     Leave,
-    /// At an instruction that went wrong.
+    /// An instruction raised a fault.
     Fault,
-    /// After a jump, the quantum is used up.
+    /// The quantum was used up by a backward jump.
     Quantum,
 }
 
-/// Runs instructions from `pc` on until one is at `stop` or behind it, or something else happens. Says where and what.
+/// Runs instructions from `pc` on until an [`Event`]. Returns the instruction reached, and the event.
 ///
 /// # Safety
-/// `regs` are the registers of a frame of this code, and the code was decoded for an instruction set that this CPU has.
+/// `regs` are the registers of a frame of this code, and the code was decoded for an instruction set of this CPU.
 pub(crate) unsafe fn run(
     m: &mut Machine<'_>,
     code: &Code,
@@ -39,10 +40,10 @@ pub(crate) unsafe fn run(
     stop: u32,
 ) -> (u32, Event) {
     if mask == lanes::FULL {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller upholds the contract.
         unsafe { run_lanes::<true>(m, code, regs, pc, mask, stop) }
     } else {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller upholds the contract.
         unsafe { run_lanes::<false>(m, code, regs, pc, mask, stop) }
     }
 }
@@ -65,18 +66,18 @@ unsafe fn run_lanes<const FULL: bool>(
             break Event::Stop;
         };
         let handler = if FULL { inst.full } else { inst.masked };
-        // SAFETY: the instruction belongs to the frame's code, as promised by the caller.
+        // SAFETY: the instruction belongs to the frame's code, by the caller's contract.
         let flow = unsafe { handler(m, regs, inst, mask) };
         if flow == Flow::Next {
             pc += 1;
             continue;
         }
-        // Without this hint, a table of jumps decides between all of them for each instruction.
+        // Without this hint, the compiler uses a jump table for each instruction.
         std::hint::cold_path();
         match flow {
             Flow::Next => pc += 1,
             Flow::Jump => {
-                // `begin` takes what comes now off before.
+                // The handler `begin` has subtracted the instructions that it skips.
                 m.steps = m.steps.wrapping_add((pc - since + 1) as u64);
                 let target = m.target as usize;
                 let back = target <= pc;

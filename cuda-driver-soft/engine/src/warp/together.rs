@@ -1,31 +1,34 @@
-//! What lanes of a warp do together: shuffles, votes and the like, once all that take part have come.
+//! Instructions that lanes of a warp run together (shuffles, votes, matrices), once all that take part have arrived.
 
+#![forbid(unsafe_code)]
+
+use super::frame::{FrameId, Frames};
 use super::{Parked, Split, Wait, Warp};
-use crate::code::Action;
+use crate::code::action::Action;
+use crate::code::collective::{Collective, CollectiveOperands};
 use crate::code::machine::Machine;
 use crate::code::registers::{Slot, bytes_of};
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
-use crate::ops::collective::{Collective, Operands, compute};
+use crate::ops::collective::compute;
 use crate::ops::matrix;
-use crate::warp::frame::{FrameId, Frames};
 use ptx::ir::RegClass;
 
 impl Warp {
-    /// Keeps lanes until all that they are to do something together with have come.
-    pub(super) fn park_together(
+    /// Parks lanes at a collective instruction until all its members have arrived.
+    pub(super) fn park_members(
         &mut self,
         m: &mut Machine<'_>,
         split: Split,
         action: u32,
         what: Collective,
-        operands: &Operands,
+        operands: &CollectiveOperands,
     ) -> Result<(), ()> {
         let members = match operands.members {
             Some(slot) => self.values(split.frame, slot, 4),
             None => [u64::from(split.mask); 32],
         };
-        // Lanes may name different lanes, as long as each names itself.
+        // Lanes may have different member masks, as long as each mask has its own lane.
         let mut rest = split.mask;
         while rest != 0 {
             let first = rest.trailing_zeros() as usize;
@@ -35,8 +38,7 @@ impl Warp {
                 .fold(0, |m, i| m | 1 << i);
             rest &= !lanes;
             if wanted & lanes != lanes {
-                let report =
-                    format!("a lane takes part whose bit is not in its member mask {wanted:#010x}");
+                let report = format!("lane {first} is not in its own member mask {wanted:#010x}");
                 m.fault = Some((FaultKind::BarrierMisuse { report }, first));
                 return Err(());
             }
@@ -46,14 +48,15 @@ impl Warp {
                     ..split
                 },
                 action,
-                wait: Wait::Together(what, wanted),
+                wait: Wait::Collective(what, wanted),
             });
         }
         Ok(())
     }
 
-    /// Does what lanes wait to do together, wherever all have come. `Err`: the line of the fault, which is recorded.
-    pub(super) fn do_together(
+    /// Runs the collective and matrix instructions whose members have all arrived. `Err`: the line of the fault, which is
+    /// recorded.
+    pub(super) fn run_arrived(
         &mut self,
         m: &mut Machine<'_>,
         frames: &Frames<'_>,
@@ -61,35 +64,35 @@ impl Warp {
         let mut next = 0;
         while let Some(first) = self.parked.get(next).copied() {
             next += 1;
-            let belongs = |p: &Parked| match first.wait {
+            let same = |p: &Parked| match first.wait {
                 Wait::Barrier => false,
-                Wait::Together(..) => p.wait == first.wait,
+                Wait::Collective(..) => p.wait == first.wait,
                 Wait::Warp => p.wait == first.wait && self.at_one_place(&first, p),
             };
-            let here = self.parked.iter().filter(|p| belongs(p));
-            let lanes = here.fold(0, |lanes, p| lanes | p.split.mask);
+            let arrived = self.parked.iter().filter(|p| same(p));
+            let lanes = arrived.fold(0, |lanes, p| lanes | p.split.mask);
             let members = match first.wait {
                 Wait::Barrier => continue,
-                Wait::Together(_, members) => members,
+                Wait::Collective(_, members) => members,
                 Wait::Warp => Mask::MAX,
             };
             if members & self.live & !lanes != 0 {
                 continue;
             }
             let (group, rest): (Vec<_>, Vec<_>) =
-                self.parked.iter().copied().partition(|p| belongs(p));
+                self.parked.iter().copied().partition(|p| same(p));
             self.parked = rest;
             match first.wait {
-                Wait::Together(what, _) => self.together(frames, what, lanes, group),
-                _ => self.as_a_warp(m, frames, lanes, &group)?,
+                Wait::Collective(what, _) => self.run_collective(frames, what, lanes, group),
+                _ => self.run_matrix(m, frames, lanes, &group)?,
             }
             next = 0;
         }
         Ok(())
     }
 
-    /// Whether lanes are at the same instruction, in one frame or in two of the same function of which neither called the
-    /// other.
+    /// Returns true if lanes are at the same instruction: in one frame, or in two frames of the same function of which neither
+    /// called the other.
     fn at_one_place(&self, a: &Parked, b: &Parked) -> bool {
         let frame = |p: &Parked| self.frames[p.split.frame as usize].as_ref();
         let (Some(first), Some(other)) = (frame(a), frame(b)) else {
@@ -100,9 +103,9 @@ impl Warp {
             && (a.split.frame == b.split.frame || (apart && first.function == other.function))
     }
 
-    /// Runs an instruction that all lanes of the warp have come to. Where some have come in a frame of their own, the first
-    /// frame lends them its rows, which are free where they are.
-    fn as_a_warp(
+    /// Runs a matrix instruction at which all lanes of the warp have arrived. The values of lanes in other frames are copied to
+    /// the first frame, whose rows are unused in those lanes, and back.
+    fn run_matrix(
         &mut self,
         m: &mut Machine<'_>,
         frames: &Frames<'_>,
@@ -114,24 +117,24 @@ impl Warp {
         else {
             return Ok(());
         };
-        let guests = || group.iter().filter(|p| p.split.frame != id);
+        let others = || group.iter().filter(|p| p.split.frame != id);
         let function = self.frames[id as usize].as_ref().map(|f| f.function);
         let code = function.map(|function| frames.code(function));
         if let Some(code) = code
             && let Some(Action::Matrix(call)) = code.actions.get(action as usize)
         {
-            for guest in guests() {
-                let Split { frame, mask, .. } = guest.split;
-                self.lend(call.reads(), (frame, id), mask);
+            for other in others() {
+                let Split { frame, mask, .. } = other.split;
+                self.copy_rows(call.reads(), (frame, id), mask);
             }
             if let Some(frame) = self.frames[id as usize].as_mut() {
                 m.spaces.local_end = frame.local_end;
                 matrix::run(m, &mut frame.file, call, lanes)
                     .map_err(|()| code.lines[pc as usize - 1])?;
             }
-            for guest in guests() {
-                let Split { frame, mask, .. } = guest.split;
-                self.lend(call.writes(), (id, frame), mask);
+            for other in others() {
+                let Split { frame, mask, .. } = other.split;
+                self.copy_rows(call.writes(), (id, frame), mask);
             }
         }
         for parked in group {
@@ -140,8 +143,8 @@ impl Warp {
         Ok(())
     }
 
-    /// Copies rows, each of so many bytes a lane, from one frame to another.
-    fn lend(
+    /// Copies rows, given with their bytes per lane, from one frame to another.
+    fn copy_rows(
         &mut self,
         rows: impl Iterator<Item = (Slot, u8)>,
         (from, to): (FrameId, FrameId),
@@ -155,7 +158,14 @@ impl Warp {
         }
     }
 
-    fn together(&mut self, frames: &Frames<'_>, what: Collective, lanes: Mask, group: Vec<Parked>) {
+    /// Runs a collective instruction at which all members have arrived.
+    fn run_collective(
+        &mut self,
+        frames: &Frames<'_>,
+        what: Collective,
+        lanes: Mask,
+        group: Vec<Parked>,
+    ) {
         let (mut a, mut b, mut c) = ([0; 32], [0; 32], [0; 32]);
         for parked in &group {
             let Some(operands) = self.operands(frames, parked) else {
@@ -201,7 +211,7 @@ impl Warp {
         &self,
         frames: &Frames<'e>,
         parked: &Parked,
-    ) -> Option<&'e Operands> {
+    ) -> Option<&'e CollectiveOperands> {
         let frame = self.frames[parked.split.frame as usize].as_ref()?;
         match frames
             .code(frame.function)

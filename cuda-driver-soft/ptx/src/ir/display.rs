@@ -1,6 +1,6 @@
-//! The intermediate representation as text, for people who debug.
+//! The intermediate representation as text, for debugging.
 
-use super::*;
+use super::{Body, Inst, Module, Operand, Variable};
 use std::fmt::{Display, Formatter, Result};
 
 impl Display for Module {
@@ -45,7 +45,7 @@ impl Display for Module {
 }
 
 impl Display for Body {
-    /// One line per instruction: index, guard, destinations, operation, sources, line of the source.
+    /// Prints one line per instruction: index, guard, destinations, operation, sources, line of the source.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         writeln!(
             f,
@@ -79,7 +79,7 @@ impl Display for Inst {
         if !self.dsts.is_empty() {
             write!(f, " = ")?;
         }
-        write!(f, "{:?}", self.op)?;
+        write!(f, "{}", self.op)?;
         for (i, src) in self.srcs.iter().enumerate() {
             write!(f, "{} {src}", if i > 0 { "," } else { "" })?;
         }

@@ -10,6 +10,7 @@ mod display;
 mod ids;
 mod module;
 mod op;
+mod opcode;
 mod operand;
 mod texture;
 mod types;

@@ -5,6 +5,7 @@
 
 extern crate cuda_driver_soft_ptx as ptx;
 
+mod display;
 mod forms;
 mod lowering;
 mod operands;

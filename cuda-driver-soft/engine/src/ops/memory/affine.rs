@@ -5,10 +5,10 @@
 
 use super::parts::{self, Arrangement, HostLanes};
 use super::{Access, Addresses, Element, load_slow, put, store_slow};
-use crate::code::isa::{Body, Common, Handlers, Worth};
+use crate::code::handlers::{Body, Common, Copies, Handlers};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Regs, Slot};
-use crate::code::{Flow, Inst};
 use crate::lanes::{FULL as FULL_MASK, LANES, Lanes, Mask};
 use crate::memory::access;
 use crate::semantics::affine::{self, Affine, Rows};

@@ -2,10 +2,10 @@
 
 use super::affine;
 use super::{Access, load_slow, store_slow, widened};
-use crate::code::isa::{Body, Common, Handlers, Worth};
+use crate::code::handlers::{Body, Common, Copies, Handlers};
+use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
-use crate::code::{Flow, Inst};
 use crate::lanes::{self, FULL as FULL_MASK, LANES, Lanes, Mask};
 use crate::memory::access;
 use crate::memory::warp::LanePattern;

@@ -1,17 +1,15 @@
-//! A function as blocks of steps in the order in which the scheduler wants them, and how they become instructions.
+//! A function as basic blocks of steps, in the order that the scheduler prefers.
 
-use super::builder::Builder;
-use super::{CannotRun, is_control, lower, order};
-use crate::code::isa::Handlers;
-use crate::ops::control;
+use super::order::order;
+use super::scheduled::is_scheduled;
 use ptx::ir::{Body, Inst, Op, Reg};
 
-/// A step of the function: an instruction, or one of the branches that go around or after it.
+/// A step of a function: an instruction, or a branch (of the source, or around a guarded instruction).
 #[derive(Clone, Copy)]
 pub(super) enum Step<'b> {
-    /// An instruction that goes on to the next step, or ends its lanes.
+    /// An instruction that continues with the next step, or ends its lanes.
     Plain(&'b Inst),
-    /// A branch to a step, if the predicate (negated) holds.
+    /// A branch to a step. The guard is a predicate, and true if it is negated.
     Branch {
         to: usize,
         guard: Option<(Reg, bool)>,
@@ -19,22 +17,22 @@ pub(super) enum Step<'b> {
     },
 }
 
-/// A run of steps with one entry.
+/// A basic block: steps with a single entry.
 pub(super) struct Block {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) successors: Vec<usize>,
 }
 
-/// A function in blocks.
+/// A function as basic blocks.
 pub(super) struct Layout<'b> {
     pub(super) steps: Vec<Step<'b>>,
     pub(super) blocks: Vec<Block>,
-    /// The blocks that can be reached, in order.
+    /// The reachable blocks, in order.
     pub(super) order: Vec<usize>,
-    /// By step: its block.
-    block_of: Vec<usize>,
-    /// By instruction of the body: the step that it begins with.
+    /// The block of each step.
+    pub(super) block_of: Vec<usize>,
+    /// The first step of each instruction of the body.
     first_step: Vec<usize>,
 }
 
@@ -44,7 +42,7 @@ impl<'b> Layout<'b> {
         let (blocks, block_of) = blocks(&steps, &first_step);
         let successors: Vec<Vec<usize>> = blocks.iter().map(|b| b.successors.clone()).collect();
         Layout {
-            order: order::order(&successors),
+            order: order(&successors),
             steps,
             blocks,
             block_of,
@@ -52,101 +50,28 @@ impl<'b> Layout<'b> {
         }
     }
 
-    /// The numbers of a block's steps.
+    /// Returns the numbers of a block's steps.
     pub(super) fn steps_of(&self, block: usize) -> std::ops::Range<usize> {
         self.blocks[block].start..self.blocks[block].end
     }
 
-    /// All steps that can be reached.
+    /// Returns all reachable steps.
     pub(super) fn reached(&self) -> impl Iterator<Item = &Step<'b>> {
         let blocks = self.order.iter();
         blocks.flat_map(|block| &self.steps[self.steps_of(*block)])
     }
 
-    /// The block that an instruction of the body is in.
+    /// Returns the block of an instruction of the body.
     pub(super) fn block_at(&self, inst: u32) -> usize {
         self.block_of[self.first_step[inst as usize]]
     }
-
-    /// Adds the code: `step` is called before each step, and adds what is no branch; `branch` are the handlers of a branch
-    /// under a guard. Gives where each block begins.
-    pub(super) fn emit(
-        &self,
-        builder: &mut Builder<'_>,
-        branch: Handlers,
-        mut step: impl FnMut(&mut Builder<'_>, usize, &Step<'b>) -> Result<(), CannotRun>,
-    ) -> Result<Vec<u32>, CannotRun> {
-        // Where each block begins, and which instructions must be told.
-        let mut begins = vec![u32::MAX; self.blocks.len()];
-        let mut fixups: Vec<(usize, usize)> = Vec::new();
-        for (place, block) in self.order.iter().enumerate() {
-            begins[*block] = builder.here();
-            let Block { start, end, .. } = self.blocks[*block];
-            let next = self.order.get(place + 1).copied();
-            // Where control goes from the end of the last step; no block: the function ends.
-            let mut falls_to = self.block_of.get(end).copied();
-            for number in start..end {
-                step(builder, number, &self.steps[number])?;
-                match self.steps[number] {
-                    Step::Plain(inst) => {
-                        if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
-                            falls_to = Some(usize::MAX);
-                        }
-                    }
-                    Step::Branch {
-                        to,
-                        guard: None,
-                        line,
-                    } => {
-                        let target = self.block_of[to];
-                        if next != Some(target) {
-                            fixups.push((builder.here() as usize, target));
-                            builder.push_control(control::jump(), None, line);
-                        }
-                        falls_to = Some(usize::MAX);
-                    }
-                    Step::Branch {
-                        to,
-                        guard: Some((reg, negated)),
-                        line,
-                    } => {
-                        let mut target = self.block_of[to];
-                        let mut negated = negated;
-                        if let Some(after) = falls_to
-                            && next == Some(target)
-                            && target != after
-                        {
-                            // Rather branch away from the block that comes next anyway.
-                            (target, falls_to, negated) = (after, Some(target), !negated);
-                        }
-                        fixups.push((builder.here() as usize, target));
-                        let predicate = builder.register(reg);
-                        builder.push_control(branch, Some((predicate, negated)), line);
-                    }
-                }
-            }
-            match falls_to {
-                Some(usize::MAX) => {}
-                Some(block) if next == Some(block) => {}
-                Some(block) => {
-                    fixups.push((builder.here() as usize, block));
-                    builder.push_control(control::jump(), None, 0);
-                }
-                None => lower::lower_return(builder),
-            }
-        }
-        for (inst, block) in fixups {
-            builder.set_target(inst, begins[block]);
-        }
-        Ok(begins)
-    }
 }
 
-/// The steps of a body, and for each instruction the step that it begins with (one more for the end).
+/// Returns the steps of a body, and the first step of each instruction, with one more entry for the end.
 fn steps(body: &Body) -> (Vec<Step<'_>>, Vec<usize>) {
     let mut first = Vec::with_capacity(body.insts.len() + 1);
     let mut count = 0;
-    let goes_around = |inst: &Inst| inst.guard.is_some() && is_control(&inst.op);
+    let goes_around = |inst: &Inst| inst.guard.is_some() && is_scheduled(&inst.op);
     for inst in &body.insts {
         first.push(count);
         count += if goes_around(inst) { 2 } else { 1 };
@@ -177,7 +102,7 @@ fn steps(body: &Body) -> (Vec<Step<'_>>, Vec<usize>) {
     (steps, first)
 }
 
-/// The blocks, and for each step its block.
+/// Returns the blocks, and the block of each step.
 fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) {
     let mut leads = vec![false; steps.len() + 1];
     leads[0] = true;
@@ -200,7 +125,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
         }
     }
     let mut starts: Vec<usize> = (0..steps.len()).filter(|i| leads[*i]).collect();
-    // A branch to the end goes to an empty block there, which returns.
+    // A branch to the end of the function needs an empty block there, which returns.
     let to_the_end = |step: &Step<'_>| match step {
         Step::Branch { to, .. } => *to == steps.len(),
         Step::Plain(inst) => match &inst.op {
@@ -218,7 +143,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
         let end = starts.get(block + 1).copied().unwrap_or(steps.len() + 1);
         block_of.resize(end.max(*start), block);
     }
-    // Without an empty block at the end, there is no step there.
+    // Without an empty block at the end, no step is there.
     block_of.truncate(if starts.last() == Some(&steps.len()) {
         steps.len() + 1
     } else {

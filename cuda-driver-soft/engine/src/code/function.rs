@@ -1,0 +1,67 @@
+//! A decoded function.
+
+#![forbid(unsafe_code)]
+
+use super::action::{Action, ValueLocation};
+use super::constant::Constant;
+use super::converged::Converged;
+use super::inst::Inst;
+use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
+use ptx::ir::FuncId;
+use std::fmt;
+
+/// A decoded function.
+pub(crate) struct Code {
+    /// The function in its module.
+    pub(crate) id: FuncId,
+    /// Instructions. Blocks stand in the order in which the scheduler prefers them.
+    pub(crate) insts: Vec<Inst>,
+    /// Line in the PTX source, by instruction.
+    pub(crate) lines: Vec<u32>,
+    /// Instructions that the scheduler runs.
+    pub(crate) actions: Vec<Action>,
+    /// Number of memory instructions that have an access cache.
+    pub(crate) caches: u32,
+    /// Bytes of a frame's registers.
+    pub(crate) frame_bytes: u32,
+    /// Constant slots, sorted by lifetime: slot, bytes per lane (0 for a predicate), value.
+    pub(crate) constants: Vec<(Slot, u8, Constant)>,
+    /// The constants that must be filled again for each block.
+    pub(crate) block_constants: Vec<(Slot, u8, Constant)>,
+    /// Part of the registers that must be zero when a frame begins: start and length in bytes.
+    pub(crate) cleared: (u32, u32),
+    /// Locations of the formal parameters.
+    pub(crate) params: Vec<ValueLocation>,
+    /// Locations of the results at the end of the function.
+    pub(crate) returns: Vec<ValueLocation>,
+    /// Bytes of local memory of an invocation.
+    pub(crate) local_bytes: u32,
+    /// Alignment of the local memory, a power of two.
+    pub(crate) local_align: u32,
+    /// The same function for converged warps.
+    pub(crate) converged: Option<Converged>,
+}
+
+impl Code {
+    /// Checks the invariant of the handlers' unsafe code: every slot, read as the widest row, is inside the frame.
+    pub(crate) fn check(self) -> Self {
+        for inst in &self.insts {
+            for slot in inst.slots() {
+                let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
+                let inside =
+                    slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);
+                assert!(inside, "a slot outside the frame");
+            }
+        }
+        self
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code")
+            .field("id", &self.id)
+            .field("insts", &self.insts.len())
+            .finish_non_exhaustive()
+    }
+}

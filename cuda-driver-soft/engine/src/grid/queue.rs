@@ -1,0 +1,238 @@
+//! The clusters of a launch that have not finished: not started, or parked until a worker has time for them.
+//!
+//! Most clusters are a single block.
+
+#![forbid(unsafe_code)]
+
+use super::cluster::Cluster;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// The clusters of a launch that have not finished.
+pub(crate) struct BlockQueue {
+    /// Number of clusters in the launch.
+    clusters: u64,
+    /// Instructions after which another cluster may start, because this one may be waiting for it.
+    patience: u64,
+    /// True if blocks see stores of other blocks, and so may wait for them.
+    sees_other_blocks: bool,
+    waiting: Mutex<Waiting>,
+    /// Number of threads at work on the launch.
+    workers: AtomicU64,
+    /// Clusters that have finished or will never start.
+    done: AtomicU64,
+    finished: AtomicBool,
+    /// Clusters from this number on need not run, because of a fault.
+    limit: AtomicU64,
+}
+
+/// Clusters that wait for a worker.
+struct Waiting {
+    /// The next cluster that has not started.
+    next: u64,
+    /// Clusters before `next` that could not start because the host was out of memory.
+    returned: BTreeSet<u64>,
+    /// Limit on `begun`.
+    most_begun: u64,
+    /// Clusters that have started and not finished: in the hands of workers, or parked.
+    begun: u64,
+    /// Parked clusters, the next one to continue first.
+    parked: VecDeque<Box<Cluster>>,
+    /// True if the log has reported that no more clusters can start.
+    reported: bool,
+}
+
+impl Waiting {
+    fn may_begin(&self, clusters: u64) -> bool {
+        self.has_unbegun(clusters) && self.begun < self.most_begun
+    }
+
+    fn has_unbegun(&self, clusters: u64) -> bool {
+        self.next < clusters || !self.returned.is_empty()
+    }
+}
+
+/// A cluster taken from the queue.
+pub(crate) enum Taken {
+    /// A parked cluster.
+    Parked(Box<Cluster>),
+    /// The number of a cluster to start, and true if no other cluster may be in progress.
+    New(u64, bool),
+}
+
+impl BlockQueue {
+    /// Returns a queue of `clusters` clusters, of which at most `most_begun` may be in progress at once.
+    pub(super) fn new(
+        clusters: u64,
+        most_begun: u64,
+        patience: u64,
+        sees_other_blocks: bool,
+    ) -> Self {
+        BlockQueue {
+            clusters,
+            patience,
+            sees_other_blocks,
+            waiting: Mutex::new(Waiting {
+                next: 0,
+                returned: BTreeSet::new(),
+                most_begun,
+                begun: 0,
+                parked: VecDeque::new(),
+                reported: false,
+            }),
+            workers: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            finished: AtomicBool::new(clusters == 0),
+            limit: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Ends a launch that cannot run.
+    pub(super) fn finish(&self) {
+        self.finished.store(true, Ordering::Release);
+    }
+
+    /// Returns true if all clusters have finished or will never start.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of clusters that have finished or will never start, and the number of all clusters.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Acquire), self.clusters)
+    }
+
+    /// Counts a thread as a worker until the guard is dropped.
+    pub(super) fn enter(&self) -> WorkerGuard<'_> {
+        self.workers.fetch_add(1, Ordering::SeqCst);
+        WorkerGuard(&self.workers)
+    }
+
+    /// Returns true if there is a cluster to take.
+    pub(super) fn has_work(&self) -> bool {
+        let waiting = self.lock();
+        !waiting.parked.is_empty() || waiting.may_begin(self.clusters)
+    }
+
+    /// Takes the next cluster to run: the one that was parked first, or a new one if that has run for so long that it may be
+    /// waiting for another. `kernel` is the kernel's name, for the log.
+    pub(crate) fn take(&self, kernel: &str) -> Option<Taken> {
+        let mut waiting = self.lock();
+        let may_begin = waiting.may_begin(self.clusters);
+        let patience = self.patience;
+        let another = match waiting.parked.front_mut() {
+            Some(first) => may_begin && first.gives_way(patience),
+            None => may_begin,
+        };
+        if !another {
+            let first = waiting.parked.pop_front()?;
+            let waits = self.sees_other_blocks && first.steps() >= patience;
+            let report =
+                waits && !may_begin && waiting.has_unbegun(self.clusters) && !waiting.reported;
+            waiting.reported |= report;
+            let begun = waiting.begun;
+            drop(waiting);
+            if report {
+                host::log!(
+                    "`{kernel}`: only {begun} of {} blocks are in progress, because of the memory they need or the device's \
+                    limit on resident blocks. If they wait for the other blocks, the kernel does not end",
+                    self.clusters
+                );
+            }
+            return Some(Taken::Parked(first));
+        }
+        let number = match waiting.returned.pop_first() {
+            Some(number) => number,
+            None => {
+                waiting.next += 1;
+                waiting.next - 1
+            }
+        };
+        waiting.begun += 1;
+        Some(Taken::New(number, waiting.most_begun == 1))
+    }
+
+    /// Returns a cluster that could not start because the host is out of memory. From now on no more clusters than now are in
+    /// progress at once. Returns false if waiting cannot help: the cluster was `alone`, and no other worker holds memory.
+    pub(crate) fn put_back(&self, number: u64, alone: bool) -> bool {
+        let mut waiting = self.lock();
+        if alone && self.workers.load(Ordering::SeqCst) <= 1 {
+            return false;
+        }
+        waiting.begun -= 1;
+        waiting.most_begun = waiting.begun.max(1);
+        if self.wants(number) {
+            waiting.returned.insert(number);
+            return true;
+        }
+        drop(waiting);
+        self.count_done(1);
+        true
+    }
+
+    /// Parks a cluster that has used its share. After a fault in a later cluster it continues, because an earlier fault would
+    /// be the one to report. A cluster that sees other blocks then continues only briefly: it may be waiting for a block that
+    /// never runs.
+    pub(super) fn park(&self, cluster: Box<Cluster>) {
+        let old = self.sees_other_blocks && cluster.steps() >= self.patience;
+        let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
+        if faulted && (old || !self.wants(cluster.number())) {
+            self.count_over();
+        } else {
+            self.lock().parked.push_back(cluster);
+        }
+    }
+
+    /// Returns true if this cluster still has to run.
+    pub(super) fn wants(&self, number: u64) -> bool {
+        number < self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Counts a cluster in progress as finished.
+    pub(crate) fn count_over(&self) {
+        self.lock().begun -= 1;
+        self.count_done(1);
+    }
+
+    /// Cancels the clusters that have not started, and the parked ones from `number` on.
+    pub(super) fn cancel_from(&self, number: u64) {
+        self.limit.fetch_min(number, Ordering::Relaxed);
+        let (mut unwanted, mut kept) = (VecDeque::new(), VecDeque::new());
+        let mut waiting = self.lock();
+        let unbegun = self.clusters - std::mem::replace(&mut waiting.next, self.clusters);
+        let returned = waiting.returned.split_off(&number).len() as u64;
+        for cluster in std::mem::take(&mut waiting.parked) {
+            if self.wants(cluster.number()) {
+                kept.push_back(cluster);
+            } else {
+                unwanted.push_back(cluster);
+            }
+        }
+        waiting.parked = kept;
+        waiting.begun -= unwanted.len() as u64;
+        drop(waiting);
+        self.count_done(unbegun + returned + unwanted.len() as u64);
+    }
+
+    fn count_done(&self, clusters: u64) {
+        if self.done.fetch_add(clusters, Ordering::AcqRel) + clusters >= self.clusters {
+            self.finished.store(true, Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Counts a thread as a worker until it is dropped.
+pub(super) struct WorkerGuard<'q>(&'q AtomicU64);
+
+impl Drop for WorkerGuard<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

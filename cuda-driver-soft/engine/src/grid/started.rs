@@ -1,0 +1,109 @@
+//! A started launch, as its workers see it.
+
+#![forbid(unsafe_code)]
+
+use super::queue::BlockQueue;
+use super::shape::GridShape;
+use crate::code::function::Code;
+use crate::fault::{Fault, FaultKind};
+use crate::launch::Launch;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A started launch, as its workers see it.
+pub(crate) struct StartedLaunch {
+    pub(super) launch: Launch,
+    /// Decoded code by function; `None` for functions that the kernel cannot reach.
+    pub(super) codes: Vec<Option<Arc<Code>>>,
+    pub(super) shape: GridShape,
+    pub(crate) queue: BlockQueue,
+    /// Instructions run so far, in calls of `work` that have ended.
+    steps: AtomicU64,
+    /// The fault of the lowest cluster, with its number.
+    fault: Mutex<Option<(u64, Fault)>>,
+    output: Mutex<Vec<u8>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl StartedLaunch {
+    /// Returns a started launch. A launch with a fault has already ended.
+    pub(super) fn new(
+        launch: Launch,
+        codes: Vec<Option<Arc<Code>>>,
+        shape: GridShape,
+        queue: BlockQueue,
+        fault: Option<Fault>,
+    ) -> Self {
+        if fault.is_some() {
+            queue.finish();
+        }
+        StartedLaunch {
+            launch,
+            codes,
+            shape,
+            queue,
+            steps: AtomicU64::new(0),
+            fault: Mutex::new(fault.map(|fault| (0, fault))),
+            output: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Records a fault in a cluster, and cancels the clusters behind it.
+    pub(crate) fn report(&self, number: u64, mut fault: Fault) {
+        fault.kernel = self.launch.kernel.name().into();
+        {
+            let mut first = lock(&self.fault);
+            if first.as_ref().is_none_or(|(at, _)| number < *at) {
+                *first = Some((number, fault));
+            }
+        }
+        self.queue.cancel_from(number);
+    }
+
+    /// Records a fault of a cluster as a whole.
+    pub(super) fn report_kind(&self, number: u64, kind: FaultKind) {
+        let fault = Fault {
+            kind,
+            kernel: String::new(),
+            line: 0,
+            block: self.shape.index(number, 0),
+            thread: [0; 3],
+        };
+        self.report(number, fault);
+    }
+
+    /// Returns the fault of the lowest cluster so far.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        lock(&self.fault).as_ref().map(|(_, fault)| fault.clone())
+    }
+
+    /// Counts instructions. Returns false if the launch has no budget left.
+    pub(super) fn count_steps(&self, steps: u64) -> bool {
+        let all = self
+            .steps
+            .fetch_add(steps, Ordering::Relaxed)
+            .saturating_add(steps);
+        self.launch.options.budget.is_none_or(|budget| all < budget)
+    }
+
+    /// Appends output of the kernel.
+    pub(super) fn print(&self, text: &[u8]) {
+        if !text.is_empty() {
+            lock(&self.output).extend_from_slice(text);
+        }
+    }
+
+    /// Takes the kernel's output if it has at least this many bytes.
+    pub(super) fn take_output(&self, at_least: usize) -> Vec<u8> {
+        let mut output = lock(&self.output);
+        if output.len() < at_least {
+            return Vec::new();
+        }
+        std::mem::take(&mut *output)
+    }
+}

@@ -1,0 +1,215 @@
+//! A module with its variables in device memory, and the decoded code of its functions.
+
+use crate::code::function::Code;
+use crate::code::isa::Isa;
+use crate::decode::decode;
+use crate::decode::unsupported::UnsupportedInst;
+use crate::memory::{AllocationKind, OutOfMemory, Quota, address_space};
+use crate::window;
+use ptx::ir::{FuncId, FunctionKind, Module, Reloc, RelocTarget, Space, VarId, Variable};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// The code of a function for one instruction set, decoded on first use.
+type LazyCode = OnceLock<Result<Arc<Code>, UnsupportedInst>>;
+
+/// A module with its variables in device memory, and the decoded code of its functions.
+#[derive(Debug)]
+pub(crate) struct LoadedModule {
+    pub(crate) module: Arc<Module>,
+    /// The context that the module is loaded in.
+    pub(crate) owner: u64,
+    /// By variable; `None` for variables outside device memory.
+    globals: Vec<Option<Global>>,
+    /// By instruction set, layout of a warp's lanes (one row or several), and function.
+    codes: [[Vec<LazyCode>; 2]; 2],
+}
+
+/// A variable in device memory.
+#[derive(Clone, Copy, Debug)]
+struct Global {
+    address: u64,
+    bytes: u64,
+    /// Identifies the allocation.
+    id: u64,
+}
+
+/// An error when a module is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// There is no memory for a variable.
+    OutOfMemory {
+        /// Name of the variable.
+        variable: String,
+        /// The failed allocation.
+        error: OutOfMemory,
+    },
+    /// The initial value of a variable is invalid.
+    BadInitializer {
+        /// Name of the variable.
+        variable: String,
+        /// Why the value is invalid.
+        reason: String,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::OutOfMemory { variable, error } => {
+                write!(f, "variable `{variable}`: {error}")
+            }
+            LoadError::BadInitializer { variable, reason } => {
+                write!(f, "initial value of `{variable}`: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl LoadedModule {
+    /// Allocates and initialises the module's variables.
+    pub(super) fn new(
+        module: Arc<Module>,
+        owner: u64,
+        quota: Option<Quota<'_>>,
+    ) -> Result<Self, LoadError> {
+        let mut loaded = LoadedModule {
+            module: Arc::clone(&module),
+            owner,
+            globals: Vec::new(),
+            codes: [(); 2].map(|()| {
+                [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())
+            }),
+        };
+        for variable in &module.variables {
+            // On failure `loaded` is dropped and frees the variables allocated so far.
+            loaded.globals.push(allocate(variable, owner, quota)?);
+        }
+        for (index, variable) in module.variables.iter().enumerate() {
+            loaded.initialise(VarId(index as u32), variable)?;
+        }
+        Ok(loaded)
+    }
+
+    /// Returns the address of a variable in device memory.
+    pub(crate) fn address(&self, var: VarId) -> Option<u64> {
+        self.globals
+            .get(var.0 as usize)
+            .copied()
+            .flatten()
+            .map(|g| g.address)
+    }
+
+    /// Returns address and size of the variable in device memory with this name.
+    pub(super) fn global(&self, name: &str) -> Option<(u64, u64)> {
+        let index = self.module.variables.iter().position(|v| v.name == name)?;
+        self.globals[index].map(|g| (g.address, g.bytes))
+    }
+
+    /// Returns the decoded code of a function; `None` for a declaration. `rows`: the lanes of a warp lie in several rows of
+    /// their block.
+    pub(crate) fn code(
+        &self,
+        id: FuncId,
+        isa: Isa,
+        rows: bool,
+    ) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
+        let function = self.module.functions.get(id.0 as usize)?;
+        let body = function.body()?;
+        // Only the code of kernels depends on it.
+        let rows = rows && function.kind == FunctionKind::Entry;
+        let slot = self.codes[isa as usize][usize::from(rows)].get(id.0 as usize)?;
+        Some(slot.get_or_init(|| decode(&self.module, id, body, isa, rows).map(Arc::new)))
+    }
+
+    fn initialise(&self, id: VarId, variable: &Variable) -> Result<(), LoadError> {
+        let Some(global) = self.globals[id.0 as usize] else {
+            return Ok(());
+        };
+        if variable.init.is_empty() && variable.relocs.is_empty() {
+            return Ok(());
+        }
+        let bad = |reason: String| LoadError::BadInitializer {
+            variable: variable.name.clone(),
+            reason,
+        };
+        let mut bytes = variable.init.clone();
+        for reloc in &variable.relocs {
+            let value = self.relocated(reloc).map_err(bad)?;
+            let end = reloc.offset.saturating_add(u64::from(reloc.width));
+            if reloc.width > 8 || end > variable.size {
+                return Err(bad(format!(
+                    "an address at offset {} does not fit",
+                    reloc.offset
+                )));
+            }
+            if bytes.len() < end as usize {
+                bytes.resize(end as usize, 0);
+            }
+            let width = usize::from(reloc.width);
+            bytes[reloc.offset as usize..end as usize]
+                .copy_from_slice(&value.to_le_bytes()[..width]);
+        }
+        address_space()
+            .write(global.address, &bytes)
+            .map_err(|e| bad(e.to_string()))
+    }
+
+    fn relocated(&self, reloc: &Reloc) -> Result<u64, String> {
+        let address = match reloc.target {
+            RelocTarget::Function(id) => window::function_address(id.0),
+            RelocTarget::Variable(id) => match self.address(id) {
+                // The generic address of `.global` and `.const` variables is their address.
+                Some(address) => address,
+                None => {
+                    let name = self
+                        .module
+                        .variables
+                        .get(id.0 as usize)
+                        .map_or("?", |v| v.name.as_str());
+                    return Err(format!("`{name}` has no address before a kernel runs"));
+                }
+            },
+        };
+        Ok(address.wrapping_add_signed(reloc.addend) >> reloc.shift.min(63))
+    }
+}
+
+impl Drop for LoadedModule {
+    fn drop(&mut self) {
+        for global in self.globals.iter().flatten() {
+            // Fails if the context was destroyed first. Its address may then belong to another allocation.
+            let _ = address_space().free_if(global.address, |a| a.id == global.id);
+        }
+    }
+}
+
+fn allocate(
+    variable: &Variable,
+    owner: u64,
+    quota: Option<Quota<'_>>,
+) -> Result<Option<Global>, LoadError> {
+    let kind = match variable.space {
+        Space::Global if variable.managed => AllocationKind::Managed,
+        Space::Global => AllocationKind::Global,
+        Space::Const => AllocationKind::Constant,
+        _ => return Ok(None),
+    };
+    let out_of_memory = |error| LoadError::OutOfMemory {
+        variable: variable.name.clone(),
+        error,
+    };
+    let address = match quota {
+        Some(quota) => address_space().alloc_within(kind, owner, variable.size, quota),
+        None => address_space().alloc(kind, owner, variable.size),
+    };
+    let address = address.map_err(out_of_memory)?;
+    let id = address_space().find(address).map_or(0, |a| a.id);
+    Ok(Some(Global {
+        address,
+        bytes: variable.size,
+        id,
+    }))
+}
