@@ -1,4 +1,4 @@
-//! `cp.async` and `mbarrier` as instructions with handlers.
+//! Decodes `cp.async`, `cp.async.bulk` and `mbarrier`.
 
 use super::builder::Builder;
 use super::operands::{reg, source};
@@ -6,7 +6,7 @@ use crate::code::registers::Slot;
 use crate::ops::{asynchronous, bulk};
 use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space};
 
-/// A pointer in a register of 32 or 64 bits, or the address of a variable: its slot, and whether it has 64.
+/// Returns the slot of a pointer, and true if it has 64 bits. It is a register of 32 or 64 bits, or the address of a variable.
 pub(super) fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Option<(Slot, bool)> {
     match reg(operand).map(|r| b.class(r)) {
         Some(RegClass::B32) => Some((source(b, operand, RegClass::B32, line)?, false)),
@@ -15,7 +15,7 @@ pub(super) fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Opti
     }
 }
 
-/// `cp.async`
+/// Decodes `cp.async`.
 pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) -> Option<()> {
     let (to, wide_to) = pointer(b, inst.srcs.first()?, inst.line)?;
     let (from, wide_from) = pointer(b, inst.srcs.get(1)?, inst.line)?;
@@ -32,7 +32,7 @@ pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) 
     Some(())
 }
 
-/// `cp.async.bulk`, `cp.reduce.async.bulk`
+/// Decodes `cp.async.bulk` and `cp.reduce.async.bulk`.
 pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let Op::Bulk {
         to,
@@ -61,7 +61,7 @@ pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// `mbarrier`
+/// Decodes `mbarrier`.
 pub(super) fn mbarrier(
     b: &mut Builder<'_>,
     inst: &Inst,

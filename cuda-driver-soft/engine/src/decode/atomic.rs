@@ -1,4 +1,4 @@
-//! `atom` and `red` as instructions with handlers.
+//! Decodes `atom` and `red`.
 
 use super::builder::Builder;
 use super::operands::{address, reg, source};
@@ -7,7 +7,7 @@ use crate::ops::memory::Access;
 use crate::ops::{atomic, atomic128};
 use ptx::ir::{AtomOp, Inst, MemMods, Operand, RegClass};
 
-/// Adds the instruction.
+/// Decodes `atom` and `red`.
 pub(super) fn lower(
     b: &mut Builder<'_>,
     inst: &Inst,
@@ -23,11 +23,11 @@ pub(super) fn lower(
         8 => RegClass::B64,
         _ => return None,
     };
-    // Each element of a vector is atomic by itself.
+    // Each element of a vector is a separate atomic access.
     for k in 0..usize::from(m.vec) {
         let mut access = Access::new(m, m.ty.size(), 1, wide_address, class);
         if k > 0 {
-            // The first has seen to the alignment of the whole.
+            // The first element has checked the alignment of the whole access.
             access.align = access.element;
         }
         let d = inst.dsts.get(k).copied().flatten();
@@ -37,7 +37,7 @@ pub(super) fn lower(
         let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
         let first = source(b, inst.srcs.get(1 + k)?, class, inst.line)?;
         let second = match inst.srcs.get(2).filter(|_| op == AtomOp::Cas) {
-            // `source` may use a scratch row, which the other operand may be in.
+            // Narrowing would need a scratch row, which `first` may be in.
             Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,
             Some(operand) => source(b, operand, class, inst.line)?,
             None => first,
@@ -53,7 +53,7 @@ pub(super) fn lower(
     Some(())
 }
 
-/// `atom.exch.b128`, `atom.cas.b128`
+/// Decodes `atom.exch.b128` and `atom.cas.b128`.
 fn wide(
     b: &mut Builder<'_>,
     inst: &Inst,
@@ -61,7 +61,7 @@ fn wide(
     m: &MemMods,
     (at, wide_address, offset): (Slot, bool, u64),
 ) -> Option<()> {
-    // Moved as two halves.
+    // The value moves as two halves.
     let access = Access::new(m, 8, 2, wide_address, RegClass::B64);
     let d = inst.dsts.first().copied().flatten();
     let (handlers, mods) = atomic128::form(op, &access, d.is_some())?;

@@ -1,4 +1,4 @@
-//! Calls, barriers and collective instructions.
+//! Decodes calls, barriers and collective instructions.
 
 use super::builder::Builder;
 use super::operands::{location, source};
@@ -11,7 +11,8 @@ use crate::code::registers::Slot;
 use crate::ops::collective;
 use ptx::ir::{BarOp, CallSlot, Callee, Inst, Operand, RegClass};
 
-/// Instructions across the lanes of a warp. Operands are the value, two more for `shfl`, and the member mask if there is one.
+/// Decodes an instruction across the lanes of a warp. Its operands are the value, two more for `shfl`, and the member mask if
+/// there is one.
 pub(super) fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (what, sync) = Collective::of(&inst.op)?;
     let mut srcs = inst.srcs.iter();
@@ -59,7 +60,7 @@ pub(super) fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// `call`
+/// Decodes `call`.
 pub(super) fn call(
     b: &mut Builder<'_>,
     inst: &Inst,
@@ -98,7 +99,7 @@ pub(super) fn call(
     Some(())
 }
 
-/// `bar`, `barrier`
+/// Decodes `bar` and `barrier`.
 pub(super) fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option<()> {
     let value = |b: &mut Builder<'_>, operand: &Operand| -> Option<BarrierOperand> {
         match operand {

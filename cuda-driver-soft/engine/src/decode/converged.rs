@@ -1,9 +1,9 @@
-//! The code for converged warps: all lanes run, and go the same way.
+//! The code for converged warps, whose lanes all run and take the same branches.
 //!
-//! There, a register in which each lane has the same step to the next (a *scalar* one, since two numbers say it all) is
-//! computed once for the warp. Which registers are so is found here, for the whole function at once: from constants up,
-//! a register is scalar if all that write it make it so; and then only those stay that an address or a comparison needs.
-//! What other instructions read as a row as well is written out where it is made.
+//! In this code a *scalar* register, which is uniform or has the same step from each lane to the next, is computed once for the
+//! warp. The analysis covers the whole function: starting from constants, a register is scalar if all instructions that write
+//! it give a scalar result. Of these, only registers that an address or a comparison needs stay scalar. If other instructions
+//! read such a register as a row, the row is written where the register is computed.
 
 use super::builder::Builder;
 use super::defined::{self, Set, Use};
@@ -24,40 +24,40 @@ use crate::ops::{affine, control, mov};
 use ptx::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
 use std::collections::{HashMap, HashSet};
 
-/// What is known of the lanes of a register, from the most to the least.
+/// The knowledge about the lanes of a register, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lanes {
-    /// All the same.
+    /// All lanes have the same value.
     Uniform,
-    /// The same step from each to the next.
+    /// The step from each lane to the next is the same.
     Affine,
-    /// Nothing.
+    /// Nothing is known.
     Any,
 }
 
-/// About how many nanoseconds it takes a warp to come back to the code for converged warps, and to leave it again, without
-/// what it takes for each register.
+/// Approximate time in nanoseconds to come back to the code for converged warps and leave it again, without the time for each
+/// register.
 const COST_OF_COMING_BACK: u32 = 24;
 
-/// Scalar registers that are read from a place on.
+/// Live scalar registers.
 struct Live {
-    /// By step at which a warp may leave the code.
+    /// At each step at which a warp may leave the code.
     at_leaves: HashMap<usize, Vec<Reg>>,
-    /// By block.
+    /// At the beginning of each block.
     at_begin: Vec<Set>,
 }
 
-/// What is known of the registers of a function.
+/// The knowledge about the registers of a function.
 struct Registers {
     lanes: Vec<Lanes>,
-    /// Scalar ones that are also read as a row.
+    /// True for scalar registers that are also read as a row.
     rows: Vec<bool>,
-    /// The lanes of a warp are in several rows of their block.
+    /// True if the lanes of a warp lie in several rows of their block.
     grid: bool,
 }
 
-/// Adds the code for converged warps, if there is something to gain. `places` is where each step begins in the code for
-/// any lanes; with `grid` the lanes of a warp are in several rows of their block.
+/// Adds the code for converged warps if it would be faster. `places` has the first instruction of each step in the code for any
+/// lanes; with `grid` the lanes of a warp lie in several rows of their block.
 pub(super) fn lower(
     b: &mut Builder<'_>,
     layout: &Layout<'_>,
@@ -111,7 +111,7 @@ pub(super) fn lower(
         match step {
             Step::Plain(inst) if let Some((what, _)) = Collective::of(&inst.op) => {
                 registers.instruction(b, &mut scalars, inst)?;
-                // What it takes its operands from comes before it.
+                // The instructions for its operands come before it.
                 let at = b.here() - 1;
                 b.set_handlers(at, what.handlers_together());
                 leave(at);
@@ -136,7 +136,7 @@ pub(super) fn lower(
     for (at, handlers) in with_branches {
         b.add_branch(at, handlers);
     }
-    // What is the same in all blocks of a warp stays where it is.
+    // Registers that are the same for all blocks of a warp keep their values.
     let stays = |reg: &&Reg| !writes_of_kept.contains(reg);
     let mut resumes: Vec<Resume> = Vec::new();
     for block in &layout.order {
@@ -152,7 +152,7 @@ pub(super) fn lower(
             });
         }
     }
-    // A block of which nothing is left in the code for any lanes begins where the next one does: either will do.
+    // An empty block in the code for any lanes begins where the next block does; either of them is right.
     resumes.sort_by_key(|resume| resume.at);
     resumes.dedup_by_key(|resume| resume.at);
     let mut constants = scalars.filled;
@@ -165,7 +165,7 @@ pub(super) fn lower(
         needs_rows: constants.iter().any(needs_rows),
         kept_constants: constants.partition_point(|(_, _, c)| c.lifetime() < Lifetime::Block),
         constants,
-        // `finish` finds out.
+        // `Builder::finish` corrects it.
         reads_block_constants: true,
         leaves,
         resumes,
@@ -173,13 +173,13 @@ pub(super) fn lower(
     }))
 }
 
-/// Where scalar registers and constants are kept.
+/// The slots of scalar registers and constants.
 #[derive(Default)]
 struct Scalars {
     registers: HashMap<Reg, Slot>,
     constants: HashMap<(Constant, RegClass), Slot>,
     filled: Vec<(Slot, RegClass, Constant)>,
-    /// The last comparison: where it is, its predicate, and the handlers that do the branch behind it too.
+    /// The last comparison: the instruction, its predicate, and the handlers that include the branch behind it.
     tested: Option<(u32, Slot, Handlers)>,
 }
 
@@ -188,7 +188,7 @@ impl Scalars {
         *self.registers.entry(reg).or_insert_with(|| b.affine())
     }
 
-    /// Adds registers to a list: the row, the bytes of its values, and where they are kept. Says which part that is.
+    /// Adds registers to a list of rows, bytes per lane and affine slots. Returns their range.
     fn list<'r>(
         &mut self,
         b: &mut Builder<'_>,
@@ -243,7 +243,7 @@ impl Registers {
                 registers.lanes[reg.0 as usize] = Lanes::Any;
             }
         }
-        // Upwards, until nothing changes.
+        // From most to least knowledge, until nothing changes.
         let mut changed = true;
         while changed {
             changed = false;
@@ -270,7 +270,7 @@ impl Registers {
             defined::reads(step, |reg| rows.push(reg));
             if let Step::Plain(inst) = step {
                 let scalar = registers.scalar_sources(b, inst);
-                // A store may have its address as a value too.
+                // A store may store its own address.
                 let values = if matches!(inst.op, Op::St(_)) {
                     &inst.srcs[1..]
                 } else {
@@ -286,10 +286,10 @@ impl Registers {
         registers
     }
 
-    /// Only what an address or a comparison needs is kept as a scalar.
+    /// Keeps only scalars that an address or a comparison needs.
     fn keep_needed(&mut self, b: &Builder<'_>, layout: &Layout<'_>) {
         let mut needed = vec![false; self.lanes.len()];
-        // Backwards, as what is needed comes before what needs it: mostly once is enough.
+        // Backwards, because registers are written before they are read: mostly one pass is enough.
         let steps: Vec<&Step<'_>> = layout.reached().collect();
         let mut changed = true;
         while changed {
@@ -314,7 +314,7 @@ impl Registers {
         }
     }
 
-    /// Registers that an instruction reads as scalars.
+    /// Returns the registers that an instruction reads as scalars.
     fn scalar_sources(&self, b: &Builder<'_>, inst: &Inst) -> Vec<Reg> {
         let count = if self.access(b, inst).is_some() {
             1
@@ -358,7 +358,7 @@ impl Registers {
         }
     }
 
-    /// What an instruction makes of what it writes.
+    /// Returns the knowledge about the result of an instruction.
     fn result(&self, b: &Builder<'_>, inst: &Inst) -> Lanes {
         if inst.guard.is_some() {
             return Lanes::Any;
@@ -371,7 +371,7 @@ impl Registers {
         else {
             return Lanes::Any;
         };
-        // What `cvta` adds is left to the code that knows the windows.
+        // `cvta` of spaces with a window needs an addition, which is not done here.
         if matches!(&inst.op, Op::Cvta { space, .. } if window_of(*space) != 0)
             || form.dst != b.class(*to)
             || form.srcs.len() != inst.srcs.len()
@@ -398,7 +398,7 @@ impl Registers {
         }
     }
 
-    /// Whether an operand is the number of a thread or lane itself.
+    /// Returns true if an operand is the number of a thread or lane itself.
     fn is_constant_affine(&self, b: &Builder<'_>, operand: &Operand) -> bool {
         let constant = match operand {
             Operand::Reg(reg) => b.alias(*reg),
@@ -407,8 +407,8 @@ impl Registers {
         constant.is_some_and(|constant| self.of_constant(&constant) == Lanes::Affine)
     }
 
-    /// What an instruction makes of the number of a lane, which programs take apart: what warp it is in, and where there.
-    /// In each warp that runs this code, that goes up from a multiple of 32, or from 0 in each row.
+    /// Returns the knowledge about `%tid.x >> 5`, `%tid.x & 31` and similar expressions, with which programs compute the number
+    /// of a warp and of a lane. In each warp that runs this code, `%tid.x` goes up from a multiple of 32, or from 0 in each row.
     fn of_lane_bits(&self, b: &Builder<'_>, inst: &Inst) -> Lanes {
         let [of, Operand::Imm(bits)] = inst.srcs.as_slice() else {
             return Lanes::Any;
@@ -432,7 +432,7 @@ impl Registers {
         }
     }
 
-    /// The form of an instruction whose result is scalar; a load of a parameter has none.
+    /// Returns the form of an instruction whose result is scalar; `Some(None)` for a load of a parameter.
     fn scalar(&self, b: &Builder<'_>, inst: &Inst) -> Option<Option<affine::Form>> {
         let [Some(to)] = inst.dsts.as_slice() else {
             return None;
@@ -441,7 +441,7 @@ impl Registers {
         scalar.then(|| affine::form(&inst.op, self.grid))
     }
 
-    /// A comparison of scalars: the registers that it compares.
+    /// Returns the class of the operands of a comparison of scalars.
     fn test(&self, b: &Builder<'_>, inst: &Inst) -> Option<RegClass> {
         if inst.guard.is_some() || inst.dsts.get(1).is_some_and(Option::is_some) {
             return None;
@@ -451,7 +451,7 @@ impl Registers {
         (inst.srcs.len() == 2 && inst.srcs.iter().all(scalar)).then_some(class)
     }
 
-    /// A load or store at a scalar address that has handlers for it.
+    /// Returns the access of a load or store that has handlers for a scalar address.
     fn access<'i>(&self, b: &Builder<'_>, inst: &'i Inst) -> Option<(&'i MemMods, Access)> {
         let (m, store) = match &inst.op {
             Op::Ld(m) => (m, false),
@@ -489,7 +489,7 @@ impl Registers {
         handlers.map(|_| (m, access))
     }
 
-    /// Adds an instruction.
+    /// Adds an instruction of the IR.
     fn instruction(
         &self,
         b: &mut Builder<'_>,
@@ -510,11 +510,11 @@ impl Registers {
         } else {
             return lower::lower(b, inst);
         };
-        // What was found to be possible was looked at in the same way.
+        // The analysis has accepted the instruction, so this fails only if it disagrees with the code here.
         done.ok_or_else(|| UnsupportedInst::new(inst))
     }
 
-    /// An instruction whose result is scalar.
+    /// Adds an instruction whose result is scalar.
     fn compute(
         &self,
         b: &mut Builder<'_>,
@@ -551,7 +551,7 @@ impl Registers {
         Some(())
     }
 
-    /// Steps, in order, that compute the same for every block that a warp runs in turn: once is enough.
+    /// Returns the steps, in order, whose results are the same for every block that a warp runs.
     fn kept_from_block_to_block(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Vec<usize> {
         let writes = defined::write_counts(b.source.body);
         let mut kept_registers = vec![false; writes.len()];
@@ -572,7 +572,7 @@ impl Registers {
                 Operand::Reg(reg) => b.alias(*reg),
                 operand => constant_of(operand),
             };
-            // Thread numbers are small, and what is the same in all lanes cannot wrap around in one of them.
+            // Thread numbers are too small to wrap, and a uniform value cannot wrap in only some lanes.
             let stays = |operand: &Operand, class: RegClass| {
                 constant(operand).is_some() || self.of_operand(b, operand, class) == Lanes::Uniform
             };
@@ -593,9 +593,10 @@ impl Registers {
         kept
     }
 
-    /// About how many nanoseconds the code for converged warps gains from a block on, up to where it may have to be left.
+    /// Returns the approximate time in nanoseconds that the code for converged warps saves from a block on, up to the next step
+    /// at which the warp leaves it.
     fn gain(&self, b: &Builder<'_>, layout: &Layout<'_>, block: usize) -> u32 {
-        // Far enough to know, also in the largest kernels.
+        // Enough steps for an estimate, even in the largest kernels.
         const MOST: usize = 256;
         let mut gain = 0u32;
         let mut seen = HashSet::new();
@@ -606,7 +607,7 @@ impl Registers {
         {
             looked_at += 1 + layout.steps_of(block).len();
             if !seen.insert(block) {
-                // A loop: as if it went round a few times.
+                // A loop counts as a few iterations.
                 gain = gain.saturating_mul(2);
                 continue;
             }
@@ -643,7 +644,7 @@ impl Registers {
         gain
     }
 
-    /// Which scalar registers are read later, where that has to be known.
+    /// Returns the live scalar registers.
     fn live(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Live {
         let count = self.lanes.len();
         let scalar = |reg: Reg| self.lanes[reg.0 as usize] != Lanes::Any && b.alias(reg).is_none();
@@ -767,7 +768,7 @@ impl Registers {
     }
 }
 
-/// What goes on in the code for any lanes: what the scheduler runs, from which lanes may come back one by one.
+/// Returns true for instructions at which a warp must leave: the scheduler runs them, and lanes may continue separately.
 fn leaves(inst: &Inst) -> bool {
     let stays = matches!(inst.op, Op::Bar { .. } | Op::Ret { .. } | Op::Exit);
     is_scheduled(&inst.op) && !stays && !is_matrix(&inst.op) && Collective::of(&inst.op).is_none()

@@ -1,19 +1,19 @@
-//! Which registers a thread may read before it has written them: those must be zero when a frame begins, so that results
-//! do not depend on what ran there before.
+//! Finds the registers that a thread may read before it writes them. They must be zero when a frame begins, so that results do
+//! not depend on earlier use of the memory.
 
 use super::scheduled::is_scheduled;
 use super::steps::{Layout, Step};
 use crate::lanes;
 use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 
-/// What is known of a register.
+/// How a function uses a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// No instruction that can be reached names it.
+    /// No reachable instruction names it.
     Unused,
-    /// Always written before it is read.
+    /// It is always written before it is read.
     Defined,
-    /// Perhaps read before it is written.
+    /// It may be read before it is written.
     PerhapsUndefined,
 }
 
@@ -38,7 +38,7 @@ impl Set {
         self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
     }
 
-    /// What is in it.
+    /// Returns the registers in the set.
     pub(super) fn registers(&self) -> Vec<Reg> {
         let words = (0..).step_by(64).zip(&self.0);
         let bits = words.flat_map(|(first, word)| {
@@ -53,7 +53,7 @@ impl Set {
         self.0[reg.0 as usize / 64] >> (reg.0 % 64) & 1 != 0
     }
 
-    /// Keeps what is in both; whether that is less than before.
+    /// Keeps the registers that are in both sets. Returns true if that removes any.
     fn intersect(&mut self, other: &Set) -> bool {
         let mut less = false;
         for (a, b) in self.0.iter_mut().zip(&other.0) {
@@ -70,7 +70,7 @@ impl Set {
     }
 }
 
-/// What is known of each register.
+/// Returns how each register is used.
 pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
     let Layout {
         steps,
@@ -89,7 +89,7 @@ pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
             set
         })
         .collect();
-    // Registers that are written on every way to a block.
+    // Registers that are written on every path to a block.
     let mut before = vec![Set::all(n); blocks.len()];
     before[0] = Set::empty(n);
     for formal in &body.params {
@@ -119,7 +119,7 @@ pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
             {
                 note_results(body, &mut uses, &defined);
             }
-            // Also what is written under a guard is in use.
+            // Registers written under a guard are used too.
             all_writes(step, |reg| {
                 let at = &mut uses[reg.0 as usize];
                 if *at == Use::Unused {
@@ -128,7 +128,7 @@ pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
             });
             writes(step, |reg| defined.insert(reg));
         }
-        // Perhaps the function ends here.
+        // The function may end here.
         note_results(body, &mut uses, &defined);
     }
     for formal in &body.params {
@@ -158,7 +158,7 @@ fn note_results(body: &Body, uses: &mut [Use], defined: &Set) {
     }
 }
 
-/// Registers that a step reads.
+/// Calls `f` for each register that a step reads.
 pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
     match step {
         Step::Branch { guard, .. } => guard.iter().for_each(|(reg, _)| f(*reg)),
@@ -180,10 +180,10 @@ pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
     }
 }
 
-/// Registers that a step always writes.
+/// Calls `f` for each register that a step always writes.
 pub(super) fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     if let Step::Plain(inst) = step
-        // The branch around a control instruction has done what its guard says.
+        // The guard of a scheduled instruction is in the branch around it.
         && (inst.guard.is_none() || is_scheduled(&inst.op))
     {
         all_writes(step, f);
@@ -196,7 +196,7 @@ fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     }
 }
 
-/// How many instructions write each register; that it is a parameter counts as one.
+/// Returns the number of instructions that write each register. Being a parameter counts as one.
 pub(super) fn write_counts(body: &Body) -> Vec<u32> {
     let mut writes = vec![0; body.registers.len()];
     for formal in &body.params {
@@ -210,7 +210,7 @@ pub(super) fn write_counts(body: &Body) -> Vec<u32> {
     writes
 }
 
-/// The registers that an instruction may write.
+/// Calls `f` for each register that an instruction may write.
 pub(super) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
     inst.dsts.iter().flatten().for_each(|reg| f(*reg));
     if let Op::Call { rets, .. } = &inst.op {

@@ -1,4 +1,4 @@
-//! One instruction of the IR as instructions with handlers.
+//! Decodes instructions of the IR.
 
 use super::builder::{Builder, Scratch};
 use super::operands::{address, elements, half_of, reg, rows, source, window_of};
@@ -13,7 +13,7 @@ use crate::ops::memory::{self, Access};
 use crate::ops::{self, Form, collective, control, logic, mov};
 use ptx::ir::{BarOp, BoolOp, Compare, Inst, MemMods, Op, Operand, Reg, RegClass, Type, VideoInst};
 
-/// Adds the instructions for `inst`.
+/// Adds the decoded instructions of `inst`.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedInst> {
     if b.defines_alias(inst) {
         return Ok(());
@@ -40,7 +40,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Trap => b.push(control::trap(), inst.line, |_| {}),
         Op::Brx { targets, .. } => {
             let index = source(b, inst.srcs.first()?, RegClass::B32, inst.line)?;
-            // Numbers of instructions for now; `decode` makes them places.
+            // Instructions of the body for now; `decode` replaces them by decoded instructions.
             let targets = targets.iter().map(|t| t.0).collect();
             b.push_action(Action::Branch { index, targets }, inst.line);
         }
@@ -68,7 +68,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Atom { op, mem } => atomic::lower(b, inst, *op, mem, true)?,
         Op::Red { op, mem } => atomic::lower(b, inst, *op, mem, false)?,
         Op::Alloca | Op::Stacksave | Op::Stackrestore => stack::lower(b, inst)?,
-        // Everything that a thread did is seen by the others in order anyway, but on the host this is not so.
+        // Threads on one host thread see each other's accesses in order; threads on other host threads need a fence.
         Op::Fence { .. } => b.push(control::fence(), inst.line, |_| {}),
         Op::Nanosleep => {}
         Op::Activemask => {
@@ -141,7 +141,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// An instruction that has a form.
+/// Decodes an instruction that has a [`Form`].
 fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     if let Some(()) = widened(b, inst) {
         return Some(());
@@ -165,7 +165,7 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let mut srcs = Vec::with_capacity(wanted);
     for (i, (operand, class)) in (0..).zip(inst.srcs.iter().zip(form.srcs.iter().flatten())) {
         let mut slot = source(b, operand, *class, inst.line)?;
-        // Comparisons negate their predicate themselves.
+        // The handlers of comparisons negate their predicate.
         let compares = matches!(inst.op, Op::Setp { .. } | Op::Set { .. });
         if matches!(operand, Operand::NotReg(_)) && !compares {
             let negation = logic::negation();
@@ -179,7 +179,8 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits: the pair, then zeros. `None`: it is something else.
+/// Decodes `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits, whose upper half becomes zero. Returns `None` for other
+/// instructions.
 fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice())
     else {
@@ -202,7 +203,7 @@ fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// `lop3.and.b32 d|p, a, b, c, lut, q`: whether the result is not zero, with `q`, is `p`.
+/// Decodes `lop3.and.b32 d|p, a, b, c, lut, q`, where `p` is `(d != 0) and q`.
 fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()> {
     let class = RegClass::B32;
     let ([a, y, c, q], [d, p]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
@@ -245,7 +246,7 @@ fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()
     Some(())
 }
 
-/// An instruction with a carry: after `sources` sources and one destination.
+/// Decodes an instruction with a carry, which is the operand after `sources` sources and one destination.
 fn carry(
     b: &mut Builder<'_>,
     inst: &Inst,
@@ -260,7 +261,7 @@ fn carry(
     let third = if sources > 2 { operand(b, 2)? } else { first };
     let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
         Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
-        // Nothing is carried, or borrowed.
+        // Neither a carry nor a borrow.
         None => {
             let subtracts = matches!(inst.op, Op::AddC { sub: true, .. });
             b.constant(Constant::Bits(u64::from(subtracts)), RegClass::Pred)
@@ -276,7 +277,7 @@ fn carry(
     Some(())
 }
 
-/// The registers of the first source and destination; where a source is no register, what its type says.
+/// Returns the classes of the first source and destination: those of the registers, or else of the types.
 fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
     let of_type = |ty: Type| match ty.size() {
         1 | 2 => RegClass::B16,
@@ -298,7 +299,7 @@ fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
     (source, destination)
 }
 
-/// A video instruction: with two sources there is no `c`.
+/// Decodes a video instruction; without `c` it has two sources.
 fn video(b: &mut Builder<'_>, inst: &Inst, what: VideoInst) -> Option<()> {
     let class = RegClass::B32;
     let mut slots = [Slot(0); 3];
@@ -313,7 +314,7 @@ fn video(b: &mut Builder<'_>, inst: &Inst, what: VideoInst) -> Option<()> {
     Some(())
 }
 
-/// `mov.b64 d, {a, b}` and its kin.
+/// Decodes `mov.b64 d, {a, b}` and similar instructions.
 fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let d = inst.dsts.first().copied()?;
     let whole = d.map_or(RegClass::B128, |r| b.class(r));
@@ -325,7 +326,7 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     };
     match (whole, inst.srcs.as_slice()) {
         (RegClass::B128, parts @ [_, _]) => {
-            // The destination may be a part of a source only if they are the same register, which have other widths.
+            // The destination cannot overlap a source: their registers differ in width.
             for (half, operand) in (0..).zip(parts) {
                 let a = source(b, operand, RegClass::B64, inst.line)?;
                 b.push_form(
@@ -370,7 +371,7 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// `mov.b64 {d, e}, a` and its kin.
+/// Decodes `mov.b64 {d, e}, a` and similar instructions.
 fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let Op::Unpack { ty } = inst.op else {
         return None;
@@ -423,7 +424,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     Some(())
 }
 
-/// `ld.param` of a kernel at a known offset: a constant of the launch.
+/// Decodes `ld.param` of a kernel at a constant offset, whose result is a constant of the launch.
 fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     let offset = b.source.parameter(inst, m)?;
     let size = m.ty.size();
@@ -439,7 +440,7 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     Some(())
 }
 
-/// Part `i` of an access, of up to four elements.
+/// Returns part `i` of an access, of up to four elements.
 fn part_of(
     m: &MemMods,
     element: u32,
@@ -450,7 +451,7 @@ fn part_of(
 ) -> Access {
     let mut access = Access::new(m, element, count as u32, wide, class);
     if i > 0 {
-        // The first has seen to the alignment of the whole.
+        // The first part has checked the alignment of the whole access.
         access.align = element;
     }
     access

@@ -1,4 +1,4 @@
-//! `mma`, `ldmatrix` and their kin as instructions of the scheduler.
+//! Decodes instructions on matrices, such as `mma` and `ldmatrix`. The scheduler runs them.
 
 use super::asynchronous::pointer;
 use super::builder::{Builder, Scratch};
@@ -18,7 +18,7 @@ fn class(ty: Type) -> RegClass {
     }
 }
 
-/// Adds the instruction.
+/// Decodes an instruction on matrices.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let line = inst.line;
     let at_address = !matches!(inst.op, Op::Mma(_) | Op::Wgmma(_) | Op::Movmatrix);
@@ -26,7 +26,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Some((first, rest)) if at_address => (Some(pointer(b, first, line)?), rest),
         _ => (None, inst.srcs.as_slice()),
     };
-    // The classes of the values, and of the results.
+    // The classes of the values and of the results.
     let (values, result) = match inst.op {
         Op::Mma(ref mma) => {
             let mut classes = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (mut srcs, mut stride, mut more) = (Vec::new(), None, Vec::new());
     for (i, operand) in rest.iter().enumerate() {
         match values.get(i) {
-            // After the descriptors a predicate.
+            // The last operand of `wgmma` is a predicate, after the descriptors.
             None if matches!(inst.op, Op::Wgmma(_)) => {
                 let class = if i + 1 == rest.len() {
                     RegClass::Pred

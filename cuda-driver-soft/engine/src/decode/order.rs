@@ -1,16 +1,16 @@
-//! The order of blocks: reverse post-order in which every loop is one piece, all of it before what follows the loop.
+//! The order of basic blocks: reverse post-order in which every loop is contiguous and precedes the code behind it.
 //!
-//! The scheduler runs the lanes at the lowest block first. In this order, lanes that leave a loop wait behind it for
-//! those that are still inside, and lanes that took different arms of a branch meet at its end.
+//! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait behind it for the
+//! lanes that are still inside, and lanes that took different sides of a branch meet at its end.
 
-/// Loops nested deeper than this are laid out without regard to the inner ones.
+/// Limit on the nesting of loops. Inside loops nested deeper, inner loops need not be contiguous.
 const MAX_NESTING: u32 = 64;
 
-/// A weak topological order (Bourdoncle) of the blocks that are reachable from block 0. `successors` are given with the
-/// one that should come next, if possible, last.
+/// Returns a weak topological order (Bourdoncle) of the blocks that are reachable from block 0. The last of a block's
+/// `successors` is the one that should come next, if possible.
 pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
     let mut out = Vec::with_capacity(successors.len());
-    // Which region a block is in now: only edges inside a region count.
+    // The current region of each block. Only edges inside a region count.
     let mut region_of = vec![0u32; successors.len()];
     let mut regions = 1;
     let mut tasks = vec![Task::Region {
@@ -30,7 +30,7 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
                 nesting,
             } => (roots, region, nesting),
         };
-        // Components complete in reverse topological order, which is the order in which a stack wants them.
+        // Components come in reverse topological order, so that the first one is on top of the stack at the end.
         for component in components(successors, &roots, &region_of, region) {
             let is_loop = component.len() > 1;
             if !is_loop || nesting >= MAX_NESTING {
@@ -43,7 +43,7 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
             for block in &component[1..] {
                 region_of[*block] = inner;
             }
-            // The head stays behind, so that what remains of the loop has no way back.
+            // The head is removed from the region, so that the rest of the loop has no edge back to it.
             region_of[head] = u32::MAX;
             let mut roots = successors[head].clone();
             roots.extend(&component[1..]);
@@ -67,8 +67,8 @@ enum Task {
     },
 }
 
-/// Strongly connected components of a region (Tarjan, without recursion), in reverse topological order; in each the
-/// block that was reached first comes first.
+/// Returns the strongly connected components of a region (Tarjan, without recursion) in reverse topological order. The first
+/// block of a component is the one that was reached first.
 fn components(
     successors: &[Vec<usize>],
     roots: &[usize],
@@ -134,13 +134,13 @@ mod tests {
     use super::order;
 
     #[test]
-    fn arms_come_before_the_join() {
+    fn sides_of_a_branch_come_before_the_join() {
         //   0 → 1, 2;  1 → 3;  2 → 3
         assert_eq!(order(&[vec![2, 1], vec![3], vec![3], vec![]]), [0, 1, 2, 3]);
     }
 
     #[test]
-    fn a_loop_is_one_piece_before_its_exit() {
+    fn a_loop_is_contiguous_before_its_exit() {
         // 0 → 1 (head) → 2 or 5 (exit); 2 → 3 or 4; 3 → 1; 4 → 5 (break) or 1
         let order = order(&[vec![1], vec![5, 2], vec![4, 3], vec![1], vec![5, 1], vec![]]);
         assert_eq!(order.last(), Some(&5));
@@ -148,21 +148,21 @@ mod tests {
     }
 
     #[test]
-    fn inner_loops_are_pieces_of_the_outer() {
+    fn inner_loops_are_contiguous_in_outer_loops() {
         // outer head 1, inner head 2 with body 3, inner exit 4 back to 1, outer exit 5
         let order = order(&[vec![1], vec![5, 2], vec![4, 3], vec![2], vec![1], vec![]]);
         assert_eq!(order, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
-    fn an_irreducible_loop_and_a_self_loop_end() {
+    fn irreducible_loops_and_self_loops_terminate() {
         let order = order(&[vec![2, 1], vec![2], vec![1, 3], vec![3, 4], vec![]]);
         assert_eq!(order.len(), 5);
         assert_eq!(&order[3..], [3, 4]);
     }
 
     #[test]
-    fn deep_nesting_takes_no_stack() {
+    fn deep_nesting_does_not_recurse() {
         let n = 20_000;
         let chain: Vec<Vec<usize>> = (0..n)
             .map(|i| if i + 1 < n { vec![0, i + 1] } else { vec![0] })

@@ -1,14 +1,14 @@
-//! `alloca`, `stacksave` and `stackrestore` as instructions of the scheduler.
+//! Decodes `alloca`, `stacksave` and `stackrestore`. The scheduler runs them.
 
 use super::builder::Builder;
 use super::operands::source;
 use crate::code::action::{Action, StackOp};
 use ptx::ir::{Inst, Op, Operand, RegClass};
 
-/// Alignment that every allocation has.
+/// Minimum alignment of an allocation.
 const LEAST_ALIGN: u64 = 8;
 
-/// Adds the instruction.
+/// Decodes an instruction on the stack.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let width = |class| match class {
         RegClass::B32 => Some(4),

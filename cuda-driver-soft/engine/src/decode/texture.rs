@@ -1,4 +1,4 @@
-//! `tex`, `suld` and their kin as instructions of the scheduler.
+//! Decodes instructions on textures and surfaces, such as `tex` and `suld`. The scheduler runs them.
 
 use super::builder::Builder;
 use super::operands::source;
@@ -16,7 +16,7 @@ fn width(class: RegClass) -> Option<u8> {
     }
 }
 
-/// Adds the instruction.
+/// Decodes an instruction on a texture or surface.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (handle, rest) = inst.srcs.split_first()?;
     let handle = source(b, handle, RegClass::B64, inst.line)?;
@@ -24,7 +24,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     for operand in rest {
         let class = match *operand {
             Operand::Reg(reg) => b.class(reg),
-            // A constant of an element that may have 64 bits.
+            // A constant, possibly for an element of 64 bits.
             _ => RegClass::B64,
         };
         srcs.push((source(b, operand, class, inst.line)?, width(class)?));

@@ -1,4 +1,4 @@
-//! Bulk copies, and stores and reductions that a barrier is told of.
+//! Bulk copies, and stores and reductions that complete on an mbarrier.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::Isa;
@@ -18,8 +18,8 @@ const WAIT: &str = "
     W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra W;";
 
 #[test]
-fn there_and_back() {
-    // Thread 0 fetches 256 bytes, all wait for them, each adds one to its word, thread 0 sends them on.
+fn bulk_copies_to_and_from_shared_memory() {
+    // Thread 0 copies 256 bytes in, all threads wait for them, each adds 1 to its word, thread 0 copies them out.
     for form in [
         "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, [%r2];",
         "shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], %r4, [bar];",
@@ -55,7 +55,7 @@ fn there_and_back() {
 }
 
 #[test]
-fn reductions_of_many_values() {
+fn bulk_reductions() {
     let text = module(
         "shl.b32 %r5, %r1, 2; add.u32 %r5, %r5, %r3;
         cvt.rn.f32.u32 %f1, %r1; st.shared.f32 [%r5], %f1; st.shared.u32 [%r5+128], %r1;
@@ -83,14 +83,14 @@ fn reductions_of_many_values() {
             assert_eq!(got[32 + i as usize], if i % 2 == 0 { 1000 } else { i });
         }
         assert!((0..16u32).all(|i| got[64 + i as usize] == 0x00ff_00ff ^ i));
-        // Up to the number in shared memory, then from zero again.
+        // `inc` counts up to the number in shared memory, then starts again from zero.
         assert_eq!(got[80..84], [0, 1, 0, 0]);
         assert_eq!(got[84], 18 + 2);
     });
 }
 
 #[test]
-fn stores_that_a_barrier_is_told_of() {
+fn asynchronous_stores_and_reductions() {
     let text = module(&format!(
         "@%p1 bra W; mov.u32 %r4, 7; mov.f32 %f1, 0f3f800000;
         mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 32;
@@ -107,7 +107,7 @@ fn stores_that_a_barrier_is_told_of() {
         let mut bench = Bench::text(&text, isa);
         let out = bench.bytes(32);
         let launch = || bench.launch("k", 1, 32, &[Arg::U64(out)]);
-        // As recorded, these are only for launches of clusters.
+        // An H200 faults on these instructions in launches without clusters.
         let fault = Bench::run(launch()).fault();
         assert_eq!(fault.map(|f| f.code()), Some(715));
         let mut launch = launch();
@@ -121,7 +121,7 @@ fn stores_that_a_barrier_is_told_of() {
 }
 
 #[test]
-fn what_is_not_sixteen_bytes() {
+fn misaligned_bulk_copies_fault() {
     let copy = "cp.async.bulk.global.shared::cta.bulk_group";
     for (body, code) in [
         (format!("{copy} [%rd1+8], [%r3], 16;"), 716),

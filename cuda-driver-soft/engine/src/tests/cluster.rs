@@ -1,4 +1,4 @@
-//! Clusters of several blocks: who is who, the shared memory of one another, the barrier.
+//! Clusters of several blocks: special registers, distributed shared memory, the cluster's barrier.
 
 use super::{Arg, Bench, Dim, on_each_isa};
 use crate::Isa;
@@ -16,7 +16,7 @@ fn module(declarations: &str, body: &str) -> String {
 
 const BARRIER: &str = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
 
-/// Runs a launch in clusters: its fault's code.
+/// Runs a launch with clusters and returns the code of its fault.
 fn run(
     bench: &Bench,
     grid: impl Into<Dim>,
@@ -30,8 +30,8 @@ fn run(
 }
 
 #[test]
-fn who_is_who() {
-    // Per block 16 words, at its place in the grid of 4 x 4 x 2.
+fn special_registers_of_clusters() {
+    // 16 words per block, in the order of the blocks of the 4 x 4 x 2 grid.
     let text = module(
         "",
         "mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ctaid.y; mov.u32 %r6, %ctaid.z; mad.lo.u32 %r7, %r6, 4, %r5; mad.lo.u32 %r7, %r7, 4, %r4;
@@ -79,9 +79,9 @@ fn who_is_who() {
     }
 }
 
-/// Each block of a ring writes, reads what the next one has in two ways, and adds to the memory of the one before.
+/// The blocks form a ring: each writes its memory, reads the next block's in two ways, and adds to the previous block's.
 #[test]
-fn the_memory_of_others() {
+fn distributed_shared_memory() {
     let text = module(
         "",
         &format!(
@@ -121,9 +121,9 @@ fn the_memory_of_others() {
     });
 }
 
-/// An address in one's own shared memory, given to another block, is still that; also in a function that several blocks call.
+/// An address in a block's shared memory names the same memory in other blocks, also in a function that several blocks call.
 #[test]
-fn addresses_are_good_in_the_whole_cluster() {
+fn addresses_are_valid_in_the_whole_cluster() {
     let text = module(
         ".func (.reg .u64 a) mine() { .reg .b64 %x; mov.u64 %x, tile; cvta.shared.u64 a, %x; ret; }",
         &format!(
@@ -145,9 +145,9 @@ fn addresses_are_good_in_the_whole_cluster() {
     });
 }
 
-/// Lanes of a warp that each read from another block, and the same instruction in the own block after that.
+/// Each lane of a warp reads from another block; then the same instruction reads from the warp's own block.
 #[test]
-fn a_block_for_each_lane() {
+fn each_lane_reads_from_another_block() {
     let text = module(
         "",
         &format!(
@@ -172,10 +172,10 @@ fn a_block_for_each_lane() {
 const INIT: &str = "@%p0 mbarrier.init.shared::cta.b64 [%r2], 1;";
 const WAIT: &str = "W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r2], 0; @!%p4 bra W;";
 
-/// Block 0 sends to block 1, which waits at a barrier of its own: by a store, a reduction, a bulk copy; then it answers by an
-/// arrival.
+/// Block 0 sends to block 1 by a store, a reduction and a bulk copy, while block 1 waits at its own mbarrier. Then block 1
+/// arrives at block 0's mbarrier.
 #[test]
-fn what_is_sent_to_another_block() {
+fn asynchronous_operations_on_another_block() {
     let text = module(
         "",
         &format!(
@@ -203,7 +203,7 @@ fn what_is_sent_to_another_block() {
 }
 
 #[test]
-fn one_copy_for_several_blocks() {
+fn multicast_copies() {
     let text = module(
         "",
         &format!(
@@ -225,9 +225,9 @@ fn one_copy_for_several_blocks() {
     });
 }
 
-/// Warps that have exited are not waited for, in whichever block they were; and who waits without having arrived goes on.
+/// The cluster's barrier does not wait for warps that have exited, and a wait without an arrival does not block.
 #[test]
-fn a_barrier_of_those_that_are_left() {
+fn the_barrier_ignores_warps_that_have_exited() {
     let text = module(
         "",
         "mov.u32 %r4, 1; setp.eq.u32 %p1, %r0, 2; @%p1 ret; setp.gt.u32 %p2, %r1, 31; setp.eq.u32 %p3, %r0, 1; and.pred %p2, %p2, %p3; @%p2 ret;
@@ -238,7 +238,7 @@ fn a_barrier_of_those_that_are_left() {
     let mut bench = Bench::text(&text, Isa::best());
     let out = bench.bytes(16);
     assert_eq!(run(&bench, 4, 64, [4, 1, 1], out), None);
-    // Threads that count before the first wait may still be before it elsewhere: all had arrived, not counted.
+    // All threads arrive before the first wait, but some may count only after others have passed it.
     let got = bench.get(out, 4, u32::from_le_bytes);
     assert_eq!(got[2], 0);
     assert!(
@@ -248,7 +248,7 @@ fn a_barrier_of_those_that_are_left() {
 }
 
 #[test]
-fn what_goes_wrong() {
+fn faults_in_clusters() {
     for (body, code) in [
         (
             "mapa.shared::cluster.u32 %r4, %r3, 5; ld.shared::cluster.u32 %r5, [%r4];",
@@ -278,7 +278,7 @@ fn what_goes_wrong() {
         let bench = Bench::text(&module("", body), Isa::best());
         assert_eq!(run(&bench, 2, 1, [2, 1, 1], 0), Some(code), "{body}");
     }
-    // Without clusters there is no other block.
+    // Without clusters, there is no other block to access.
     let bench = Bench::text(
         &module(
             "",
@@ -291,7 +291,7 @@ fn what_goes_wrong() {
 }
 
 #[test]
-fn whose_an_address_is() {
+fn ranks_of_addresses() {
     let text = module(
         "",
         "cvt.u64.u32 %rd2, %r3; cvta.shared.u64 %rd2, %rd2; xor.b32 %r4, %r0, 1; mapa.u64 %rd3, %rd2, %r4;

@@ -1,5 +1,5 @@
-//! Warps whose lanes go the same way, against warps that may not be taken for such: both run the same kernels, over the
-//! same numbers, and must leave the same behind.
+//! The code for converged warps against the code for any lanes: both run the same kernels on the same numbers, and must give
+//! the same results.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::FaultKind;
@@ -7,8 +7,8 @@ use crate::Isa;
 use crate::memory::{AllocationKind, address_space};
 use ptx::ir::Space;
 
-/// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp in
-/// two rows or more, the last of them with a warp that is not whole.
+/// Block shapes: whole warps; a warp without its last lane; a whole warp and a partial one; and warps whose lanes lie in
+/// two or more rows, the last shape with a partial warp.
 const BLOCKS: [(u32, u32); 10] = [
     (32, 1),
     (31, 1),
@@ -45,7 +45,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// What the kernels read and write: one of each for all runs of a test.
+/// The memory that kernels read and write, shared by all runs of a test.
 struct Room {
     input: u64,
     out: u64,
@@ -68,8 +68,8 @@ impl Room {
         room
     }
 
-    /// Runs a body in blocks of every shape, and gives back what thread `i` put at `out + 8 * i`. `%r0` and `%rd5` are
-    /// `i`, `%rd3` that address, `%rd1` that of the numbers, `%r2` and `%rd2` are parameters.
+    /// Runs a body in blocks of every shape, and returns the values that thread `i` stored at `out + 8 * i`. `%r0` and `%rd5` are
+    /// `i`, `%rd3` is that address, `%rd1` the address of the numbers; `%r2` and `%rd2` are parameters.
     fn run(&self, body: &str, a: u32, b: u64) -> Vec<u64> {
         let mut results: Vec<Vec<u64>> = Vec::new();
         on_each_isa(|isa| {
@@ -101,7 +101,7 @@ impl Drop for Room {
     }
 }
 
-/// A value is kept as a scalar if it is compared, so it is.
+/// Compares a value, because only values that are compared or used as addresses stay scalar.
 fn value_of(instruction: &str, wide: bool) -> String {
     if wide {
         format!(
@@ -116,7 +116,7 @@ fn value_of(instruction: &str, wide: bool) -> String {
 }
 
 #[test]
-fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
+fn scalars_equal_the_results_of_each_lane() {
     let room = Room::new();
     let narrow = [
         "mov.b32 %r9, %r0;",
@@ -189,7 +189,7 @@ fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
 }
 
 #[test]
-fn comparisons_and_the_branches_behind_them() {
+fn comparisons_with_branches() {
     let room = Room::new();
     let mut taken = 0;
     for ty in ["u32", "s32", "u64", "s64"] {
@@ -218,9 +218,9 @@ fn comparisons_and_the_branches_behind_them() {
 }
 
 #[test]
-fn lanes_that_part_and_meet_again_keep_what_was_computed_for_all() {
+fn scalars_survive_divergence() {
     let room = Room::new();
-    // Each lane goes round as often as its number says, with an address, a counter and a bound that were scalar before.
+    // Each lane iterates as often as its number, with an address, a counter and a bound that were scalar before the loop.
     room.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
@@ -230,7 +230,7 @@ fn lanes_that_part_and_meet_again_keep_what_was_computed_for_all() {
         3,
         1 << 40,
     );
-    // All go round together, and leave only then.
+    // All lanes iterate together, and diverge only after the loop.
     room.run(
         "mov.u32 %r12, 0; mov.u64 %rd10, 0; mov.u64 %rd11, %rd1;
         round: ld.global.u32 %r13, [%rd11+4]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
@@ -243,7 +243,7 @@ fn lanes_that_part_and_meet_again_keep_what_was_computed_for_all() {
 }
 
 #[test]
-fn addresses_of_any_step() {
+fn affine_addresses_of_any_step() {
     let room = Room::new();
     for (step, first) in [(0, 4), (4, 0), (-4, 15_000), (8, 8), (12, 4), (-8, 32_000)] {
         let body = format!(
@@ -253,7 +253,7 @@ fn addresses_of_any_step() {
         );
         room.run(&body, 0, 0);
     }
-    // Through shared memory, by addresses of 32 and of 64 bits, there and back in another order.
+    // Through shared memory with addresses of 32 and of 64 bits, stored in one order and loaded in another.
     let got = room.run(
         "mul.lo.u32 %r10, %r8, 4; mov.u32 %r11, part; add.u32 %r12, %r11, %r10; st.shared.u32 [%r12], %r0;
         sub.u32 %r13, %r11, %r10; ld.shared.u32 %r14, [%r12];
@@ -319,7 +319,7 @@ fn accesses_under_a_guard_and_without_a_pattern() {
 }
 
 #[test]
-fn a_warp_comes_back_where_its_lanes_meet() {
+fn a_warp_comes_back_where_its_lanes_reconverge() {
     let room = Room::new();
     room.run(
         "and.b32 %r14, %r0, 3; setp.eq.u32 %p2, %r14, 1; mov.u64 %rd10, 0; mov.u32 %r12, 0; mov.u64 %rd11, %rd1;
@@ -338,7 +338,7 @@ fn a_warp_comes_back_where_its_lanes_meet() {
 }
 
 #[test]
-fn of_lanes_that_store_to_one_place_the_last_wins() {
+fn the_last_lane_wins_in_stores_to_one_address() {
     let mut bench = Bench::text(
         &kernel("cvt.u64.u32 %rd9, %r0; st.global.u64 [%rd0], %rd9;"),
         Isa::best(),
@@ -356,7 +356,7 @@ fn of_lanes_that_store_to_one_place_the_last_wins() {
 }
 
 #[test]
-fn the_lane_at_fault_is_named() {
+fn faults_name_the_lane() {
     on_each_isa(|isa| {
         let body =
             "mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10; ld.global.u32 %r10, [%rd11];
@@ -405,9 +405,9 @@ fn the_lane_at_fault_is_named() {
 }
 
 #[test]
-fn what_is_kept_from_block_to_block_is_there_in_each() {
+fn scalars_kept_from_block_to_block() {
     let room = Room::new();
-    // Four times `%tid.x` is the same for each block that a warp runs in turn; the result is not.
+    // `4 * %tid.x` is the same for each block that a warp runs; the result is not.
     let got = room.run(
         "mul.wide.u32 %rd10, %r4, 4; mul.lo.u64 %rd11, %rd10, %rd2; cvt.u64.u32 %rd12, %r6; shl.b64 %rd12, %rd12, 2;
         add.u64 %rd13, %rd1, %rd12; ld.global.u32 %r13, [%rd13]; setp.eq.u64 %p1, %rd11, 0; selp.u32 %r14, 1, %r4, %p1;

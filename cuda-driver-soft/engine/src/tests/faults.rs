@@ -1,4 +1,4 @@
-//! What a kernel does wrong, and what is said about it.
+//! Faults of kernels, and their messages.
 
 use super::{Arg, Bench};
 use crate::{FaultKind, Isa};
@@ -29,7 +29,7 @@ fn a_null_pointer() {
 }
 
 #[test]
-fn the_first_byte_behind_an_allocation_and_who_touched_it() {
+fn the_first_byte_past_an_allocation() {
     let mut bench = Bench::file("vector_add", Isa::best());
     let n = 600u32;
     let (a, b) = (bench.bytes(4 * u64::from(n)), bench.bytes(4 * u64::from(n)));
@@ -53,13 +53,15 @@ fn the_first_byte_behind_an_allocation_and_who_touched_it() {
         fault
             .to_string()
             .contains("0 bytes past the end of the 2396 bytes at 0x")
-            && fault.to_string().contains("CUDA_SOFT_SLACK=512 allows it"),
+            && fault
+                .to_string()
+                .contains("CUDA_SOFT_SLACK=512 allows such accesses"),
         "{fault}"
     );
 }
 
 #[test]
-fn memory_that_was_freed() {
+fn freed_memory() {
     let mut bench = Bench::file("vector_add", Isa::best());
     let a = bench.bytes(1024);
     crate::memory::address_space().free(a).unwrap();
@@ -106,8 +108,8 @@ fn misaligned_and_trap() {
 }
 
 #[test]
-fn the_lowest_block_is_blamed_whoever_is_first() {
-    // Every block faults; with several threads any may come first.
+fn the_fault_of_the_lowest_block_is_reported() {
+    // Every block faults; with several host threads any of them may be first.
     let bench = Bench::file("faults", Isa::best());
     let launch = bench.launch("fault_trap", 64, 32, &[Arg::U32(1), Arg::U64(0)]);
     let execution = launch.start();
@@ -121,7 +123,7 @@ fn the_lowest_block_is_blamed_whoever_is_first() {
 }
 
 #[test]
-fn endless_recursion_ends() {
+fn endless_recursion_faults() {
     let ptx = ".version 8.0\n.target sm_90\n.address_size 64
         .func deep(.reg .u64 %p) {
             .reg .b64 %q;
@@ -148,7 +150,7 @@ fn endless_recursion_ends() {
 }
 
 #[test]
-fn a_call_of_what_is_no_function() {
+fn a_call_of_an_invalid_address() {
     let ptx = ".version 8.0\n.target sm_90\n.address_size 64
         .visible .entry k(.param .u64 out) {
             .reg .b64 %rd1;
@@ -168,7 +170,7 @@ fn a_call_of_what_is_no_function() {
 }
 
 #[test]
-fn an_assertion_and_what_it_says() {
+fn a_failed_assertion() {
     let mut bench = Bench::file("assert", Isa::best());
     let data: Vec<u32> = (0..32).collect();
     let input = bench.put(&data, u32::to_le_bytes);

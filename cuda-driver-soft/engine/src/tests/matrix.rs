@@ -1,9 +1,9 @@
-//! Products of matrices of small integers and of bits. Where each element is follows the manual's pages on fragments,
-//! written out here once more.
+//! Products of matrices of small integers and of bits. The layout of fragments is written here a second time, from the
+//! manual's pages.
 
 use super::{Arg, Bench, on_each_isa};
 
-/// A number from a sequence that looks like chance.
+/// Returns a number of a pseudo-random sequence.
 fn random(state: &mut u64) -> u32 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -14,7 +14,7 @@ fn random(state: &mut u64) -> u32 {
 struct Case {
     /// m, n, k
     shape: [usize; 3],
-    /// Bits of an element of A and of B.
+    /// Bits per element of A and of B.
     bits: usize,
     signed: [bool; 2],
     opcode: &'static str,
@@ -23,7 +23,7 @@ struct Case {
     limit: bool,
 }
 
-/// Row and column of element `i` of a lane's part of A.
+/// Returns row and column of element `i` of a lane's fragment of A.
 fn place_of_a(case: &Case, lane: usize, i: usize) -> (usize, usize) {
     let per = 32 / case.bits;
     let (group, thread) = (lane / 4, lane % 4);
@@ -56,7 +56,7 @@ fn check(case: &Case) {
             value
         }
     };
-    // Registers of A, B and C of a lane.
+    // Registers of A, B and C per lane.
     let [na, nb, nc] = [m * k / 32 / per, k * n / 32 / per, m * n / 32];
     let c_place = |lane: usize, i: usize| (lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2);
     let mut words = Vec::new();
@@ -134,7 +134,7 @@ fn check(case: &Case) {
 }
 
 #[test]
-fn four_bits_and_one() {
+fn elements_of_four_bits_and_of_one() {
     let product = |a: i64, b: i64| a * b;
     let four = |shape, signed, opcode, limit| Case {
         shape,

@@ -1,4 +1,4 @@
-//! The engine on PTX text, without a driver around it.
+//! Runs PTX text on the engine, without a driver.
 
 mod bulk;
 mod cluster;
@@ -20,14 +20,14 @@ use crate::{Execution, Isa, Launch, Options, Program, Progress};
 
 use std::sync::Arc;
 
-/// A loaded program and its allocations, freed when it goes.
+/// A loaded program and its allocations, which are freed when it is dropped.
 struct Bench {
     program: Arc<Program>,
     isa: Isa,
     owned: Vec<u64>,
 }
 
-/// Arguments of a launch, laid out as the kernel wants them.
+/// An argument of a launch.
 #[derive(Clone, Copy)]
 enum Arg {
     U32(u32),
@@ -38,7 +38,7 @@ enum Arg {
 
 impl Bench {
     fn text(ptx: &str, isa: Isa) -> Self {
-        // Code for one architecture only runs there.
+        // Code for sm_90a runs only on sm_90.
         let sm = if ptx.contains(".target sm_90a") {
             90
         } else {
@@ -56,7 +56,7 @@ impl Bench {
         }
     }
 
-    /// A module of the repository's kernels.
+    /// Loads a module of the repository's kernels.
     fn file(name: &str, isa: Isa) -> Self {
         let path = format!(
             "{}/../../tests/kernels/generated/{name}.ptx",
@@ -140,7 +140,7 @@ impl Bench {
         }
     }
 
-    /// Runs a launch on this thread to its end.
+    /// Runs a launch to its end on this thread.
     fn run(launch: Launch) -> Arc<Execution> {
         let execution = launch.start();
         assert_eq!(execution.work(u64::MAX), Progress::Finished);
@@ -148,7 +148,7 @@ impl Bench {
         execution
     }
 
-    /// The same, and wants no fault.
+    /// Runs a launch to its end on this thread, and panics on a fault.
     fn run_well(&self, kernel: &str, grid: impl Into<Dim>, block: impl Into<Dim>, args: &[Arg]) {
         let execution = Self::run(self.launch(kernel, grid, block, args));
         assert_eq!(execution.fault().map(|f| f.to_string()), None);

@@ -1,8 +1,8 @@
-//! Operands that the instruction itself does not know of: negated predicates, cache policies, elements of long vectors.
+//! Operands that are independent of the instruction: negated predicates, cache policies, elements of long vectors.
 
 use super::{Arg, Bench, on_each_isa};
 
-/// Runs `kernel(u64 out)` with one warp, and gives back what lane `i` put at `out + 16 * i`.
+/// Runs `kernel(u64 out)` with one warp, and returns the values that lane `i` stored at `out + 16 * i`.
 fn run(body: &str) -> Vec<[u32; 4]> {
     let mut results = Vec::new();
     on_each_isa(|isa| {
@@ -88,7 +88,7 @@ fn lop3_with_a_predicate() {
 }
 
 #[test]
-fn a_cache_policy_is_no_value() {
+fn cache_policies_are_ignored() {
     let got = run("mov.u64 %rd5, 0x1234567812345678;
         add.u32 %r1, %r0, 100;
         st.global.L2::cache_hint.u32 [%rd2], %r1, %rd5;
@@ -138,8 +138,8 @@ fn atomic_operations_on_vectors() {
 }
 
 #[test]
-fn two_sources_that_need_a_row_each() {
-    // Values in registers that are wider than they are; special registers that change while they are read.
+fn two_sources_with_scratch_rows() {
+    // Values in registers wider than the operand, and special registers that change while they are read.
     let got = run(
         "mov.b64 %rd3, 0x123456783f800000; mov.b64 %rd4, 0x9abcdef040000000;
         cvt.rn.f16x2.f32 %r10, %rd3, %rd4;
@@ -172,7 +172,7 @@ fn small_integers_are_packed() {
 }
 
 #[test]
-fn bytes_are_packed_and_taken_apart() {
+fn bytes_are_packed_and_unpacked() {
     let got = run(".reg .b8 %b<8>; mov.b32 %r1, 0x8070605f; mov.b16 %h1, 0xc180;
         mov.b32 {%b0, %b1, %b2, %b3}, %r1; mov.b32 %r10, {%b3, %b0, %b1, %b2};
         mov.b16 {%b4, %b5}, %h1; mov.b16 %h2, {%b5, %b2}; cvt.u32.u16 %r11, %h2;

@@ -1,4 +1,4 @@
-//! Divergence, barriers, what lanes do together, and what waits for what.
+//! Divergence, barriers, collective instructions, and threads that wait for one another.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::{FaultKind, Isa};
@@ -7,7 +7,7 @@ fn module(body: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}")
 }
 
-/// Runs `kernel(u64 out)` and gives back `count` words of `out`.
+/// Runs `kernel(u64 out)` and returns `count` words of `out`.
 fn words(ptx: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
     let mut results = Vec::new();
     on_each_isa(|isa| {
@@ -23,7 +23,7 @@ fn words(ptx: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
     results.swap_remove(0)
 }
 
-/// Runs `kernel(u64 out)`, which must fault.
+/// Runs `kernel(u64 out)`, which must fault, and returns the fault.
 fn fault(ptx: &str, grid: u32, block: u32) -> crate::Fault {
     let mut bench = Bench::text(&module(ptx), Isa::best());
     let out = bench.bytes(4096);
@@ -32,8 +32,8 @@ fn fault(ptx: &str, grid: u32, block: u32) -> crate::Fault {
 }
 
 #[test]
-fn lanes_meet_behind_a_branch_and_behind_a_loop() {
-    // Each lane goes round as often as its number says; then all are active again.
+fn lanes_reconverge_behind_branches_and_loops() {
+    // Each lane iterates as often as its number; then all lanes are active again.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -76,8 +76,8 @@ fn lanes_meet_behind_a_branch_and_behind_a_loop() {
 }
 
 #[test]
-fn a_lock_that_every_lane_takes_in_turn() {
-    // The classical spin lock inside a warp: it hangs on hardware that cannot schedule lanes apart.
+fn a_spin_lock_inside_a_warp() {
+    // A spin lock inside a warp: it hangs on hardware that cannot schedule lanes independently.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -101,8 +101,8 @@ fn a_lock_that_every_lane_takes_in_turn() {
 }
 
 #[test]
-fn warps_and_blocks_that_wait_for_each_other() {
-    // Block 0 waits for block 1, and its warp 0 for its warp 1.
+fn warps_and_blocks_wait_for_each_other() {
+    // Block 0 waits for block 1, and in each block warp 0 waits for warp 1.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<5>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -139,7 +139,7 @@ fn warps_and_blocks_that_wait_for_each_other() {
 
 #[test]
 fn a_barrier_counts_warps_and_passes_values() {
-    // 64 threads, 16 of which exit first; then a count of holding predicates, of live lanes.
+    // 64 threads, of which 16 exit first; then the number of true predicates, and of live lanes.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<6>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -182,7 +182,7 @@ fn a_barrier_counts_warps_and_passes_values() {
 }
 
 #[test]
-fn one_warp_arrives_and_goes_on() {
+fn a_warp_arrives_without_waiting() {
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<4>;
@@ -208,7 +208,7 @@ fn one_warp_arrives_and_goes_on() {
 }
 
 #[test]
-fn a_barrier_in_both_arms_of_a_branch_is_reported() {
+fn a_divergent_barrier_is_reported() {
     let fault = fault(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<5>;
@@ -232,7 +232,7 @@ fn a_barrier_in_both_arms_of_a_branch_is_reported() {
 }
 
 #[test]
-fn a_barrier_that_nobody_else_comes_to_is_a_deadlock() {
+fn a_barrier_that_other_warps_never_reach_is_a_deadlock() {
     let fault = fault(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<5>;
@@ -260,8 +260,8 @@ fn a_barrier_that_nobody_else_comes_to_is_a_deadlock() {
 }
 
 #[test]
-fn lanes_meet_at_the_same_operation_in_different_arms() {
-    // As on an H200: the instruction counts, not its place.
+fn lanes_join_the_same_collective_at_different_instructions() {
+    // As on an H200, lanes at different instances of the same operation take part in it together.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -383,8 +383,8 @@ fn a_jump_table_splits_the_warp() {
 }
 
 #[test]
-fn registers_that_nobody_wrote_are_zero_in_every_block() {
-    // Written only by threads that are not asked for it.
+fn unwritten_registers_are_zero_in_every_block() {
+    // The register is written only by threads that do not store it.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
@@ -408,7 +408,7 @@ fn registers_that_nobody_wrote_are_zero_in_every_block() {
 }
 
 #[test]
-fn a_launch_that_never_ends_is_ended_by_its_budget() {
+fn the_budget_ends_an_endless_launch() {
     let mut bench = Bench::text(
         &module(
             ".visible .entry k(.param .u64 out) {
@@ -454,7 +454,7 @@ fn a_call_that_has_spent_its_budget_leaves_blocks_for_the_next() {
 }
 
 #[test]
-fn the_number_of_host_threads_does_not_show() {
+fn results_do_not_depend_on_the_number_of_host_threads() {
     let mut bench = Bench::file("reduce", Isa::best());
     let n = 1u32 << 18;
     let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % 1000) as f32 * 0.37).collect();
@@ -483,8 +483,8 @@ fn the_number_of_host_threads_does_not_show() {
 }
 
 #[test]
-fn the_size_of_slices_does_not_show() {
-    // Barriers, and lanes that part and meet: wherever a slice ends, it goes on from there.
+fn results_do_not_depend_on_the_size_of_slices() {
+    // With barriers and divergence: execution continues correctly wherever a slice ends.
     for (file, name) in [
         ("reduce", "reduce_sum_f32"),
         ("divergent", "collatz"),

@@ -1,4 +1,4 @@
-//! What threads allocate on their stacks, and atomic operations on 128 bits.
+//! `alloca` and the threads' stacks, and atomic operations on 128 bits.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::{FaultKind, Isa};
@@ -17,9 +17,9 @@ fn words(text: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
     all.swap_remove(0)
 }
 
-/// The pieces of several lengths are in the contract tests.
+/// The contract tests cover allocations of several sizes.
 #[test]
-fn what_is_allocated_is_zero_and_apart_from_other_local_memory() {
+fn allocations_are_zero_and_separate() {
     let got = words(
         ".func (.param .b32 r) f(.param .b32 a) {
             .reg .b32 %r<4>; .reg .b64 %rd<4>; .local .b32 own[4];
@@ -47,8 +47,8 @@ fn what_is_allocated_is_zero_and_apart_from_other_local_memory() {
 }
 
 #[test]
-fn what_was_saved_comes_back() {
-    // Without the restoring, 1000 rounds would need more than there is; each piece is zero, in each block.
+fn stackrestore_frees_allocations() {
+    // Without `stackrestore`, 1000 iterations would overflow the stack. Each allocation is zero, in each block.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>;
@@ -72,7 +72,7 @@ fn what_was_saved_comes_back() {
 }
 
 #[test]
-fn a_stack_that_is_full() {
+fn a_full_stack_faults() {
     let text = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 %rd<4>; .reg .pred %p<2>;
             L: alloca.u64 %rd1, 1000; setp.ne.u64 %p1, %rd1, 1; @%p1 bra L; ret; }}"
@@ -85,7 +85,7 @@ fn a_stack_that_is_full() {
         matches!(fault.kind, FaultKind::StackOverflow { .. }),
         "{fault}"
     );
-    // Behind what was allocated there is nothing.
+    // An access behind the allocation faults.
     let text = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 %rd<4>; .reg .b32 %r<2>;
             alloca.u64 %rd1, 100; ld.local.u32 %r1, [%rd1+96]; ld.local.u32 %r1, [%rd1+100]; ret; }}"
@@ -97,10 +97,10 @@ fn a_stack_that_is_full() {
     assert_eq!((fault.code(), fault.line), (700, 5), "{fault}");
 }
 
-/// Also by several threads of the host.
+/// Also runs on several host threads.
 #[test]
-fn sixteen_bytes_at_once() {
-    // A counter whose halves go in opposite directions: every lane of every block adds one by compare and swap.
+fn atomic_operations_on_128_bits() {
+    // A counter whose halves count in opposite directions: every lane of every block adds 1 by compare-and-swap.
     let text = ".visible .entry k(.param .u64 out) {
             .reg .pred %p<4>; .reg .b64 %rd<12>; .reg .b128 %q<6>;
             ld.param.u64 %rd1, [out];
@@ -129,7 +129,7 @@ fn sixteen_bytes_at_once() {
         assert_eq!(execution.fault().map(|f| f.to_string()), None);
         let got = bench.get(out, 4, u64::from_le_bytes);
         assert_eq!(got, [512, 512u64.wrapping_neg(), 0, 0]);
-        // It needs its alignment.
+        // A misaligned access faults.
         let fault = Bench::run(bench.launch("k", 1, 1, &[Arg::U64(out + 8)])).fault();
         assert_eq!(fault.expect("a fault").code(), 716);
     });

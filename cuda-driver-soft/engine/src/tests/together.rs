@@ -1,4 +1,4 @@
-//! What all lanes of a warp do together though they come one after the other, and the barrier of the cluster.
+//! Instructions of whole warps whose lanes arrive one after the other, and the cluster's barrier.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::{Fault, FaultKind, Isa};
@@ -14,7 +14,7 @@ fn bench(body: &str, isa: Isa) -> Bench {
     Bench::text(&text, isa)
 }
 
-/// Runs a block of so many threads: the word that each of them writes to `[%rd1]`.
+/// Runs a block of `threads` threads, and returns the word that each of them stores to `[%rd1]`.
 fn run(body: &str, threads: u32) -> Vec<u32> {
     let mut all = Vec::new();
     on_each_isa(|isa| {
@@ -35,15 +35,15 @@ fn fault(body: &str, threads: u32, budget: u64) -> Fault {
     Bench::run(launch).fault().expect("a fault")
 }
 
-/// Lane 31 looks at the flag until another lane has set it; the others set it and go on to what all do together.
+/// Lane 31 polls the flag until another lane has set it; the other lanes set it and continue to the collective instruction.
 const PARTED: &str = "
         setp.ne.u32 %p1, %r1, 31; @%p1 bra GO;
     SPIN: ld.volatile.shared.u32 %r2, [flag]; setp.eq.u32 %p2, %r2, 0; @%p2 bra SPIN;
     GO: mov.u32 %r3, 1; st.volatile.shared.u32 [flag], %r3;";
 
 #[test]
-fn matrices_wait_for_lanes_that_come_later() {
-    // Row i of A is full of i + 1, column j of B of 1 + j.
+fn matrices_wait_for_late_lanes() {
+    // All elements in row i of A are i + 1, in column j of B they are j + 1.
     let multiply = "
         shr.u32 %r4, %r1, 2; add.u32 %r4, %r4, 1; mul.lo.u32 %r4, %r4, 0x01010101; mov.u32 %r6, %r4;
         mov.u32 %r5, 7;
@@ -57,7 +57,7 @@ fn matrices_wait_for_lanes_that_come_later() {
         })
         .collect();
     assert_eq!(got, want);
-    // The same in its own two steps: what lanes gave before they waited is what counts.
+    // Lanes that wait give the values that they had when they arrived.
     let transpose = "
         shl.b32 %r4, %r1, 17; or.b32 %r4, %r4, %r1; shl.b32 %r5, %r1, 1; or.b32 %r4, %r4, %r5;
         movmatrix.sync.aligned.m8n8.trans.b16 %r6, %r4; st.global.u32 [%rd1], %r6;";
@@ -67,7 +67,7 @@ fn matrices_wait_for_lanes_that_come_later() {
 }
 
 #[test]
-fn matrices_wait_in_a_function_that_lanes_called_apart() {
+fn matrices_in_a_function_called_by_divergent_lanes() {
     let function = |first: &str| {
         format!(
             ".version 8.0\n.target sm_90\n.address_size 64\n.shared .b32 flag;\n\
@@ -87,12 +87,12 @@ fn matrices_wait_in_a_function_that_lanes_called_apart() {
     };
     let whole = run(&function(""));
     assert_eq!(run(&function(PARTED)), whole);
-    // Row 0, column 1 is the upper half of lane 0; it comes from row 1, column 0, the lower half of lane 4.
+    // Row 0, column 1 is the upper half of lane 0. It comes from row 1, column 0, the lower half of lane 4.
     assert_eq!((whole[0] - 5) >> 16, 4 * 3);
 }
 
 #[test]
-fn matrices_in_both_arms_of_a_branch_are_reported() {
+fn divergent_matrices_are_reported() {
     let fault = fault(
         "setp.lt.u32 %p1, %r1, 7; @%p1 bra LOW;
         movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; bra END;
@@ -104,14 +104,14 @@ fn matrices_in_both_arms_of_a_branch_are_reported() {
     assert_eq!(fault.code(), 702);
     let text = fault.to_string();
     assert!(
-        text.contains("lanes 0xffffff80 wait at movmatrix of all lanes in line 9")
-            && text.contains("lanes 0x0000007f wait at movmatrix of all lanes in line 10"),
+        text.contains("lanes 0xffffff80 wait at `movmatrix` of all lanes in line 9")
+            && text.contains("lanes 0x0000007f wait at `movmatrix` of all lanes in line 10"),
         "{text}"
     );
 }
 
 #[test]
-fn a_matrix_product_counts_as_the_many_instructions_that_it_takes() {
+fn a_matrix_product_counts_as_many_instructions() {
     let body = "mov.u32 %r2, 0; mov.u32 %r3, 200000;
     L: mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r7, %r8}, {%r2}, {%r2}, {%r2, %r2};
         sub.u32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra L;";
@@ -120,7 +120,7 @@ fn a_matrix_product_counts_as_the_many_instructions_that_it_takes() {
 }
 
 #[test]
-fn printing_counts_by_its_length() {
+fn printing_counts_by_length() {
     let text = "%4000d".repeat(4);
     let bytes: Vec<String> = text.bytes().map(|b| b.to_string()).collect();
     let ptx = format!(
@@ -148,7 +148,7 @@ fn printing_counts_by_its_length() {
 }
 
 #[test]
-fn no_number_names_the_barrier_of_the_cluster() {
+fn the_barrier_of_the_cluster_has_no_number() {
     let fault = fault(
         "mov.u32 %r2, -1; bar.sync %r2; st.global.u32 [%rd1], %r2;",
         64,
@@ -159,8 +159,8 @@ fn no_number_names_the_barrier_of_the_cluster() {
 }
 
 #[test]
-fn arriving_at_the_cluster_and_waiting_are_two_things() {
-    // The second warp comes to the block's barrier between the two.
+fn arriving_at_the_cluster_and_waiting_are_separate() {
+    // The second warp reaches the block's barrier between its arrival and its wait.
     let got = run(
         "setp.lt.u32 %p1, %r1, 32; @%p1 bra FIRST;
         barrier.cluster.arrive.aligned; bar.sync 0; barrier.cluster.wait.aligned; bra END;
@@ -169,7 +169,7 @@ fn arriving_at_the_cluster_and_waiting_are_two_things() {
         64,
     );
     assert_eq!(got, (0..64).collect::<Vec<u32>>());
-    // Who waits sees what was written before the others arrived, however late that was, in each phase.
+    // In each phase, a thread that has waited sees the stores that others did before they arrived.
     let got = run(
         "mov.u32 %r5, 0; mov.u32 %r6, 0; and.b32 %r9, %r1, 31; setp.lt.u32 %p1, %r1, 64;
     L: @%p1 bra ARRIVE;
@@ -187,8 +187,8 @@ fn arriving_at_the_cluster_and_waiting_are_two_things() {
 }
 
 #[test]
-fn a_warp_that_is_gone_has_not_arrived_for_another() {
-    // The first warp arrives and ends; the second waits for the third, which comes late.
+fn the_arrival_of_an_exited_warp_does_not_count_for_another() {
+    // The first warp arrives and exits; the second waits for the third, which arrives late.
     let got = run(
         "setp.lt.u32 %p1, %r1, 32; @%p1 bra GONE; setp.lt.u32 %p1, %r1, 64; @%p1 bra WAIT;
         mov.u32 %r2, 5000;

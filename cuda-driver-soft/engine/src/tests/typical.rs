@@ -1,23 +1,23 @@
-//! Kernels as users write them, in blocks of many shapes: with results computed here, and the same bits with and without
-//! the code for converged warps.
+//! Kernels as users write them, in blocks of many shapes. Results are compared with ones computed here, and must be the same
+//! bits with and without the code for converged warps.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::Isa;
 
-/// A launch and what it leaves behind.
+/// A launch and its output.
 struct Trial<'a> {
     module: &'a str,
     kernel: &'a str,
     grid: (u32, u32),
     block: (u32, u32),
     input: &'a [u8],
-    /// Bytes of the output, which begins as zeros.
+    /// Size of the output in bytes; it is zero at first.
     output: usize,
-    /// Parameters after the two pointers.
+    /// Arguments after the two pointers.
     rest: &'a [Arg],
 }
 
-/// Runs it on each instruction set, with and without the code for converged warps: all must leave the same bytes.
+/// Runs a launch on each instruction set, with and without the code for converged warps. All outputs must be the same bytes.
 fn run(trial: &Trial<'_>) -> Vec<u8> {
     let mut found: Option<Vec<u8>> = None;
     on_each_isa(|isa: Isa| {
@@ -56,14 +56,14 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     words(bytes).into_iter().map(f32::from_bits).collect()
 }
 
-/// Numbers without a pattern.
+/// Returns pseudo-random numbers.
 fn random(n: usize) -> Vec<u32> {
     (0..n as u32)
         .map(|i| i.wrapping_mul(0x9e37_79b9).rotate_left(i % 31) ^ 0x5bd1_e995)
         .collect()
 }
 
-/// The same as floats from 0 to 1.
+/// Returns pseudo-random floats from 0 to 1.
 fn fractions(n: usize) -> Vec<f32> {
     let all = random(n).into_iter();
     all.map(|v| (v >> 8) as f32 / (1 << 24) as f32).collect()
@@ -141,7 +141,7 @@ fn transposes() {
 }
 
 #[test]
-fn pictures() {
+fn image_filters() {
     let (w, h) = (77, 41);
     let input: Vec<u8> = random(w * h).into_iter().map(|v| v as u8).collect();
     for block in SHAPES {
@@ -217,7 +217,7 @@ fn histograms() {
 }
 
 #[test]
-fn sums_up_to_each_thread() {
+fn prefix_sums() {
     for threads in [32, 64, 256, 1024] {
         let input = random(2 * threads);
         let got = words(&run(&Trial {
@@ -264,7 +264,7 @@ fn a_softmax() {
 }
 
 #[test]
-fn bodies_that_pull_at_each_other() {
+fn n_bodies() {
     let n = 256;
     let input = fractions(4 * n);
     let got = floats(&run(&Trial {
@@ -317,7 +317,7 @@ fn a_hash() {
     }
 }
 
-/// A small whole number as a float of 16 bits.
+/// Returns a small integer as f16.
 fn half(v: i32) -> [u8; 2] {
     let bits = match v.unsigned_abs() {
         0 => 0,
@@ -333,7 +333,7 @@ fn half(v: i32) -> [u8; 2] {
 #[test]
 fn a_product_by_tensor_cores() {
     let (m, n, k) = (64usize, 32, 48);
-    // Small whole numbers, so that all sums are exact.
+    // Small integers, so that all sums are exact.
     let whole = |v: u32| (v % 9) as i32 - 4;
     let a: Vec<i32> = random(m * k).into_iter().map(whole).collect();
     let b: Vec<i32> = random(k * n + 7)[7..].iter().copied().map(whole).collect();

@@ -1,4 +1,4 @@
-//! Video instructions as the manual has them, where GPUs do otherwise, and ways to write them. The contract tests have the
+//! Video instructions where GPUs differ from the manual, and the ways to write their operands. The contract tests cover the
 //! others.
 
 use super::{Arg, Bench, on_each_isa};
@@ -7,8 +7,9 @@ const A: u32 = 0x80ff_7f01;
 const B: u32 = 0x0002_0003;
 const C: u32 = 0x1122_3344;
 
-/// The result in `%d`, what `{d, a, b, c}` are written as, with `A`, `B` and `C` in the sources. Worked out by hand.
-#[rustfmt::skip] // an instruction is a line
+/// Results in `%d` of instructions with the operands `{d, a, b, c}` as written, for the sources `A`, `B` and `C`. The expected
+/// values were computed by hand.
+#[rustfmt::skip] // One line per instruction.
 const CASES: &[(&str, u32)] = &[
     ("vadd.u32.u32.u32 %d, %a.b1, %b.h1, %c;", 0x81),
     ("vadd.u32.s32.u32.sat %d.h1, %a.b2, %b.h1, %c;", 0x0001_3344),

@@ -1,4 +1,4 @@
-//! Threads that wait for others, whatever their loop is made of, and kernels that would never end.
+//! Threads that wait for other threads in all kinds of loops, and kernels that never end.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::{Execution, Fault, FaultKind, Isa, Progress};
@@ -10,7 +10,7 @@ fn bench(body: &str, isa: Isa) -> Bench {
     )
 }
 
-/// Runs `k(u64 out)` in slices, as the driver does, and gives back the first words of `out`.
+/// Runs `k(u64 out)` in slices, as the driver does, and returns the first words of `out`.
 fn run(body: &str, grid: u32, block: u32) -> Vec<u32> {
     let mut results = Vec::new();
     on_each_isa(|isa| {
@@ -24,7 +24,7 @@ fn run(body: &str, grid: u32, block: u32) -> Vec<u32> {
     results.swap_remove(0)
 }
 
-/// Runs `k(u64 out)` with a budget, which must end in a fault.
+/// Runs `k(u64 out)` with a budget, and returns the fault that must end it.
 fn fault(body: &str, grid: u32, block: u32, budget: u64) -> Fault {
     let mut bench = bench(body, Isa::best());
     let out = bench.bytes(64);
@@ -33,8 +33,8 @@ fn fault(body: &str, grid: u32, block: u32, budget: u64) -> Fault {
     Bench::run(launch).fault().expect("a fault")
 }
 
-/// Threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes part and meet again; the one
-/// before them sets it.
+/// Threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes diverge and reconverge. The thread
+/// before them sets the word.
 fn parting_loop(first: u32) -> String {
     format!(
         ".visible .entry k(.param .u64 out) {{
@@ -62,21 +62,21 @@ fn parting_loop(first: u32) -> String {
 }
 
 #[test]
-fn lanes_that_part_in_each_round_wait_for_a_later_warp() {
-    // Warp 0 waits for the threads of warp 1: turned around, so that the waiting warp runs first.
+fn divergent_loops_wait_for_a_later_warp() {
+    // Warp 0 waits for warp 1, so the waiting warp runs first.
     let text = parting_loop(32).replace("setp.lt.u32 %p1", "setp.ge.u32 %p1");
     assert_eq!(run(&text, 1, 64)[..2], [5, 5]);
 }
 
 #[test]
-fn lanes_that_part_in_each_round_wait_for_the_rest_of_their_warp() {
+fn divergent_loops_wait_for_other_lanes() {
     assert_eq!(run(&parting_loop(1), 1, 32)[..2], [5, 5]);
     assert_eq!(run(&parting_loop(16), 1, 32)[..2], [5, 5]);
     assert_eq!(run(&parting_loop(31), 1, 32)[..2], [5, 5]);
 }
 
 #[test]
-fn lanes_wait_for_the_rest_of_their_warp_by_any_load() {
+fn lanes_wait_for_other_lanes_by_any_load() {
     for load in [
         "ld.global.u32",
         "ld.global.cg.u32",
@@ -102,10 +102,10 @@ fn lanes_wait_for_the_rest_of_their_warp_by_any_load() {
     }
 }
 
-/// Warps that meet in shared memory by atomics alone see one order, however the host cuts the work into pieces.
+/// Warps that synchronise by atomics in shared memory run in the same order for any size of slices.
 #[test]
-fn the_order_of_a_blocks_warps_is_the_blocks_own() {
-    // Each warp goes round as often as its block says, then draws a ticket, and writes its number there.
+fn the_order_of_warps_does_not_depend_on_slices() {
+    // Each warp iterates as often as its block's number, then takes a ticket, and stores its number there.
     let text = "
         .visible .entry k(.param .u64 out) {
             .reg .b64 %rd<4>; .reg .b32 %r<11>; .reg .pred %p<3>; .shared .align 4 .b8 s[4];
@@ -146,7 +146,7 @@ fn the_order_of_a_blocks_warps_is_the_blocks_own() {
 }
 
 #[test]
-fn lanes_that_part_in_each_round_wait_for_a_later_block() {
+fn divergent_loops_wait_for_a_later_block() {
     let text = parting_loop(1)
         .replace("%tid.x", "%ctaid.x")
         .replace("setp.lt.u32 %p1, %r1, 1", "setp.ge.u32 %p1, %r1, 7")
@@ -158,7 +158,7 @@ fn lanes_that_part_in_each_round_wait_for_a_later_block() {
 }
 
 #[test]
-fn a_jump_table_that_goes_back_waits_too() {
+fn a_loop_by_jump_table_waits() {
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
             ld.param.u64 %rd1, [out];
@@ -178,7 +178,7 @@ fn a_jump_table_that_goes_back_waits_too() {
 
 #[test]
 fn a_weak_load_in_a_loop_waits_for_a_later_block() {
-    // Nothing in the kernel says that threads look at what others do.
+    // The kernel has only weak loads, so nothing shows that threads see stores of others.
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
             ld.param.u64 %rd1, [out];
@@ -215,7 +215,7 @@ fn the_budget_ends_every_loop() {
         let found = fault(&format!("{head}{body}"), 2, 64, BUDGET);
         assert_eq!(found.kind, wanted, "{body}: {found}");
     }
-    // No loop at all: a function that calls itself twice, forty deep.
+    // No loop: a function that calls itself twice, to a depth of forty.
     let calls = ".func twice(.reg .u32 %n) {
             .reg .pred %p; .reg .u32 %m;
             setp.eq.u32 %p, %n, 0;
@@ -236,7 +236,7 @@ fn the_budget_ends_every_loop() {
 }
 
 #[test]
-fn a_block_does_not_wait_for_one_that_has_failed() {
+fn a_block_does_not_wait_for_a_failed_block() {
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
             ld.param.u64 %rd1, [out];
@@ -261,8 +261,8 @@ fn a_block_does_not_wait_for_one_that_has_failed() {
 }
 
 #[test]
-fn a_block_that_waits_for_nobody_is_blamed_before_later_ones() {
-    // Block 0 is slow, block 1 has begun meanwhile and failed.
+fn an_earlier_fault_replaces_a_later_one() {
+    // Block 0 is slow; block 1 starts and fails meanwhile.
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
             mov.u32 %r1, %ctaid.x;
@@ -286,7 +286,7 @@ fn a_block_that_waits_for_nobody_is_blamed_before_later_ones() {
 }
 
 #[test]
-fn a_block_without_room_begins_when_others_are_over() {
+fn a_block_without_memory_starts_when_others_have_finished() {
     use crate::grid::queue::Taken;
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<3>;
@@ -306,10 +306,10 @@ fn a_block_without_room_begins_when_others_are_over() {
     let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
     assert_eq!(begin(&execution), Some((0, false)));
     assert_eq!(begin(&execution), Some((1, false)));
-    // As if memory had not been enough for block 1: no other begins beside block 0.
+    // As if block 1 had run out of memory: no other block starts besides block 0.
     assert!(execution.started.queue.put_back(1, false));
     assert_eq!(execution.work(u64::MAX), Progress::NothingToTake);
-    // Not for block 0 either, but then it has the memory to itself, and if that is not enough, nothing is.
+    // Block 0 runs out of memory too. Then it is retried alone; if that fails, it cannot run at all.
     assert!(execution.started.queue.put_back(0, false));
     assert_eq!(begin(&execution), Some((0, true)));
     assert!(!execution.started.queue.put_back(0, true));
@@ -318,7 +318,7 @@ fn a_block_without_room_begins_when_others_are_over() {
     assert_eq!(execution.fault(), None);
     assert_eq!(bench.get(out, 8, u32::from_le_bytes), [7; 8]);
 
-    // After a fault what was put back counts as over.
+    // After a fault, a block that was put back counts as finished.
     let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
     assert_eq!(begin(&execution), Some((0, false)));
     assert_eq!(begin(&execution), Some((1, false)));
@@ -339,7 +339,7 @@ fn a_block_without_room_begins_when_others_are_over() {
 #[test]
 fn registers_of_nested_calls_are_bounded() {
     use std::fmt::Write;
-    // A megabyte of registers for each call.
+    // Each call needs a megabyte of registers.
     let mut deep = String::from(
         ".func deep(.reg .u64 %p) {
             .reg .b64 %q<4096>;

@@ -1,21 +1,21 @@
-//! Products that four warps make together. Where an element is in shared memory is written out here by the 16-byte units of a
-//! pattern, and where one of the result is by the manual's page; the sums are exact.
+//! `wgmma`: products that four warps compute together. The layouts of shared memory (in units of 16 bytes) and of the result
+//! are written here a second time, from the manual's pages. All sums are exact.
 
 use super::{Arg, Bench, on_each_isa};
 
-/// Bytes of shared memory: A is in the first half.
+/// Size of each half of shared memory in bytes. A is in the first half, B in the second.
 const HALF: usize = 64 << 10;
 
-/// How a matrix lies in shared memory.
+/// The layout of a matrix in shared memory.
 #[derive(Clone, Copy)]
 struct Placed {
-    /// Bytes of a row of the pattern, 16 where nothing is swizzled.
+    /// Bytes per row of the swizzling pattern; 16 for no swizzling.
     width: usize,
     leading: usize,
     stride: usize,
-    /// The first unit of the row.
+    /// The unit of the pattern's rows at which the matrix starts.
     first: usize,
-    /// Element by element across k.
+    /// True if elements that are adjacent in memory do not lie along k.
     transposed: bool,
 }
 
@@ -49,8 +49,7 @@ impl Placed {
         field(start, 0) | field(self.leading, 16) | field(self.stride, 32) | mode << 62
     }
 
-    /// Where the unit is that has this number along the lines, which are the rows of A or the columns of B, or, if it is
-    /// transposed, those along k.
+    /// Returns the offset of a unit. Lines are the rows of A or columns of B; if the matrix is transposed, they are along k.
     fn unit(&self, unit: usize, line: usize) -> usize {
         let (row, part, units) = (line % 8, line / 8, self.width / 16);
         let in_pattern = |unit: usize| row * units + (unit ^ (row * units / 8));
@@ -68,20 +67,20 @@ impl Placed {
 struct Case {
     n: usize,
     k: usize,
-    /// Bits of an element of A and of B.
+    /// Bits per element of A and of B.
     bits: usize,
     types: &'static str,
-    /// The result is a pair of f16 in each register.
+    /// True if each register of the result is a pair of f16.
     halves: bool,
-    /// `None`: in registers.
+    /// Layout of A in shared memory; `None` if A is in registers.
     a: Option<Placed>,
     b: Placed,
     negated: Option<[bool; 2]>,
-    /// The predicate at the end, or the constant.
+    /// The operand `scale-d`: a predicate or a constant.
     counts: (&'static str, bool),
-    /// The value of the bits of an element of A, and of B.
+    /// Conversion from the bits of an element of A, and of B, to its value.
     values: [fn(u32) -> i64; 2],
-    /// One product.
+    /// Multiplies two elements.
     times: fn(i64, i64) -> i64,
     limit: bool,
 }
@@ -101,7 +100,7 @@ const F16: Case = Case {
     limit: false,
 };
 
-/// Small integers as f16, and their bits.
+/// The integers from -3 to 3 as f16.
 const F16_BITS: [u32; 7] = [0xc200, 0xc000, 0xbc00, 0, 0x3c00, 0x4000, 0x4200];
 
 fn f16_value(bits: u32) -> i64 {
@@ -115,7 +114,7 @@ fn random(state: &mut u64) -> u32 {
     (*state >> 33) as u32
 }
 
-/// Writes an element of so many bits.
+/// Writes an element of `bits` bits.
 fn put(image: &mut [u8], byte: usize, index: usize, bits: usize, value: u32) {
     let at = byte * 8 + index * bits;
     for bit in 0..bits {
@@ -123,7 +122,7 @@ fn put(image: &mut [u8], byte: usize, index: usize, bits: usize, value: u32) {
     }
 }
 
-/// Puts a matrix into its half of shared memory; `lines` rows of A or columns of B, each of `k` elements.
+/// Writes a matrix to its half of shared memory: `lines` rows of A or columns of B, each of `k` elements.
 fn lay_out(image: &mut [u8], placed: &Placed, elements: &[u32], k: usize, bits: usize) {
     let per = 128 / bits;
     for (i, value) in elements.iter().enumerate() {
@@ -215,7 +214,7 @@ fn check(case: &Case) {
     match &case.a {
         Some(placed) => lay_out(&mut image, placed, &a, k, case.bits),
         None => {
-            // Four registers a thread: two rows eight apart, then the other half of k.
+            // Four registers per thread: two rows that are eight apart, then the other half of k.
             for (i, value) in a.iter().enumerate() {
                 let (row, x) = (i / k, i % k);
                 let thread = row / 16 * 32 + row % 8 * 4 + x / per % 4;
@@ -232,7 +231,7 @@ fn check(case: &Case) {
     }
     lay_out(&mut image[HALF..], &case.b, &b, k, case.bits);
     let registers = if case.halves { n / 4 } else { n / 2 };
-    // Row and column of a value that a thread holds.
+    // Row and column of a value in a thread's registers.
     let values = n / 2;
     let place = |thread: usize, i: usize| {
         let lane = thread % 32;
@@ -306,7 +305,7 @@ fn run(bench: &Bench, args: &[Arg]) -> Option<u32> {
 }
 
 #[test]
-fn factors_in_every_layout() {
+fn every_layout() {
     for (a, b) in [
         (along_k(16, 128, 256), along_k(16, 1024, 128)),
         (along_k(32, 0, 256), along_k(64, 0, 512)),
@@ -320,7 +319,7 @@ fn factors_in_every_layout() {
             ..F16
         });
     }
-    // A start inside of the rows.
+    // The matrix starts inside the rows of the pattern.
     let inside = |width, first| Placed {
         first,
         ..along_k(width, 0, width * 8)
@@ -460,9 +459,9 @@ fn every_type() {
     });
 }
 
-/// Of e4m3 and e5m2 all finite values, by their definition, times 512 and 65,536.
+/// Multiplies all finite values of e4m3 (scaled by 512) and of e5m2 (scaled by 65,536), decoded by their definition.
 #[test]
-fn eight_bits_of_floating_point() {
+fn products_of_eight_bit_floats() {
     fn e4m3(bits: u32) -> i64 {
         let (field, fraction) = (bits >> 3 & 15, i64::from(bits & 7));
         let magnitude = if field == 0 {
@@ -476,13 +475,13 @@ fn eight_bits_of_floating_point() {
             magnitude
         }
     }
-    // 0x38 is 1 and 0x40 is 2: products that are exact however they are cut.
+    // 0x38 is 1 and 0x40 is 2: their products are exact in any precision.
     let text = ".f32.e4m3.e5m2";
     let mut image = vec![0u8; 2 * HALF];
     let (a, b) = (along_k(128, 0, 1024), along_k(32, 0, 256));
     let mut expected = vec![0.0f32; 64 * 8];
     for row in 0..64 {
-        // One factor of a row is not zero, and of each column all are 2^(column - 4).
+        // One element of each row is not zero; all elements of a column are 2^(column - 4).
         let (x, bits) = (row % 32, (row * 2 + 1) as u32 % 0x7f);
         put(&mut image, a.unit(x / 16, row), x % 16, 8, bits);
         for column in 0..8 {
@@ -527,7 +526,7 @@ fn eight_bits_of_floating_point() {
 }
 
 #[test]
-fn a_matrix_that_is_not_all_in_shared_memory() {
+fn a_matrix_outside_shared_memory_faults() {
     let outside = Placed {
         stride: 65_536,
         ..along_k(16, 128, 256)
