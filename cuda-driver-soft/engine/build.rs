@@ -1,4 +1,4 @@
-//! Tells the crate how it is compiled, so that it can say so when that makes it slow.
+//! Passes the optimisation level to the crate, so that it can warn about slow builds.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

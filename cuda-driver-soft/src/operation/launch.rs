@@ -155,7 +155,7 @@ pub(crate) fn check(
     }
     if let Some(opcode) = function.kernel.unsupported() {
         host::log!(
-            "`{}` cannot be run: {opcode} is not supported",
+            "`{}`: unsupported instruction {opcode}",
             function.kernel.name()
         );
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);

@@ -257,6 +257,13 @@ impl Display for Op {
                 when(*ftz, ".ftz")
             ),
 
+            // These spaces have no `.volatile`: the order comes from `.cv`.
+            Op::Ld(mem)
+                if mem.order == Order::Volatile
+                    && matches!(mem.space, Space::Const | Space::Param) =>
+            {
+                write!(f, "ld{}.cv{}", mem.space, Elements(mem))
+            }
             Op::Ld(mem) => write!(f, "ld{}{}{}", mem.order, mem.space, Elements(mem)),
             Op::St(mem) => write!(f, "st{}{}{}", mem.order, mem.space, Elements(mem)),
             Op::Atom { op, mem } => write!(f, "atom{}", atomic(*op, mem)),

@@ -173,7 +173,7 @@ fn video_packed_forms<const N: usize>(
     selectors: &[&'static str],
     masks: &[(&'static str, u8)],
 ) {
-    // "h10" names the elements from the highest down.
+    // "h10" lists the elements from the highest to the lowest.
     let elements = |s: &str| {
         let mut all = [0; N];
         s.bytes()
