@@ -18,8 +18,7 @@ use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
 use engine::memory::{Allocation, Kind, space};
-use engine::semantics::texture::texel::Channel;
-use engine::texture::{Image, Plane, Shape};
+use engine::texture::{Channel, Plane, TexelArray as Image, TextureShape as Shape};
 
 pub(crate) const LAYERED: u32 = CUDA_ARRAY3D_LAYERED;
 pub(crate) const SURFACE: u32 = CUDA_ARRAY3D_SURFACE_LDST;

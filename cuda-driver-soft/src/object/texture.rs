@@ -12,9 +12,10 @@ use crate::object::array::{self, channel};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
-use engine::semantics::texture::place::Address;
-use engine::semantics::texture::texel::{Channel, Read};
-use engine::texture::{self, Image, Object, Plane, Sampler, Shape};
+use engine::texture::{
+    self, Address, Channel, Object, Plane, Read, Sampler, TexelArray as Image,
+    TextureShape as Shape,
+};
 
 const LINEAR: u32 = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR.0;
 const READ_AS_INTEGER: u32 = CU_TRSF_READ_AS_INTEGER;
