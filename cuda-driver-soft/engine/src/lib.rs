@@ -10,30 +10,9 @@
 //! The interpreter is slow without optimisation: a workspace that uses this crate wants
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
 //!
-//! # Rooms
-//!
-//! Each module uses only modules above it in this table.
-//!
-//! | module | purpose | uses |
-//! | --- | --- | --- |
-//! | `lanes` | masks of lanes, rows of 32 values | |
-//! | `window` | windows of the generic address space | |
-//! | `memory_budget` | limit on host memory for running kernels | |
-//! | [`tensor_map`] | the layout of tensor maps | |
-//! | `semantics` | the result of each instruction for one lane | `lanes` |
-//! | [`memory`] | device, shared and local memory, checked accesses | `lanes`, `window` |
-//! | [`texture`] | texture and surface objects by handle | `semantics` |
-//! | `fault` | errors raised by kernels | `memory` |
-//! | `code` | decoded instructions, registers, handler types | `lanes`, `memory_budget`, `semantics`, `memory`, `fault` |
-//! | `ops` | the handlers, one file per family of instructions | `lanes`, `window`, `semantics`, `memory`, `texture`, `fault`, `code` |
-//! | `decode` | from the typed IR to `code` | `lanes`, `window`, `code`, `ops` |
-//! | `program` | loaded modules and their kernels | `window`, `memory`, `code`, `ops`, `decode` |
-//! | `launch` | a launch: grid, arguments, options | `semantics`, `memory`, `code`, `program` |
-//! | `warp` | the scheduler of a warp, frames, calls | `lanes`, `window`, `memory_budget`, `semantics`, `memory`, `fault`, `code`, `ops`, `program`, `launch` |
-//! | `grid` | blocks, clusters, workers, executions | `lanes`, `memory_budget`, `semantics`, `memory`, `fault`, `code`, `launch`, `warp` |
-//!
 //! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`: handlers run
 //! some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
+#![doc = include_str!("rooms.md")]
 
 mod code;
 mod decode;

@@ -482,9 +482,9 @@ impl Registers {
         }
         let access = Access::new(m, element, count, class == RegClass::B64, value);
         let handlers = if store {
-            memory::affine::store(&access, self.grid)
+            memory::store_affine(&access, self.grid)
         } else {
-            memory::affine::load(&access, self.grid)
+            memory::load_affine(&access, self.grid)
         };
         handlers.map(|_| (m, access))
     }
@@ -721,12 +721,12 @@ impl Registers {
             for (slot, value) in slots.iter_mut().zip(&inst.srcs[1..]) {
                 *slot = source(b, value, access.class, inst.line)?;
             }
-            memory::affine::store(access, self.grid)?
+            memory::store_affine(access, self.grid)?
         } else {
             for (slot, to) in slots.iter_mut().zip(&inst.dsts) {
                 *slot = b.destination(*to, access.class);
             }
-            memory::affine::load(access, self.grid)?
+            memory::load_affine(access, self.grid)?
         };
         let (start, aux) = (b.here(), b.new_cache());
         b.push(handlers, inst.line, |inst| {

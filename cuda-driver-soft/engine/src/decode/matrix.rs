@@ -6,8 +6,8 @@ use super::operands::source;
 use crate::code::action::Action;
 use crate::code::matrix::MatrixInst;
 use crate::code::registers::Slot;
+use crate::ops::fragment::registers;
 use crate::ops::logic;
-use crate::ops::matrix::registers;
 use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
 
 fn class(ty: Type) -> RegClass {

@@ -69,7 +69,7 @@ struct BarrierCounts {
     lanes: u32,
 }
 
-/// Why a block stopped running.
+/// The reason why a block stopped running.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// All its threads have exited.

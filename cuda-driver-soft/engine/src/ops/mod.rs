@@ -15,9 +15,9 @@
 //! | `atomic128` | atom of 128 bits |
 //! | `asynchronous` | cp.async mbarrier |
 //! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
-//! | `matrix`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
+//! | `matrix`, `fragment`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
-//! | `texture`, `surface` | tex tld4 txq istypep; suld sust sured suq |
+//! | `texture`, `surface`, `texels` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
 //! | `affine`, `memory::affine` | values that converged warps compute once for all lanes, and accesses with them |
 //! | `control` | bra and the other branches, trap, and the instructions that the scheduler runs |
@@ -36,6 +36,7 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod cvt;
 pub(crate) mod float;
+pub(crate) mod fragment;
 pub(crate) mod half;
 pub(crate) mod int;
 pub(crate) mod logic;
@@ -46,6 +47,7 @@ pub(crate) mod mov;
 mod product;
 mod shapes;
 mod surface;
+mod texels;
 pub(crate) mod texture;
 pub(crate) mod video;
 mod wgmma;

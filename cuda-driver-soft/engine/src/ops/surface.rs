@@ -1,6 +1,6 @@
 //! Instructions on surfaces: `suld`, `sust`, `sured`.
 
-use super::texture::{RESULTS, Texels};
+use super::texels::{RESULTS, Texels};
 use crate::fault::FaultKind;
 use crate::memory::access;
 use crate::semantics::texture::texel;

@@ -2,12 +2,12 @@
 //!
 //! The manual leaves many details open. Comments that name an H200 say what that GPU was seen to do.
 
+use super::texels::{RESULTS, Texels};
 use crate::code::machine::Machine;
 use crate::code::registers::RegFile;
 use crate::code::texture::TextureInst;
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
-use crate::memory::access;
 use crate::semantics::texture::level::{self, Choice, Levels};
 use crate::semantics::texture::place::{self, Address, TexelPair};
 use crate::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
@@ -18,9 +18,6 @@ use std::sync::Arc;
 
 /// The most sources that an instruction has: four coordinates, two gradients, the offsets.
 const SOURCES: usize = 16;
-
-/// The most results that an instruction has: four values and a predicate.
-pub(super) const RESULTS: usize = 5;
 
 /// Runs an instruction for the lanes of the mask. Returns `Err` if a lane faults; the machine then has the fault.
 pub(crate) fn run(
@@ -49,7 +46,7 @@ pub(crate) fn run(
         for (source, (slot, width)) in sources.iter_mut().zip(&call.srcs) {
             *source = file.get(*slot, *width, lane);
         }
-        let mut view = Texels { m, lane };
+        let mut view = Texels::new(m, lane);
         results[lane] = match (&call.op, found.as_deref()) {
             (Op::Tex(tex), Some(Object::Texture(image, sampler))) => {
                 sample(&mut view, tex, image, sampler, &sources)?
@@ -111,65 +108,6 @@ fn answer(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u
         (Query::Depth, TextureShape::Cube) if surface => depth,
         _ => 0,
     })
-}
-
-/// Access to texels by one lane.
-pub(super) struct Texels<'a, 'm> {
-    m: &'a mut Machine<'m>,
-    lane: usize,
-}
-
-impl Texels<'_, '_> {
-    /// Returns the host address of bytes of device memory.
-    pub(super) fn place(
-        &mut self,
-        address: u64,
-        (bytes, align): (u64, u64),
-        write: bool,
-    ) -> Result<*mut u8, ()> {
-        let placed =
-            self.m
-                .spaces
-                .place_lane(Space::Global, address, self.lane, (bytes, align), write);
-        placed
-            .map(|(at, _)| at)
-            .map_err(|refusal| self.m.refuse(refusal, bytes as u32, write))
-    }
-
-    /// Records a fault of this lane.
-    pub(super) fn fault(&mut self, kind: FaultKind) {
-        self.m.fault = Some((kind, self.lane));
-    }
-
-    /// Reads the channels of a texel.
-    fn texel(
-        &mut self,
-        image: &TexelArray,
-        plane: &Plane,
-        [x, y, z]: [u32; 3],
-    ) -> Result<[u32; 4], ()> {
-        let each = image.channel.bytes();
-        let bytes = u64::from(image.texel_bytes());
-        let address = plane.address
-            + u64::from(z) * plane.slice
-            + u64::from(y) * plane.pitch
-            + u64::from(x) * bytes;
-        let at = self.place(address, (bytes, u64::from(each)), false)?;
-        let mut texel = [0; 4];
-        for (i, channel) in texel.iter_mut().take(image.channels as usize).enumerate() {
-            let at = at.wrapping_add(i * each as usize);
-            // SAFETY: `place` found the whole texel valid for reads, and aligned to a channel.
-            let bits = unsafe {
-                match each {
-                    1 => u32::from(access::load8(at)),
-                    2 => u32::from(access::load16(at)),
-                    _ => access::load32(at),
-                }
-            };
-            *channel = image.channel.widen(bits);
-        }
-        Ok(texel)
-    }
 }
 
 /// Returns the shape of the images that an instruction with this geometry reads.

@@ -4,7 +4,7 @@
 //! because no warp needs the registers of another one, and the program must not access the accumulator, nor the
 //! matrices in shared memory, before it has waited.
 
-use super::matrix::{element_bits, gather, scatter};
+use super::fragment::{element_bits, gather, scatter};
 use super::product;
 use crate::code::machine::Machine;
 use crate::code::matrix::MatrixInst;

@@ -3,7 +3,7 @@
 //! The extremes of the addresses decide for the whole warp: if both are in one known piece of memory, so are all
 //! addresses between them. If not, the address of each lane is checked.
 
-use super::parts::{self, Arrangement, HostLanes};
+use super::host_lanes::{Arrangement, HostLanes};
 use super::{Access, Addresses, Element, load_slow, put, store_slow};
 use crate::code::handlers::{Body, Common, Copies, Handlers};
 use crate::code::inst::{Flow, Inst};
@@ -33,27 +33,24 @@ pub(super) fn is_affine(mods: u32) -> bool {
     mods & AFFINE != 0
 }
 
-/// Returns the handlers of a load whose address is affine; with `grid` the lanes are in several rows of the block.
-pub(crate) fn load(access: &Access, grid: bool) -> Option<Handlers> {
-    let one = if grid {
+/// Returns the handlers of a load of one number whose address is affine; with `grid` the lanes are in several rows of the
+/// block.
+pub(super) fn load(access: &Access, grid: bool) -> Option<Handlers> {
+    if grid {
         handlers!(access, LoadAffine, true)
     } else {
         handlers!(access, LoadAffine, false)
-    };
-    one.or_else(|| parts::load(access))
+    }
 }
 
-/// Returns the handlers of a store whose address is affine; with `grid` the lanes are in several rows of the block.
-pub(crate) fn store(access: &Access, grid: bool) -> Option<Handlers> {
-    if access.space == Space::Const {
-        return None;
-    }
-    let one = if grid {
+/// Returns the handlers of a store of one number whose address is affine; with `grid` the lanes are in several rows of the
+/// block.
+pub(super) fn store(access: &Access, grid: bool) -> Option<Handlers> {
+    if grid {
         handlers!(access, StoreAffine, true)
     } else {
         handlers!(access, StoreAffine, false)
-    };
-    one.or_else(|| parts::store(access))
+    }
 }
 
 /// Returns the handlers for accesses to one number in global or shared memory.

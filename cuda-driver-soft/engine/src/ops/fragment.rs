@@ -1,0 +1,129 @@
+//! Fragments of matrices.
+//!
+//! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual
+//! defines the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive
+//! elements.
+
+use crate::code::matrix::width;
+use crate::code::registers::{RegFile, Slot};
+use crate::lanes::{self, Mask};
+use ptx::ir::{MatrixPart, Type};
+
+/// The dimensions m, n and k.
+pub(super) type ShapeOf = [u16; 3];
+
+/// Returns the number of rows and columns of a part of `m x n x k`.
+pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
+    let (rows, columns) = match part {
+        MatrixPart::A => (m, k),
+        MatrixPart::B => (k, n),
+        MatrixPart::C => (m, n),
+    };
+    (usize::from(rows), usize::from(columns))
+}
+
+/// Returns the number of elements in a register.
+pub(super) fn per_register(ty: Type) -> usize {
+    match ty {
+        Type::F16 | Type::BF16 => 2,
+        Type::U8 | Type::S8 | Type::E4M3 | Type::E5M2 => 4,
+        Type::U4 | Type::S4 => 8,
+        Type::B1 => 32,
+        _ => 1,
+    }
+}
+
+/// Returns the number of registers of a fragment.
+pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) -> usize {
+    let (rows, columns) = extent(shape, part);
+    // These fragments hold each element twice.
+    if wmma && ty == Type::F16 && part != MatrixPart::C {
+        return 8;
+    }
+    rows * columns / 32 / per_register(ty)
+}
+
+/// Returns the row and column of an element: the `e`-th element in register `r` of a lane.
+pub(super) fn position(
+    shape: ShapeOf,
+    part: MatrixPart,
+    ty: Type,
+    wmma: bool,
+    lane: usize,
+    (r, e): (usize, usize),
+) -> (usize, usize) {
+    let (rows, columns) = extent(shape, part);
+    let per = per_register(ty);
+    if wmma {
+        let number = lane * registers(shape, part, ty, wmma) * per + r * per + e;
+        let number = number % (rows * columns);
+        return (number / columns, number % columns);
+    }
+    // Each group of four lanes holds a row of A and C, or a column of B.
+    let (group, thread) = (lane / 4, lane % 4);
+    match part {
+        MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
+        MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
+        MatrixPart::B => (thread * per + e + r * 4 * per, group),
+        // Two adjacent elements come first (in one register or in two), then the lower rows, then the next eight
+        // columns.
+        MatrixPart::C if per == 2 => (group + 8 * (r % 2), thread * 2 + e + r / 2 * 8),
+        MatrixPart::C => (group + 8 * (r / 2 % 2), thread * 2 + r % 2 + r / 4 * 8),
+    }
+}
+
+/// Returns the size of an element in bits.
+pub(super) fn element_bits(ty: Type) -> u32 {
+    match ty {
+        Type::F64 => 64,
+        ty => 32 / per_register(ty) as u32,
+    }
+}
+
+/// Collects a whole matrix from the fragments of all lanes, by rows, as bits.
+pub(super) fn gather(
+    file: &mut RegFile,
+    slots: &[Slot],
+    shape: ShapeOf,
+    part: MatrixPart,
+    ty: Type,
+    wmma: bool,
+) -> Vec<u64> {
+    let (rows, columns) = extent(shape, part);
+    let bits = element_bits(ty);
+    let mut all = vec![0; rows * columns];
+    for lane in 0..lanes::LANES {
+        for (r, slot) in slots.iter().enumerate() {
+            let value = file.get(*slot, width(ty), lane);
+            for e in 0..per_register(ty) {
+                let (row, column) = position(shape, part, ty, wmma, lane, (r, e));
+                let element = value >> (e as u32 * bits) & (u64::MAX >> (64 - bits));
+                if let Some(place) = all.get_mut(row * columns + column) {
+                    *place = element;
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Writes the fragments of a matrix to the lanes of the mask.
+pub(super) fn scatter(
+    file: &mut RegFile,
+    slots: &[Slot],
+    (shape, part, ty, wmma): (ShapeOf, MatrixPart, Type, bool),
+    mask: Mask,
+    all: &[u64],
+) {
+    let (_, columns) = extent(shape, part);
+    let bits = element_bits(ty);
+    for (r, slot) in slots.iter().enumerate() {
+        file.set(*slot, width(ty), mask, |lane| {
+            (0..per_register(ty)).fold(0, |value, e| {
+                let (row, column) = position(shape, part, ty, wmma, lane, (r, e));
+                let element = all.get(row * columns + column).copied().unwrap_or(0);
+                value | element << (e as u32 * bits)
+            })
+        });
+    }
+}
