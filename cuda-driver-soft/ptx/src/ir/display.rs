@@ -79,7 +79,7 @@ impl Display for Inst {
         if !self.dsts.is_empty() {
             write!(f, " = ")?;
         }
-        write!(f, "{}", self.op)?;
+        write!(f, "{:?}", self.op)?;
         for (i, src) in self.srcs.iter().enumerate() {
             write!(f, "{} {src}", if i > 0 { "," } else { "" })?;
         }
