@@ -96,7 +96,7 @@ fn runs(file: &str, module: &Arc<Module>) -> bool {
     let mut all = refused.is_empty();
     for kernel in program.kernels() {
         if let Some(why) = kernel.unsupported() {
-            println!("{file}: kernel {}: {why}", kernel.name());
+            println!("{file}: `{}`: unsupported instruction {why}", kernel.name());
             all = false;
         }
     }

@@ -8,7 +8,7 @@ mod forms;
 #[path = "../src/semantics/tests/random.rs"]
 mod random;
 
-use forms::{Expect, Form, Kind, STRIDE};
+use forms::{Expect, Form, OperandKind, STRIDE};
 use std::collections::HashMap;
 
 #[test]
@@ -18,7 +18,7 @@ fn results_match_the_gpus() {
         .filter(|form| form.expect == Expect::Same)
         .map(|form| (form.text.clone(), form))
         .collect();
-    let mut operands: HashMap<Kind, Vec<[u64; 3]>> = HashMap::new();
+    let mut operands: HashMap<OperandKind, Vec<[u64; 3]>> = HashMap::new();
     let (mut equal, mut wrong) = (0, Vec::new());
     for line in include_str!("recorded/h200.txt").lines() {
         let Some((hash, text)) = line.split_once(' ').filter(|(hash, _)| *hash != "#") else {

@@ -14,7 +14,7 @@ mod forms;
 #[path = "../../src/semantics/tests/random.rs"]
 mod random;
 
-use forms::{COUNT, Expect, Form, Kind, Width, operands};
+use forms::{COUNT, Expect, Form, OperandKind, Width, operands};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::process::ExitCode;
@@ -105,7 +105,7 @@ fn run(options: &Options) -> Result<Counts, String> {
     let description = driver.description()?;
     println!("{description}");
     let output = driver.allocate(COUNT * 8)?;
-    let mut inputs: HashMap<Kind, (Vec<[u64; 3]>, u64)> = HashMap::new();
+    let mut inputs: HashMap<OperandKind, (Vec<[u64; 3]>, u64)> = HashMap::new();
     let mut record = format!("# Written by `referee --record` on: {description}\n");
     let mut counts = Counts {
         differ: 0,

@@ -1,5 +1,7 @@
 //! The free parts of the reserved range of addresses.
 
+#![forbid(unsafe_code)]
+
 use super::pages::PAGE;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,7 @@
 //! The description of an allocation.
 
+#![forbid(unsafe_code)]
+
 /// Alignment in bytes of the backing of most allocations: enough for vector accesses and for `.align` of variables.
 pub(super) const BACKING_ALIGN: u64 = 512;
 

@@ -1,5 +1,7 @@
 //! Keeps freed items until all work that was in flight at the free has ended.
 
+#![forbid(unsafe_code)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex};
 

@@ -1,5 +1,7 @@
 //! The errors of allocations and addresses.
 
+#![forbid(unsafe_code)]
+
 use super::allocation::Allocation;
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! The ordered index of all allocations.
 
+#![forbid(unsafe_code)]
+
 use super::addresses::FreeAddresses;
 use super::allocation::{Access, Allocation, AllocationKind};
 use super::record::Record;

@@ -1,5 +1,7 @@
 //! Physical memory: bytes that have no device address until they are mapped.
 
+#![forbid(unsafe_code)]
+
 use super::allocation::AllocationKind;
 use super::shared::SharedFile;
 use super::usage::Usage;

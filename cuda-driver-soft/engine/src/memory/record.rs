@@ -1,5 +1,7 @@
 //! The record of an allocation: its description, its backing, and the length that may be accessed now.
 
+#![forbid(unsafe_code)]
+
 use super::allocation::{Access, Allocation, AllocationKind};
 use super::physical::Physical;
 use super::zeroed::Zeroed;

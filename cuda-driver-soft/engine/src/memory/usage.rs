@@ -1,5 +1,7 @@
 //! The bytes that each owner has in use, and quotas on them.
 
+#![forbid(unsafe_code)]
+
 use super::allocation::{AllocationKind, HEAP_ALIGN};
 use super::errors::OutOfMemory;
 use std::collections::BTreeMap;

@@ -5,6 +5,8 @@
 //! allocation. If both still match, the bounds and the alignment of all lanes are checked with one comparison each. If
 //! not, the slow path checks each lane, learns the new pattern, or reports the lane at fault.
 
+#![forbid(unsafe_code)]
+
 use super::address_space::InFlight;
 use super::buffer::{Buffer, LocalMemory};
 use super::record::Record;

@@ -4,6 +4,8 @@
 //! defines the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive
 //! elements.
 
+#![forbid(unsafe_code)]
+
 use crate::code::matrix::width;
 use crate::code::registers::{RegFile, Slot};
 use crate::lanes::{self, Mask};

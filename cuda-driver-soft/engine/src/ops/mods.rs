@@ -1,5 +1,7 @@
 //! Modifiers that are not compiled into a handler. They are packed into 32 bits of an instruction.
 
+#![forbid(unsafe_code)]
+
 use crate::lanes::Mask;
 use ptx::ir::{BoolOp, Compare, Cvt, FloatMods, Rounding, Type};
 

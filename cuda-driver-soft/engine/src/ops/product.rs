@@ -1,5 +1,7 @@
 //! The product of two matrices, computed element by element of the result.
 
+#![forbid(unsafe_code)]
+
 use crate::semantics::half;
 use crate::semantics::matrix::{Factor, Factors, dot_f16, dot_f32, dot_f64, dot_s32};
 use ptx::ir::{BoolOp, Mma, Type};

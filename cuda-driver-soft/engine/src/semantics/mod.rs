@@ -30,6 +30,8 @@
 //! | `affine` | integer instructions on values with the same step from each lane to the next |
 //! | `round`, `elementary` | the rounding of exact values; functions in f64 that `approx` uses |
 
+#![cfg_attr(not(test), forbid(unsafe_code))]
+
 pub mod affine;
 pub mod approx;
 pub mod atomic;

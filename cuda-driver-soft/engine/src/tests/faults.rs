@@ -1,7 +1,7 @@
 //! Faults of kernels, and their messages.
 
 use super::{Arg, Bench};
-use crate::{FaultKind, Isa};
+use crate::{FaultKind, Isa, Launch, Options};
 use ptx::ir::Space;
 
 #[test]
@@ -183,5 +183,31 @@ fn a_failed_assertion() {
     assert!(
         line.contains("block: [0,0,0], thread: [5,0,0] Assertion `"),
         "{line}"
+    );
+}
+
+#[test]
+fn unsupported_instructions_are_named_in_ptx() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {
+            .reg .b32 %r<3>;
+            mov.u32 %r1, 0;
+            cvta.shared.u32 %r2, %r1;
+            ret;
+        }";
+    let bench = Bench::text(text, Isa::best());
+    let kernel = bench.program.kernel("k").expect("a kernel");
+    assert_eq!(kernel.unsupported(), Some("`cvta.shared.u32` (PTX line 7)"));
+    let launch = Launch {
+        kernel,
+        grid: [1; 3],
+        block: [1; 3],
+        dynamic_shared: 0,
+        params: Box::default(),
+        options: Options::default(),
+    };
+    let fault = launch.start().fault().expect("a fault");
+    assert_eq!(
+        fault.to_string(),
+        "k: unsupported instruction `cvta.shared.u32` (PTX line 7, block [0,0,0], thread [0,0,0])"
     );
 }

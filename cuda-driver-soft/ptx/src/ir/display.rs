@@ -1,6 +1,8 @@
 //! The intermediate representation as text, for debugging.
 
-use super::{Body, Inst, Module, Operand, Variable};
+use super::body::{Body, Inst};
+use super::module::{Module, Variable};
+use super::operand::Operand;
 use std::fmt::{Display, Formatter, Result};
 
 impl Display for Module {

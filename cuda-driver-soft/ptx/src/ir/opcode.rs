@@ -3,11 +3,13 @@
 //! Modifiers that do not change what an operation does (cache hints, `.uni`, layouts of `wmma`) are not kept in the IR, and
 //! are not printed.
 
-use super::{
-    AtomOp, BarOp, CopyPart, FloatMods, Geometry, Level, MatrixPart, MbarrierOp, MemMods, Mma, Op,
-    Opaque, Order, Part, Precision, PrmtMode, Query, Scope, Space, Surface, SurfaceOp, Tex, Type,
-    VideoEach, VideoInst, VideoOp, VideoThen, VoteMode,
+use super::op::{FloatMods, MemMods, Op};
+use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
+use super::types::{
+    AtomOp, BarOp, CopyPart, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode, Scope,
+    Space, Type, VoteMode,
 };
+use super::video::{VideoEach, VideoInst, VideoOp, VideoThen};
 use std::fmt::{Debug, Display, Formatter, Result};
 
 /// Prints a modifier whose variant is named like it, such as `.rn` for `Rounding::Rn`.

@@ -31,29 +31,29 @@ pub(super) fn atomics(list: &mut List) {
     for space in ["global", "shared"] {
         let global = space == "global";
         let text = place(space, "add.f32", "w", "%w1");
-        list.add(Kind::F32, Width::B32, text, move |a, b, _| {
+        list.add(OperandKind::F32, Width::B32, text, move |a, b, _| {
             let [a, b] = [a, b].map(|v| f32::from_bits(v as u32));
             atom_add_f32(a, b, global).to_bits().into()
         });
         let text = place(space, "add.f64", "d", "%d1");
-        list.add(Kind::F64, Width::B64, text, move |a, b, _| {
+        list.add(OperandKind::F64, Width::B64, text, move |a, b, _| {
             atom_add_f64(f64::from_bits(a), f64::from_bits(b), global).to_bits()
         });
         let text = place(space, "add.noftz.f16", "h", "%h1");
-        list.add(Kind::F16, Width::B16, text, |a, b, _| {
+        list.add(OperandKind::F16, Width::B16, text, |a, b, _| {
             atom_add_f16(a as u16, b as u16).into()
         });
         let text = place(space, "add.noftz.bf16", "h", "%h1");
-        list.add(Kind::BF16, Width::B16, text, |a, b, _| {
+        list.add(OperandKind::BF16, Width::B16, text, |a, b, _| {
             atom_add_bf16(a as u16, b as u16).into()
         });
         let text = place(space, "add.noftz.f16x2", "w", "%w1");
-        list.add(Kind::F16x2, Width::B32, text, |a, b, _| {
+        list.add(OperandKind::F16x2, Width::B32, text, |a, b, _| {
             let ([a0, a1], [b0, b1]) = (unpack(a as u32), unpack(b as u32));
             pack(atom_add_f16(a0, b0), atom_add_f16(a1, b1)).into()
         });
         let text = place(space, "add.noftz.bf16x2", "w", "%w1");
-        list.add(Kind::BF16x2, Width::B32, text, |a, b, _| {
+        list.add(OperandKind::BF16x2, Width::B32, text, |a, b, _| {
             let ([a0, a1], [b0, b1]) = (unpack(a as u32), unpack(b as u32));
             pack(atom_add_bf16(a0, b0), atom_add_bf16(a1, b1)).into()
         });

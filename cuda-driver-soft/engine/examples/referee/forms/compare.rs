@@ -27,7 +27,7 @@ pub(super) fn comparisons(list: &mut List) {
     for (op, o) in ordered.into_iter().chain(unordered) {
         for (ftz, f) in flags(".ftz") {
             list.add(
-                Kind::F32,
+                OperandKind::F32,
                 Width::Pred,
                 format!("setp.{o}{f}.f32 %P, %w0, %w1"),
                 move |a, b, _| {
@@ -35,42 +35,42 @@ pub(super) fn comparisons(list: &mut List) {
                 },
             );
             list.add(
-                Kind::F16,
+                OperandKind::F16,
                 Width::Pred,
                 format!("setp.{o}{f}.f16 %P, %h0, %h1"),
                 move |a, b, _| compare_f16(op, a as u16, b as u16, ftz).into(),
             );
         }
         list.add(
-            Kind::F64,
+            OperandKind::F64,
             Width::Pred,
             format!("setp.{o}.f64 %P, %d0, %d1"),
             move |a, b, _| compare_f64(op, f64::from_bits(a), f64::from_bits(b)).into(),
         );
         list.add(
-            Kind::BF16,
+            OperandKind::BF16,
             Width::Pred,
             format!("setp.{o}.bf16 %P, %h0, %h1"),
             move |a, b, _| compare_bf16(op, a as u16, b as u16).into(),
         );
         let text = format!("set.{o}.f16.f16 %H, %h0, %h1");
-        list.add(Kind::F16, Width::B16, text, move |a, b, _| {
+        list.add(OperandKind::F16, Width::B16, text, move |a, b, _| {
             set_f16(compare_f16(op, a as u16, b as u16, false)).into()
         });
         let text = format!("set.{o}.u16.f16 %H, %h0, %h1");
-        list.add(Kind::F16, Width::B16, text, move |a, b, _| {
+        list.add(OperandKind::F16, Width::B16, text, move |a, b, _| {
             u64::from(set_int(compare_f16(op, a as u16, b as u16, false)) & 0xffff)
         });
         let text = format!("set.{o}.bf16.bf16 %H, %h0, %h1");
-        list.add(Kind::BF16, Width::B16, text, move |a, b, _| {
+        list.add(OperandKind::BF16, Width::B16, text, move |a, b, _| {
             set_bf16(compare_bf16(op, a as u16, b as u16)).into()
         });
         let text = format!("setp.{o}.f16x2 %Q|%P, %w0, %w1");
-        list.add(Kind::F16x2, Width::Pred, text, move |a, b, _| {
+        list.add(OperandKind::F16x2, Width::Pred, text, move |a, b, _| {
             compare_f16(op, (a >> 16) as u16, (b >> 16) as u16, false).into()
         });
         list.add(
-            Kind::F32,
+            OperandKind::F32,
             Width::B32,
             format!("set.{o}.f32.f32 %W, %w0, %w1"),
             move |a, b, _| {
@@ -87,7 +87,7 @@ pub(super) fn comparisons(list: &mut List) {
     }
     for (op, o) in ordered {
         list.add(
-            Kind::Int,
+            OperandKind::Int,
             Width::Pred,
             format!("setp.{o}.and.s32 %P|%Q, %w0, %w1, %q2"),
             move |a, b, c| {
@@ -100,7 +100,7 @@ pub(super) fn comparisons(list: &mut List) {
             },
         );
         list.add(
-            Kind::Int,
+            OperandKind::Int,
             Width::Pred,
             format!("setp.{o}.xor.u64 %Q|%P, %d0, %d1, %q2"),
             move |a, b, c| {
@@ -111,13 +111,13 @@ pub(super) fn comparisons(list: &mut List) {
         );
     }
     list.add(
-        Kind::F32,
+        OperandKind::F32,
         Width::B32,
         "slct.b32.f32 %W, %w0, %w1, %w2".into(),
         |a, b, c| logic::slct_f32(a as u32, b as u32, f32::from_bits(c as u32), false).into(),
     );
     list.add(
-        Kind::F32,
+        OperandKind::F32,
         Width::B32,
         "slct.ftz.b32.f32 %W, %w0, %w1, %w2".into(),
         |a, b, c| logic::slct_f32(a as u32, b as u32, f32::from_bits(c as u32), true).into(),
@@ -127,11 +127,11 @@ pub(super) fn comparisons(list: &mut List) {
     });
     for (op, o) in [(Lo, "lo"), (Ls, "ls"), (Hi, "hi"), (Hs, "hs")] {
         let text = format!("setp.{o}.u16 %P, %h0, %h1");
-        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+        list.add(OperandKind::Int, Width::Pred, text, move |a, b, _| {
             compare_int(op, a as u16, b as u16).into()
         });
         let text = format!("setp.{o}.or.u32 %P|%Q, %w0, %w1, !%q2");
-        list.add(Kind::Int, Width::Pred, text, move |a, b, c| {
+        list.add(OperandKind::Int, Width::Pred, text, move |a, b, c| {
             setp(
                 compare_int(op, a as u32, b as u32),
                 Some((BoolOp::Or, c & 1 == 0)),
@@ -140,7 +140,7 @@ pub(super) fn comparisons(list: &mut List) {
             .into()
         });
         let text = format!("setp.{o}.u64 %P, %d0, %d1");
-        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+        list.add(OperandKind::Int, Width::Pred, text, move |a, b, _| {
             compare_int(op, a, b).into()
         });
         list.w32(&format!("set.{o}.u32.u32 %W, %w0, %w1"), move |a, b, _| {
@@ -149,11 +149,11 @@ pub(super) fn comparisons(list: &mut List) {
     }
     for (op, o) in ordered {
         let text = format!("setp.{o}.s16 %P, %h0, %h1");
-        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+        list.add(OperandKind::Int, Width::Pred, text, move |a, b, _| {
             compare_int(op, a as i16, b as i16).into()
         });
         let text = format!("setp.{o}.s64 %P, %d0, %d1");
-        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+        list.add(OperandKind::Int, Width::Pred, text, move |a, b, _| {
             compare_int(op, a as i64, b as i64).into()
         });
         list.w32(
@@ -173,13 +173,13 @@ pub(super) fn comparisons(list: &mut List) {
         (Property::Subnormal, "subnormal"),
     ] {
         list.add(
-            Kind::F32,
+            OperandKind::F32,
             Width::Pred,
             format!("testp.{p}.f32 %P, %w0"),
             move |a, _, _| testp_f32(property, f32::from_bits(a as u32)).into(),
         );
         list.add(
-            Kind::F64,
+            OperandKind::F64,
             Width::Pred,
             format!("testp.{p}.f64 %P, %d0"),
             move |a, _, _| testp_f64(property, f64::from_bits(a)).into(),

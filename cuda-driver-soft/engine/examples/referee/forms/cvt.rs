@@ -12,7 +12,7 @@ struct CvtType {
     to: &'static str,
     from: &'static str,
     width: Width,
-    kind: Kind,
+    kind: OperandKind,
 }
 
 const fn cvt_type(
@@ -20,7 +20,7 @@ const fn cvt_type(
     name: &'static str,
     registers: (&'static str, &'static str),
     width: Width,
-    kind: Kind,
+    kind: OperandKind,
 ) -> CvtType {
     CvtType {
         ty,
@@ -33,20 +33,80 @@ const fn cvt_type(
 }
 
 const CVT_INTS: [CvtType; 8] = [
-    cvt_type(Type::U8, "u8", ("%W", "%w0"), Width::B32, Kind::Int),
-    cvt_type(Type::S8, "s8", ("%W", "%w0"), Width::B32, Kind::Int),
-    cvt_type(Type::U16, "u16", ("%H", "%h0"), Width::B16, Kind::Int),
-    cvt_type(Type::S16, "s16", ("%H", "%h0"), Width::B16, Kind::Int),
-    cvt_type(Type::U32, "u32", ("%W", "%w0"), Width::B32, Kind::Int),
-    cvt_type(Type::S32, "s32", ("%W", "%w0"), Width::B32, Kind::Int),
-    cvt_type(Type::U64, "u64", ("%D", "%d0"), Width::B64, Kind::Int),
-    cvt_type(Type::S64, "s64", ("%D", "%d0"), Width::B64, Kind::Int),
+    cvt_type(Type::U8, "u8", ("%W", "%w0"), Width::B32, OperandKind::Int),
+    cvt_type(Type::S8, "s8", ("%W", "%w0"), Width::B32, OperandKind::Int),
+    cvt_type(
+        Type::U16,
+        "u16",
+        ("%H", "%h0"),
+        Width::B16,
+        OperandKind::Int,
+    ),
+    cvt_type(
+        Type::S16,
+        "s16",
+        ("%H", "%h0"),
+        Width::B16,
+        OperandKind::Int,
+    ),
+    cvt_type(
+        Type::U32,
+        "u32",
+        ("%W", "%w0"),
+        Width::B32,
+        OperandKind::Int,
+    ),
+    cvt_type(
+        Type::S32,
+        "s32",
+        ("%W", "%w0"),
+        Width::B32,
+        OperandKind::Int,
+    ),
+    cvt_type(
+        Type::U64,
+        "u64",
+        ("%D", "%d0"),
+        Width::B64,
+        OperandKind::Int,
+    ),
+    cvt_type(
+        Type::S64,
+        "s64",
+        ("%D", "%d0"),
+        Width::B64,
+        OperandKind::Int,
+    ),
 ];
 const CVT_FLOATS: [CvtType; 4] = [
-    cvt_type(Type::F16, "f16", ("%H", "%h0"), Width::B16, Kind::F16),
-    cvt_type(Type::BF16, "bf16", ("%H", "%h0"), Width::B16, Kind::BF16),
-    cvt_type(Type::F32, "f32", ("%W", "%w0"), Width::B32, Kind::F32),
-    cvt_type(Type::F64, "f64", ("%D", "%d0"), Width::B64, Kind::F64),
+    cvt_type(
+        Type::F16,
+        "f16",
+        ("%H", "%h0"),
+        Width::B16,
+        OperandKind::F16,
+    ),
+    cvt_type(
+        Type::BF16,
+        "bf16",
+        ("%H", "%h0"),
+        Width::B16,
+        OperandKind::BF16,
+    ),
+    cvt_type(
+        Type::F32,
+        "f32",
+        ("%W", "%w0"),
+        Width::B32,
+        OperandKind::F32,
+    ),
+    cvt_type(
+        Type::F64,
+        "f64",
+        ("%D", "%d0"),
+        Width::B64,
+        OperandKind::F64,
+    ),
 ];
 
 fn plain(to: Type, from: Type) -> Cvt {
@@ -283,7 +343,7 @@ fn narrow_conversions(list: &mut List) {
                     two_sources(list, text, Width::B32, Cvt { to: pair, ..c });
                 }
             }
-            let tf32 = cvt_type(Type::TF32, "tf32", ("%W", ""), Width::B32, Kind::F32);
+            let tf32 = cvt_type(Type::TF32, "tf32", ("%W", ""), Width::B32, OperandKind::F32);
             conversion(
                 list,
                 &format!("{r}{e}"),
@@ -297,7 +357,7 @@ fn narrow_conversions(list: &mut List) {
             );
         }
     }
-    let tf32 = cvt_type(Type::TF32, "tf32", ("%W", ""), Width::B32, Kind::F32);
+    let tf32 = cvt_type(Type::TF32, "tf32", ("%W", ""), Width::B32, OperandKind::F32);
     for (satfinite, s) in flags(".satfinite") {
         let c = Cvt {
             rnd: Some(Rounding::Rna),
@@ -320,8 +380,14 @@ fn narrow_conversions(list: &mut List) {
                 Width::B16,
                 c,
             );
-            let narrow = cvt_type(ty, name, ("%H", "%h0"), Width::B16, Kind::Int);
-            let halves = cvt_type(Type::F16x2, "f16x2", ("%W", "%w0"), Width::B32, Kind::F16x2);
+            let narrow = cvt_type(ty, name, ("%H", "%h0"), Width::B16, OperandKind::Int);
+            let halves = cvt_type(
+                Type::F16x2,
+                "f16x2",
+                ("%W", "%w0"),
+                Width::B32,
+                OperandKind::F16x2,
+            );
             conversion(
                 list,
                 &format!(".rn.satfinite{e}"),
@@ -359,7 +425,7 @@ fn narrow_conversions(list: &mut List) {
 }
 
 fn two_sources(list: &mut List, text: String, width: Width, c: Cvt) {
-    list.add(Kind::F32, width, text, move |a, b, _| {
+    list.add(OperandKind::F32, width, text, move |a, b, _| {
         cvt_pair(c, f32::from_bits(a as u32), f32::from_bits(b as u32))
             .expect("a conversion of the table")
             .into()

@@ -90,122 +90,160 @@ pub(super) fn double(list: &mut List) {
 pub(super) fn halves(list: &mut List) {
     for (ftz, f) in flags(".ftz") {
         for (sat, s) in flags(".sat") {
-            list.half(Kind::F16, format!("add{f}{s}.f16"), move |a, b, _| {
-                add_f16(a, b, ftz, sat)
-            });
+            list.half(
+                OperandKind::F16,
+                format!("add{f}{s}.f16"),
+                move |a, b, _| add_f16(a, b, ftz, sat),
+            );
             list.operands(2);
-            list.half(Kind::F16, format!("sub{f}{s}.f16"), move |a, b, _| {
-                sub_f16(a, b, ftz, sat)
-            });
+            list.half(
+                OperandKind::F16,
+                format!("sub{f}{s}.f16"),
+                move |a, b, _| sub_f16(a, b, ftz, sat),
+            );
             list.operands(2);
-            list.half(Kind::F16, format!("mul{f}{s}.f16"), move |a, b, _| {
-                mul_f16(a, b, ftz, sat)
-            });
+            list.half(
+                OperandKind::F16,
+                format!("mul{f}{s}.f16"),
+                move |a, b, _| mul_f16(a, b, ftz, sat),
+            );
             list.operands(2);
-            list.half(Kind::F16, format!("fma.rn{f}{s}.f16"), move |a, b, c| {
-                fma_f16(a, b, c, ftz, sat, false, false)
-            });
-            list.pair(Kind::F16x2, format!("add{f}{s}.f16x2"), move |a, b, _| {
-                add_f16x2(a, b, ftz, sat)
-            });
+            list.half(
+                OperandKind::F16,
+                format!("fma.rn{f}{s}.f16"),
+                move |a, b, c| fma_f16(a, b, c, ftz, sat, false, false),
+            );
+            list.pair(
+                OperandKind::F16x2,
+                format!("add{f}{s}.f16x2"),
+                move |a, b, _| add_f16x2(a, b, ftz, sat),
+            );
             list.operands(2);
         }
-        list.half(Kind::F16, format!("fma.rn{f}.relu.f16"), move |a, b, c| {
-            fma_f16(a, b, c, ftz, false, true, false)
-        });
+        list.half(
+            OperandKind::F16,
+            format!("fma.rn{f}.relu.f16"),
+            move |a, b, c| fma_f16(a, b, c, ftz, false, true, false),
+        );
         list.pair(
-            Kind::F16x2,
+            OperandKind::F16x2,
             format!("fma.rn{f}.relu.f16x2"),
             move |a, b, c| fma_f16x2(a, b, c, ftz, false, true, false),
         );
-        list.half(Kind::F16, format!("neg{f}.f16"), move |a, _, _| {
+        list.half(OperandKind::F16, format!("neg{f}.f16"), move |a, _, _| {
             neg_f16(a, ftz)
         });
         list.operands(1);
-        list.half(Kind::F16, format!("abs{f}.f16"), move |a, _, _| {
+        list.half(OperandKind::F16, format!("abs{f}.f16"), move |a, _, _| {
             abs_f16(a, ftz)
         });
         list.operands(1);
-        list.pair(Kind::F16x2, format!("abs{f}.f16x2"), move |a, _, _| {
-            abs_f16x2(a, ftz)
-        });
+        list.pair(
+            OperandKind::F16x2,
+            format!("abs{f}.f16x2"),
+            move |a, _, _| abs_f16x2(a, ftz),
+        );
         list.operands(1);
         for (nan, n) in flags(".NaN") {
             for (xor, x) in flags(".xorsign.abs") {
-                list.half(Kind::F16, format!("min{f}{n}{x}.f16"), move |a, b, _| {
-                    min_f16(a, b, ftz, nan, xor)
-                });
+                list.half(
+                    OperandKind::F16,
+                    format!("min{f}{n}{x}.f16"),
+                    move |a, b, _| min_f16(a, b, ftz, nan, xor),
+                );
                 list.operands(2);
-                list.half(Kind::F16, format!("max{f}{n}{x}.f16"), move |a, b, _| {
-                    max_f16(a, b, ftz, nan, xor)
-                });
+                list.half(
+                    OperandKind::F16,
+                    format!("max{f}{n}{x}.f16"),
+                    move |a, b, _| max_f16(a, b, ftz, nan, xor),
+                );
                 list.operands(2);
             }
         }
     }
     for (relu, e) in flags(".relu") {
-        list.half(Kind::F16, format!("fma.rn.oob{e}.f16"), move |a, b, c| {
-            fma_f16(a, b, c, false, false, relu, true)
-        });
-        list.half(Kind::BF16, format!("fma.rn{e}.bf16"), move |a, b, c| {
-            fma_bf16(a, b, c, relu, false)
-        });
-        list.half(Kind::BF16, format!("fma.rn.oob{e}.bf16"), move |a, b, c| {
-            fma_bf16(a, b, c, relu, true)
-        });
+        list.half(
+            OperandKind::F16,
+            format!("fma.rn.oob{e}.f16"),
+            move |a, b, c| fma_f16(a, b, c, false, false, relu, true),
+        );
+        list.half(
+            OperandKind::BF16,
+            format!("fma.rn{e}.bf16"),
+            move |a, b, c| fma_bf16(a, b, c, relu, false),
+        );
+        list.half(
+            OperandKind::BF16,
+            format!("fma.rn.oob{e}.bf16"),
+            move |a, b, c| fma_bf16(a, b, c, relu, true),
+        );
     }
-    list.half(Kind::BF16, "add.rn.bf16".into(), |a, b, _| add_bf16(a, b));
+    list.half(OperandKind::BF16, "add.rn.bf16".into(), |a, b, _| {
+        add_bf16(a, b)
+    });
     list.operands(2);
-    list.half(Kind::BF16, "sub.rn.bf16".into(), |a, b, _| sub_bf16(a, b));
+    list.half(OperandKind::BF16, "sub.rn.bf16".into(), |a, b, _| {
+        sub_bf16(a, b)
+    });
     list.operands(2);
-    list.half(Kind::BF16, "mul.rn.bf16".into(), |a, b, _| mul_bf16(a, b));
+    list.half(OperandKind::BF16, "mul.rn.bf16".into(), |a, b, _| {
+        mul_bf16(a, b)
+    });
     list.operands(2);
-    list.pair(Kind::F16x2, "sub.f16x2".into(), |a, b, _| {
+    list.pair(OperandKind::F16x2, "sub.f16x2".into(), |a, b, _| {
         sub_f16x2(a, b, false, false)
     });
     list.operands(2);
-    list.pair(Kind::F16x2, "mul.sat.f16x2".into(), |a, b, _| {
+    list.pair(OperandKind::F16x2, "mul.sat.f16x2".into(), |a, b, _| {
         mul_f16x2(a, b, false, true)
     });
     list.operands(2);
-    list.pair(Kind::F16x2, "neg.f16x2".into(), |a, _, _| {
+    list.pair(OperandKind::F16x2, "neg.f16x2".into(), |a, _, _| {
         neg_f16x2(a, false)
     });
     list.operands(1);
-    list.pair(Kind::F16x2, "max.NaN.f16x2".into(), |a, b, _| {
+    list.pair(OperandKind::F16x2, "max.NaN.f16x2".into(), |a, b, _| {
         max_f16x2(a, b, false, true, false)
     });
     list.operands(2);
-    list.pair(Kind::BF16x2, "add.rn.bf16x2".into(), |a, b, _| {
+    list.pair(OperandKind::BF16x2, "add.rn.bf16x2".into(), |a, b, _| {
         add_bf16x2(a, b)
     });
     list.operands(2);
-    list.pair(Kind::BF16x2, "mul.rn.bf16x2".into(), |a, b, _| {
+    list.pair(OperandKind::BF16x2, "mul.rn.bf16x2".into(), |a, b, _| {
         mul_bf16x2(a, b)
     });
     list.operands(2);
-    list.pair(Kind::BF16x2, "min.xorsign.abs.bf16x2".into(), |a, b, _| {
-        min_bf16x2(a, b, false, true)
-    });
+    list.pair(
+        OperandKind::BF16x2,
+        "min.xorsign.abs.bf16x2".into(),
+        |a, b, _| min_bf16x2(a, b, false, true),
+    );
     list.operands(2);
-    list.half(Kind::BF16, "neg.bf16".into(), |a, _, _| neg_bf16(a));
+    list.half(OperandKind::BF16, "neg.bf16".into(), |a, _, _| neg_bf16(a));
     list.operands(1);
-    list.half(Kind::BF16, "abs.bf16".into(), |a, _, _| abs_bf16(a));
+    list.half(OperandKind::BF16, "abs.bf16".into(), |a, _, _| abs_bf16(a));
     list.operands(1);
-    list.pair(Kind::BF16x2, "fma.rn.bf16x2".into(), |a, b, c| {
+    list.pair(OperandKind::BF16x2, "fma.rn.bf16x2".into(), |a, b, c| {
         fma_bf16x2(a, b, c, false, false)
     });
-    list.pair(Kind::BF16x2, "neg.bf16x2".into(), |a, _, _| neg_bf16x2(a));
+    list.pair(OperandKind::BF16x2, "neg.bf16x2".into(), |a, _, _| {
+        neg_bf16x2(a)
+    });
     list.operands(1);
     for (nan, n) in flags(".NaN") {
         for (xor, x) in flags(".xorsign.abs") {
-            list.half(Kind::BF16, format!("min{n}{x}.bf16"), move |a, b, _| {
-                min_bf16(a, b, nan, xor)
-            });
+            list.half(
+                OperandKind::BF16,
+                format!("min{n}{x}.bf16"),
+                move |a, b, _| min_bf16(a, b, nan, xor),
+            );
             list.operands(2);
-            list.half(Kind::BF16, format!("max{n}{x}.bf16"), move |a, b, _| {
-                max_bf16(a, b, nan, xor)
-            });
+            list.half(
+                OperandKind::BF16,
+                format!("max{n}{x}.bf16"),
+                move |a, b, _| max_bf16(a, b, nan, xor),
+            );
             list.operands(2);
         }
     }
@@ -215,7 +253,7 @@ pub(super) fn approximate(list: &mut List) {
     let mut unary = |name: &str, eval: fn(f32, bool) -> f32| {
         for (ftz, f) in flags(".ftz") {
             list.near(
-                Kind::F32,
+                OperandKind::F32,
                 Width::B32,
                 format!("{name}.approx{f}.f32 %W, %w0"),
                 move |a, _, _| eval(f32::from_bits(a as u32), ftz).to_bits().into(),
@@ -235,7 +273,7 @@ pub(super) fn approximate(list: &mut List) {
             ("full", div_full_f32),
         ] {
             list.near(
-                Kind::F32,
+                OperandKind::F32,
                 Width::B32,
                 format!("div.{name}{f}.f32 %W, %w0, %w1"),
                 move |a, b, _| {
@@ -247,20 +285,20 @@ pub(super) fn approximate(list: &mut List) {
         }
     }
     list.near(
-        Kind::F32,
+        OperandKind::F32,
         Width::B32,
         "tanh.approx.f32 %W, %w0".into(),
         |a, _, _| tanh_approx_f32(f32::from_bits(a as u32)).to_bits().into(),
     );
     for (kind, name, eval) in [
         (
-            Kind::F16,
+            OperandKind::F16,
             "ex2.approx.f16",
             ex2_approx_f16 as fn(u16) -> u16,
         ),
-        (Kind::F16, "tanh.approx.f16", tanh_approx_f16),
-        (Kind::BF16, "ex2.approx.ftz.bf16", ex2_approx_bf16),
-        (Kind::BF16, "tanh.approx.bf16", tanh_approx_bf16),
+        (OperandKind::F16, "tanh.approx.f16", tanh_approx_f16),
+        (OperandKind::BF16, "ex2.approx.ftz.bf16", ex2_approx_bf16),
+        (OperandKind::BF16, "tanh.approx.bf16", tanh_approx_bf16),
     ] {
         list.near(
             kind,
@@ -275,7 +313,7 @@ pub(super) fn approximate(list: &mut List) {
         ("rsqrt.approx.f64", rsqrt_approx_f64),
     ] {
         list.near(
-            Kind::F64,
+            OperandKind::F64,
             Width::B64,
             format!("{name} %D, %d0"),
             move |a, _, _| eval(f64::from_bits(a)).to_bits(),

@@ -10,7 +10,7 @@ macro_rules! for_int_types {
         let mut one = |op: &str, eval: fn(T, T, T) -> T, operands: usize| {
             let text = format!("{op}.{} {}, {}, {}, {}", $name, $d, $a, $b, $c);
             let mask = u64::MAX >> (64 - T::BITS);
-            $list.add(Kind::Int, Width::$width, text, move |a, b, c| eval(a as T, b as T, c as T) as u64 & mask);
+            $list.add(OperandKind::Int, Width::$width, text, move |a, b, c| eval(a as T, b as T, c as T) as u64 & mask);
             $list.operands(operands);
         };
         one("add", |a, b, _| int::add(a, b), 2);
@@ -26,7 +26,7 @@ macro_rules! for_int_types {
         one("sad", int::sad, 3);
         let shift = format!("shr.{} {}, {}, %w1", $name, $d, $a);
         let mask = u64::MAX >> (64 - T::BITS);
-        $list.add(Kind::Int, Width::$width, shift, move |a, b, _| logic::shr(a as T, b as u32) as u64 & mask);
+        $list.add(OperandKind::Int, Width::$width, shift, move |a, b, _| logic::shr(a as T, b as u32) as u64 & mask);
     })*};
 }
 
@@ -110,7 +110,7 @@ pub(super) fn integers(list: &mut List) {
         int::x2(a, b, int::max_relu::<i16>)
     });
     list.add(
-        Kind::Int,
+        OperandKind::Int,
         Width::B16,
         "shl.b16 %H, %h0, %w1".into(),
         |a, b, _| logic::shl(a as u16, b as u32).into(),
@@ -126,7 +126,7 @@ pub(super) fn integers(list: &mut List) {
         ("not.b16 %H, %h0", logic::not),
         ("cnot.b16 %H, %h0", logic::cnot),
     ] {
-        list.add(Kind::Int, Width::B16, text.into(), move |a, _, _| {
+        list.add(OperandKind::Int, Width::B16, text.into(), move |a, _, _| {
             eval(a as u16).into()
         });
     }
@@ -192,13 +192,13 @@ pub(super) fn bit_forms(list: &mut List) {
             bfind(a as i32, shiftamt)
         });
         list.add(
-            Kind::Int,
+            OperandKind::Int,
             Width::B32,
             format!("bfind{s}.u64 %W, %d0"),
             move |a, _, _| bfind(a, shiftamt).into(),
         );
         list.add(
-            Kind::Int,
+            OperandKind::Int,
             Width::B32,
             format!("bfind{s}.s64 %W, %d0"),
             move |a, _, _| bfind(a as i64, shiftamt).into(),
@@ -209,7 +209,7 @@ pub(super) fn bit_forms(list: &mut List) {
     list.w32("clz.b32 %W, %w0", |a, _, _| clz(a));
     list.w32("popc.b32 %W, %w0", |a, _, _| popc(a));
     list.add(
-        Kind::Int,
+        OperandKind::Int,
         Width::B32,
         "clz.b64 %W, %d0".into(),
         |a, _, _| clz(a).into(),

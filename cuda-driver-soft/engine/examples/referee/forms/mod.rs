@@ -15,7 +15,7 @@ use ptx::ir::Rounding;
 
 /// The format of a form's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum OperandKind {
     Int,
     F16,
     F16x2,
@@ -48,27 +48,27 @@ pub(crate) enum Expect {
 /// An instruction with all modifiers.
 pub(crate) struct Form {
     pub(crate) text: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OperandKind,
     pub(crate) width: Width,
     pub(crate) expect: Expect,
     pub(crate) eval: Box<dyn Fn(u64, u64, u64) -> u64>,
 }
 
-impl Kind {
+impl OperandKind {
     fn layout(self) -> (u32, u32) {
         match self {
-            Kind::Int => (64, 0),
-            Kind::F16 | Kind::F16x2 => (16, 10),
-            Kind::BF16 | Kind::BF16x2 => (16, 7),
-            Kind::F32 => (32, 23),
-            Kind::F64 => (64, 52),
+            OperandKind::Int => (64, 0),
+            OperandKind::F16 | OperandKind::F16x2 => (16, 10),
+            OperandKind::BF16 | OperandKind::BF16x2 => (16, 7),
+            OperandKind::F32 => (32, 23),
+            OperandKind::F64 => (64, 52),
         }
     }
 
     /// Returns edge cases.
     pub(crate) fn special(self) -> Vec<u64> {
         let (width, fraction) = self.layout();
-        if self == Kind::Int {
+        if self == OperandKind::Int {
             let edges = [
                 0, 1, 2, 3, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256,
             ];
@@ -126,8 +126,8 @@ impl Kind {
     pub(crate) fn random(self, random: &mut Random) -> [u64; 3] {
         let (width, fraction) = self.layout();
         match self {
-            Kind::Int => [random.int(), random.int(), random.int()],
-            Kind::F16x2 | Kind::BF16x2 => {
+            OperandKind::Int => [random.int(), random.int(), random.int()],
+            OperandKind::F16x2 | OperandKind::BF16x2 => {
                 let [a, b, c] = [0; 3].map(|_| random.float(width, fraction, 0));
                 let [d, e, f] = [0; 3].map(|_| random.float(width, fraction, a));
                 [a | d << 16, b | e << 16, c | f << 16]
@@ -159,7 +159,7 @@ impl Form {
     pub(crate) fn distance(&self, ours: u64, theirs: u64) -> u64 {
         let (sign, infinity) = match (self.width, self.kind) {
             (Width::B64, _) => (1u64 << 63, 0x7ff0 << 48),
-            (Width::B16, Kind::BF16) => (1 << 15, 0x7f80),
+            (Width::B16, OperandKind::BF16) => (1 << 15, 0x7f80),
             (Width::B16, _) => (1 << 15, 0x7c00),
             _ => (1 << 31, 0x7f80_0000),
         };
@@ -175,9 +175,9 @@ impl Form {
 
     fn digits(&self) -> usize {
         match self.kind {
-            Kind::Int | Kind::F64 => 16,
-            Kind::F32 | Kind::F16x2 | Kind::BF16x2 => 8,
-            Kind::F16 | Kind::BF16 => 4,
+            OperandKind::Int | OperandKind::F64 => 16,
+            OperandKind::F32 | OperandKind::F16x2 | OperandKind::BF16x2 => 8,
+            OperandKind::F16 | OperandKind::BF16 => 4,
         }
     }
 
@@ -203,7 +203,7 @@ impl Form {
 pub(crate) const COUNT: usize = 1 << 19;
 
 /// Returns the operands of a kind: all pairs and many triples of the special values, then random ones.
-pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
+pub(crate) fn operands(kind: OperandKind) -> Vec<[u64; 3]> {
     let mut random = Random::new();
     let special = kind.special();
     let n = special.len();
@@ -218,7 +218,7 @@ pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
     for _ in 0..n * n {
         all.push([0; 3].map(|_| special[random.next() as usize % n]));
     }
-    if matches!(kind, Kind::F16 | Kind::BF16) {
+    if matches!(kind, OperandKind::F16 | OperandKind::BF16) {
         // Every value as each of the three operands.
         for value in 0..0x1_0000 {
             for place in 0..3 {
@@ -276,7 +276,7 @@ struct List(Vec<Form>);
 impl List {
     fn add(
         &mut self,
-        kind: Kind,
+        kind: OperandKind,
         width: Width,
         text: String,
         eval: impl Fn(u64, u64, u64) -> u64 + 'static,
@@ -292,7 +292,7 @@ impl List {
 
     fn near(
         &mut self,
-        kind: Kind,
+        kind: OperandKind,
         width: Width,
         text: String,
         eval: impl Fn(u64, u64, u64) -> u64 + 'static,
@@ -308,7 +308,7 @@ impl List {
 
     fn f32(&mut self, text: String, eval: impl Fn(f32, f32, f32) -> f32 + 'static) {
         let text = format!("{text} %W, %w0, %w1, %w2");
-        self.add(Kind::F32, Width::B32, text, move |a, b, c| {
+        self.add(OperandKind::F32, Width::B32, text, move |a, b, c| {
             let [a, b, c] = [a, b, c].map(|v| f32::from_bits(v as u32));
             eval(a, b, c).to_bits().into()
         });
@@ -329,20 +329,30 @@ impl List {
 
     fn f64(&mut self, text: String, eval: impl Fn(f64, f64, f64) -> f64 + 'static) {
         let text = format!("{text} %D, %d0, %d1, %d2");
-        self.add(Kind::F64, Width::B64, text, move |a, b, c| {
+        self.add(OperandKind::F64, Width::B64, text, move |a, b, c| {
             let [a, b, c] = [a, b, c].map(f64::from_bits);
             eval(a, b, c).to_bits()
         });
     }
 
-    fn half(&mut self, kind: Kind, text: String, eval: impl Fn(u16, u16, u16) -> u16 + 'static) {
+    fn half(
+        &mut self,
+        kind: OperandKind,
+        text: String,
+        eval: impl Fn(u16, u16, u16) -> u16 + 'static,
+    ) {
         let text = format!("{text} %H, %h0, %h1, %h2");
         self.add(kind, Width::B16, text, move |a, b, c| {
             eval(a as u16, b as u16, c as u16).into()
         });
     }
 
-    fn pair(&mut self, kind: Kind, text: String, eval: impl Fn(u32, u32, u32) -> u32 + 'static) {
+    fn pair(
+        &mut self,
+        kind: OperandKind,
+        text: String,
+        eval: impl Fn(u32, u32, u32) -> u32 + 'static,
+    ) {
         let text = format!("{text} %W, %w0, %w1, %w2");
         self.add(kind, Width::B32, text, move |a, b, c| {
             eval(a as u32, b as u32, c as u32).into()
@@ -350,13 +360,13 @@ impl List {
     }
 
     fn w32(&mut self, text: &str, eval: impl Fn(u32, u32, u32) -> u32 + 'static) {
-        self.add(Kind::Int, Width::B32, text.into(), move |a, b, c| {
+        self.add(OperandKind::Int, Width::B32, text.into(), move |a, b, c| {
             eval(a as u32, b as u32, c as u32).into()
         });
     }
 
     fn d64(&mut self, text: &str, eval: impl Fn(u64, u64, u64) -> u64 + 'static) {
-        self.add(Kind::Int, Width::B64, text.into(), eval);
+        self.add(OperandKind::Int, Width::B64, text.into(), eval);
     }
 }
 
