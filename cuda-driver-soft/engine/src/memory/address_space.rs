@@ -317,7 +317,7 @@ impl AddressSpace {
 
     /// Marks the start of work that accesses device memory; dropping the returned value marks its end. Memory that is
     /// freed in between cannot be looked up any more, but records that the work has already stay valid.
-    pub fn enter(&'static self) -> InFlight {
+    pub(crate) fn enter(&'static self) -> InFlight {
         InFlight {
             space: self,
             epoch: self.epochs.enter(),
@@ -334,7 +334,7 @@ impl fmt::Debug for AddressSpace {
 }
 
 /// Work in flight that accesses device memory: see [`AddressSpace::enter`].
-pub struct InFlight {
+pub(crate) struct InFlight {
     space: &'static AddressSpace,
     epoch: u64,
 }
@@ -342,7 +342,7 @@ pub struct InFlight {
 impl InFlight {
     /// Returns the allocation that contains `address`. Another thread may free it at any time; then its length is 0.
     #[inline]
-    pub fn lookup(&self, address: u64) -> Option<&Record> {
+    pub(crate) fn lookup(&self, address: u64) -> Option<&Record> {
         match self.space.pages.get(address) {
             Page::Empty => None,
             // SAFETY: a record is taken off the table before it is retired, and a record that is retired while `self`

@@ -3,11 +3,11 @@
 //! A device address is a number that the host cannot dereference: it comes from a range of addresses that is reserved
 //! without access rights, so a host program that follows a device pointer crashes, as it does with a GPU. The bytes are
 //! elsewhere, in the *backing*. Each device allocation occupies whole pages of 64 KiB, and a table leads from a page to
-//! the [`Record`] of the allocation, which has its exact length and the distance to the backing. So each access is
+//! the `Record` of the allocation, which has its exact length and the distance to the backing. So each access is
 //! checked to one byte, without a signal handler, and safely while other threads allocate and free:
 //!
 //! * `address_space` is the interface: allocate, free, find, copy, fill;
-//! * `index` has the allocations in order, behind a lock; `pages` finds the [`Record`] of an address without one;
+//! * `index` has the allocations in order, behind a lock; `pages` finds the `Record` of an address without one;
 //! * `usage` counts bytes by owner, and refuses what exceeds a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;
 //! * `access` does every load and store of device memory. Kernels may race, so Rust's own loads and stores must not be
@@ -37,9 +37,9 @@ mod zeroed;
 pub use address_space::address_space as space;
 pub use allocation::AllocationKind as Kind;
 
-pub use address_space::{AddressSpace, InFlight, address_space};
+pub(crate) use address_space::InFlight;
+pub use address_space::{AddressSpace, address_space};
 pub use allocation::{Access, Allocation, AllocationKind, Freed};
 pub use errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
 pub use physical::Physical;
-pub use record::Record;
 pub use usage::Quota;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An allocation as kernels and copies see it.
 #[derive(Debug)]
-pub struct Record {
+pub(crate) struct Record {
     info: Allocation,
     /// Backing address minus device address, wrapping.
     delta: u64,
@@ -83,32 +83,32 @@ impl Record {
     }
 
     /// Returns the description of the allocation.
-    pub fn info(&self) -> &Allocation {
+    pub(crate) fn info(&self) -> &Allocation {
         &self.info
     }
 
     /// Returns the first address.
     #[inline]
-    pub fn base(&self) -> u64 {
+    pub(crate) fn base(&self) -> u64 {
         self.info.base
     }
 
     /// Returns the bytes that may be accessed from [`base`](Self::base) on; 0 once freed.
     #[inline]
-    pub fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length.load(Ordering::Relaxed)
     }
 
     /// Returns true if kernels may write to the allocation.
     #[inline]
-    pub fn is_writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         self.info.access == Access::ReadWrite
     }
 
     /// Returns the number that, added to an address of the allocation with wrapping, gives the address of its byte on
     /// the host.
     #[inline]
-    pub fn delta(&self) -> u64 {
+    pub(crate) fn delta(&self) -> u64 {
         self.delta
     }
 }
