@@ -269,7 +269,8 @@ fn name(space: Space) -> &'static str {
     }
 }
 
-/// Granularity in bytes of a GPU's memory: an access past the end of an allocation but in its last granule does not fault.
+/// Granularity in bytes of a GPU's memory: an access past the end of an allocation but in its last granule does not
+/// fault.
 const GRANULE: u64 = 512;
 
 /// Displays where an address lies relative to the allocation below it.

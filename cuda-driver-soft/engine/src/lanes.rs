@@ -29,7 +29,8 @@ static EXPANDED: [[u32; 8]; 256] = {
     table
 };
 
-/// Returns all ones in the lanes that are set, and zero in the others. The compiler turns the table lookup into four loads.
+/// Returns all ones in the lanes that are set, and zero in the others. The compiler turns the table lookup into four
+/// loads.
 #[inline(always)]
 pub(crate) fn expand(mask: Mask) -> Lanes<u32> {
     let mut lanes = [0; LANES];

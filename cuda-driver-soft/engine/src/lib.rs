@@ -2,16 +2,17 @@
 //!
 //! A [`Program`] is a PTX module with its variables in device memory; [`Program::kernel`] returns one of its kernels. A
 //! [`Launch`] of a kernel starts an [`Execution`], which any number of host threads drive together by calling
-//! [`Execution::work`]. An error raised by the kernel is a [`Fault`]; it never reaches the host process as a signal or panic.
+//! [`Execution::work`]. An error raised by the kernel is a [`Fault`]; it never reaches the host process as a signal or
+//! panic.
 //!
-//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice, for any
-//! lanes, and for converged warps, whose lanes all take the same branches.
+//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice, for
+//! any lanes, and for converged warps, whose lanes all take the same branches.
 //!
 //! The interpreter is slow without optimisation: a workspace that uses this crate wants
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
 //!
-//! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`: handlers run
-//! some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
+//! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`:
+//! handlers run some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
 #![doc = include_str!("rooms.md")]
 
 mod code;
@@ -24,8 +25,8 @@ pub mod memory;
 mod memory_budget;
 mod ops;
 mod program;
-// Not a part of the API. The example `referee` and the test `recorded` compare these functions with a GPU's results, and both
-// are crates of their own; the functions are far too many to wrap each for the tests alone.
+// Not a part of the API. The example `referee` and the test `recorded` compare these functions with a GPU's results,
+// and both are crates of their own; the functions are far too many to wrap each for the tests alone.
 #[doc(hidden)]
 pub mod semantics;
 pub mod tensor_map;

@@ -1,7 +1,7 @@
 //! Tensor maps: 128 bytes in this driver's own layout.
 //!
-//! `cuTensorMapEncode…` writes a map, tensor copies of kernels read it, and `tensormap.replace` changes single fields in
-//! place. The layout is opaque to programs. All numbers are little-endian; dimension 0 is the innermost one.
+//! `cuTensorMapEncode…` writes a map, tensor copies of kernels read it, and `tensormap.replace` changes single fields
+//! in place. The layout is opaque to programs. All numbers are little-endian; dimension 0 is the innermost one.
 //!
 //! | offset | bytes | field |
 //! | --- | --- | --- |

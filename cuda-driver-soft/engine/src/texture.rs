@@ -1,7 +1,7 @@
 //! Texture and surface objects, by handle: the driver binds them, kernels read them.
 //!
-//! A handle is a number of an object, or the address of a variable of type `.texref` or `.surfref`. Texels are in device
-//! memory, and each access is checked like any other.
+//! A handle is a number of an object, or the address of a variable of type `.texref` or `.surfref`. Texels are in
+//! device memory, and each access is checked like any other.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Windows of the generic address space in which the shared, local and parameter spaces and functions have their addresses.
-//! They begin above every address that a host process can have.
+//! Windows of the generic address space in which the shared, local and parameter spaces and functions have their
+//! addresses. They begin above every address that a host process can have.
 
 #![forbid(unsafe_code)]
 

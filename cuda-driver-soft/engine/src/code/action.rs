@@ -1,4 +1,5 @@
-//! Instructions that the warp's scheduler runs: calls, barriers, and everything that needs the whole warp or its frames.
+//! Instructions that the warp's scheduler runs: calls, barriers, and everything that needs the whole warp or its
+//! frames.
 
 #![forbid(unsafe_code)]
 

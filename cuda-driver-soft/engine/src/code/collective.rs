@@ -1,4 +1,5 @@
-//! Operations across the lanes of a warp (`shfl`, `vote`, `match`, `redux`, `elect`), and where they have their operands.
+//! Operations across the lanes of a warp (`shfl`, `vote`, `match`, `redux`, `elect`), and where they have their
+//! operands.
 
 #![forbid(unsafe_code)]
 

@@ -8,21 +8,24 @@ use ptx::ir::RegClass;
 use std::ops::Range;
 
 /// Code for a warp whose 32 lanes all run and take the same branches. It stands in
-/// [`Code::insts`](super::function::Code::insts) behind the code for any lanes. Registers that are uniform or affine over the
-/// lanes are computed once per warp. At a divergent branch, or if an assumption fails, the warp continues at the same
-/// instruction of the code for any lanes.
+/// [`Code::insts`](super::function::Code::insts) behind the code for any lanes. Registers that are uniform or affine
+/// over the lanes are computed once per warp. At a divergent branch, or if an assumption fails, the warp continues at
+/// the same instruction of the code for any lanes.
 pub(crate) struct Converged {
-    /// Entry for a warp with new registers. The instructions before `entry` give the same result for all blocks of the warp.
+    /// Entry for a warp with new registers. The instructions before `entry` give the same result for all blocks of the
+    /// warp.
     pub(crate) first: u32,
     /// Entry for a warp whose registers come from an earlier block.
     pub(crate) entry: u32,
-    /// True if the code assumes that `%tid.x` increases by 1 from lane to lane, and that `%tid.y` and `%tid.z` are uniform.
+    /// True if the code assumes that `%tid.x` increases by 1 from lane to lane, and that `%tid.y` and `%tid.z` are
+    /// uniform.
     pub(crate) needs_rows: bool,
     /// Affine constants, sorted by lifetime: slot, class of the registers, value.
     pub(crate) constants: Vec<(Slot, RegClass, Constant)>,
     /// Number of constants that live longer than a block.
     pub(crate) kept_constants: usize,
-    /// True if an instruction reads a row of the block constants. If not, those rows are filled only when a warp leaves.
+    /// True if an instruction reads a row of the block constants. If not, those rows are filled only when a warp
+    /// leaves.
     pub(crate) reads_block_constants: bool,
     /// Instructions at which a warp may leave, sorted by [`Leave::at`].
     pub(crate) leaves: Vec<Leave>,

@@ -40,8 +40,8 @@ impl Handlers {
 
 /// The implementation of an instruction, written once for all instruction sets and masks.
 pub(crate) trait Body {
-    /// Runs the instruction for the lanes of the mask. With `FULL` the mask has all lanes; with `FUSED` the CPU has a fused
-    /// multiply-add.
+    /// Runs the instruction for the lanes of the mask. With `FULL` the mask has all lanes; with `FUSED` the CPU has a
+    /// fused multiply-add.
     ///
     /// # Safety
     /// As for [`Regs`]: the instruction's slots are slots of the frame of `regs`.

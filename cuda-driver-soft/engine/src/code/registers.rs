@@ -165,7 +165,8 @@ impl RegFile {
         }
     }
 
-    /// Stores a row of values of `width` bytes (4 or 8) as an [`Affine`] in slot `to`. Returns false if the row is not affine.
+    /// Stores a row of values of `width` bytes (4 or 8) as an [`Affine`] in slot `to`. Returns false if the row is not
+    /// affine.
     pub(crate) fn gather(&mut self, row: Slot, width: u8, to: Slot, rows: Rows) -> bool {
         let start = row.0 as usize;
         macro_rules! gather {
@@ -244,8 +245,8 @@ impl RegFile {
 ///
 /// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
 /// given type, lies inside the frame's registers and is aligned*. The decoder upholds it: it makes all slots, inside
-/// `Code::frame_bytes` (`Code::check` checks those of each instruction, as the widest row), with rows at multiples of 64.
-/// `Frame` keeps a `RegFile` of the size that its code needs.
+/// `Code::frame_bytes` (`Code::check` checks those of each instruction, as the widest row), with rows at multiples of
+/// 64. `Frame` keeps a `RegFile` of the size that its code needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Regs<'a> {
     base: *mut u8,
@@ -298,8 +299,8 @@ impl Regs<'_> {
     #[inline(always)]
     pub(crate) unsafe fn affine<const GRID: bool>(self, slot: Slot) -> Affine {
         let at = self.row::<()>(slot).cast::<u64>();
-        // Volatile keeps the numbers apart, here and below. A wide load of two numbers that were stored separately would
-        // have to wait until the stores have left the CPU's store buffer.
+        // Volatile keeps the numbers apart, here and below. A wide load of two numbers that were stored separately
+        // would have to wait until the stores have left the CPU's store buffer.
         // SAFETY: the caller upholds the contract of `Regs`; slots of affine rows are multiples of 32.
         unsafe {
             Affine {
@@ -356,8 +357,8 @@ macro_rules! number {
 
             #[inline(always)]
             unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self> {
-                // SAFETY: the caller upholds the contract of `Regs`; slots of rows are multiples of 64, and any bytes are
-                // valid for this type.
+                // SAFETY: the caller upholds the contract of `Regs`; slots of rows are multiples of 64, and any bytes
+                // are valid for this type.
                 unsafe { *regs.row::<Self>(slot) }
             }
 

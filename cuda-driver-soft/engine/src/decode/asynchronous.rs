@@ -6,7 +6,8 @@ use crate::code::registers::Slot;
 use crate::ops::{asynchronous, bulk};
 use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space};
 
-/// Returns the slot of a pointer, and true if it has 64 bits. It is a register of 32 or 64 bits, or the address of a variable.
+/// Returns the slot of a pointer, and true if it has 64 bits. It is a register of 32 or 64 bits, or the address of a
+/// variable.
 pub(super) fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Option<(Slot, bool)> {
     match reg(operand).map(|r| b.class(r)) {
         Some(RegClass::B32) => Some((source(b, operand, RegClass::B32, line)?, false)),

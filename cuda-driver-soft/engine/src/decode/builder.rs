@@ -106,8 +106,8 @@ impl<'b> Builder<'b> {
                 .map(|(i, _)| i)
                 .collect()
         };
-        // Predicates come first, then rows. Registers that must be zero at the start are last among the predicates and first
-        // among the rows, so that they are one range.
+        // Predicates come first, then rows. Registers that must be zero at the start are last among the predicates and
+        // first among the rows, so that they are one range.
         let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
         let mut cleared_from = next;
         for wanted in [Use::Defined, Use::PerhapsUndefined] {

@@ -1,5 +1,5 @@
-//! Registers that only ever hold one constant, such as a parameter, `%ctaid.x` or an address. Such a register is an alias of
-//! the constant's slot, and the instruction that copies the constant is dropped.
+//! Registers that only ever hold one constant, such as a parameter, `%ctaid.x` or an address. Such a register is an
+//! alias of the constant's slot, and the instruction that copies the constant is dropped.
 
 use super::defined::{self, Use};
 use super::source::{SourceFunction, constant_of};

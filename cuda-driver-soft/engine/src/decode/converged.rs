@@ -1,9 +1,9 @@
 //! The code for converged warps, whose lanes all run and take the same branches.
 //!
-//! In this code a *scalar* register, which is uniform or has the same step from each lane to the next, is computed once for the
-//! warp. The analysis covers the whole function: starting from constants, a register is scalar if all instructions that write
-//! it give a scalar result. Of these, only registers that an address or a comparison needs stay scalar. If other instructions
-//! read such a register as a row, the row is written where the register is computed.
+//! In this code a *scalar* register, which is uniform or has the same step from each lane to the next, is computed once
+//! for the warp. The analysis covers the whole function: starting from constants, a register is scalar if all
+//! instructions that write it give a scalar result. Of these, only registers that an address or a comparison needs stay
+//! scalar. If other instructions read such a register as a row, the row is written where the register is computed.
 
 use super::builder::Builder;
 use super::defined::{self, Set, Use};
@@ -35,8 +35,8 @@ enum Lanes {
     Any,
 }
 
-/// Approximate time in nanoseconds to come back to the code for converged warps and leave it again, without the time for each
-/// register.
+/// Approximate time in nanoseconds to come back to the code for converged warps and leave it again, without the time
+/// for each register.
 const COST_OF_COMING_BACK: u32 = 24;
 
 /// Live scalar registers.
@@ -56,8 +56,8 @@ struct Registers {
     grid: bool,
 }
 
-/// Adds the code for converged warps if it would be faster. `places` has the first instruction of each step in the code for any
-/// lanes; with `grid` the lanes of a warp lie in several rows of their block.
+/// Adds the code for converged warps if it would be faster. `places` has the first instruction of each step in the code
+/// for any lanes; with `grid` the lanes of a warp lie in several rows of their block.
 pub(super) fn lower(
     b: &mut Builder<'_>,
     layout: &Layout<'_>,
@@ -407,8 +407,9 @@ impl Registers {
         constant.is_some_and(|constant| self.of_constant(&constant) == Lanes::Affine)
     }
 
-    /// Returns the knowledge about `%tid.x >> 5`, `%tid.x & 31` and similar expressions, with which programs compute the number
-    /// of a warp and of a lane. In each warp that runs this code, `%tid.x` goes up from a multiple of 32, or from 0 in each row.
+    /// Returns the knowledge about `%tid.x >> 5`, `%tid.x & 31` and similar expressions, with which programs compute
+    /// the number of a warp and of a lane. In each warp that runs this code, `%tid.x` goes up from a multiple of 32, or
+    /// from 0 in each row.
     fn of_lane_bits(&self, b: &Builder<'_>, inst: &Inst) -> Lanes {
         let [of, Operand::Imm(bits)] = inst.srcs.as_slice() else {
             return Lanes::Any;
@@ -593,8 +594,8 @@ impl Registers {
         kept
     }
 
-    /// Returns the approximate time in nanoseconds that the code for converged warps saves from a block on, up to the next step
-    /// at which the warp leaves it.
+    /// Returns the approximate time in nanoseconds that the code for converged warps saves from a block on, up to the
+    /// next step at which the warp leaves it.
     fn gain(&self, b: &Builder<'_>, layout: &Layout<'_>, block: usize) -> u32 {
         // Enough steps for an estimate, even in the largest kernels.
         const MOST: usize = 256;
@@ -768,7 +769,8 @@ impl Registers {
     }
 }
 
-/// Returns true for instructions at which a warp must leave: the scheduler runs them, and lanes may continue separately.
+/// Returns true for instructions at which a warp must leave: the scheduler runs them, and lanes may continue
+/// separately.
 fn leaves(inst: &Inst) -> bool {
     let stays = matches!(inst.op, Op::Bar { .. } | Op::Ret { .. } | Op::Exit);
     is_scheduled(&inst.op) && !stays && !is_matrix(&inst.op) && Collective::of(&inst.op).is_none()

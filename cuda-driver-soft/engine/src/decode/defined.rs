@@ -1,5 +1,5 @@
-//! Finds the registers that a thread may read before it writes them. They must be zero when a frame begins, so that results do
-//! not depend on earlier use of the memory.
+//! Finds the registers that a thread may read before it writes them. They must be zero when a frame begins, so that
+//! results do not depend on earlier use of the memory.
 
 use super::scheduled::is_scheduled;
 use super::steps::{Layout, Step};

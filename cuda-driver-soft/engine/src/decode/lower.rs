@@ -179,8 +179,8 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// Decodes `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits, whose upper half becomes zero. Returns `None` for other
-/// instructions.
+/// Decodes `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits, whose upper half becomes zero. Returns `None` for
+/// other instructions.
 fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice())
     else {

@@ -95,8 +95,8 @@ pub(super) fn address(
     }
 }
 
-/// Returns the elements of an access as the engine moves them: bytes of one element, and class of the registers. Returns
-/// `None` (unsupported) if the registers of a vector differ in width.
+/// Returns the elements of an access as the engine moves them: bytes of one element, and class of the registers.
+/// Returns `None` (unsupported) if the registers of a vector differ in width.
 pub(super) fn elements(
     b: &Builder<'_>,
     m: &MemMods,

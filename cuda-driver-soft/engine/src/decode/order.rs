@@ -1,7 +1,7 @@
 //! The order of basic blocks: reverse post-order in which every loop is contiguous and precedes the code behind it.
 //!
-//! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait behind it for the
-//! lanes that are still inside, and lanes that took different sides of a branch meet at its end.
+//! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait behind it
+//! for the lanes that are still inside, and lanes that took different sides of a branch meet at its end.
 
 /// Limit on the nesting of loops. Inside loops nested deeper, inner loops need not be contiguous.
 const MAX_NESTING: u32 = 64;
@@ -67,8 +67,8 @@ enum Task {
     },
 }
 
-/// Returns the strongly connected components of a region (Tarjan, without recursion) in reverse topological order. The first
-/// block of a component is the one that was reached first.
+/// Returns the strongly connected components of a region (Tarjan, without recursion) in reverse topological order. The
+/// first block of a component is the one that was reached first.
 fn components(
     successors: &[Vec<usize>],
     roots: &[usize],

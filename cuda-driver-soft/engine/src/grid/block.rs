@@ -191,8 +191,8 @@ impl Block {
                 continue;
             }
             idle = 0;
-            // Each warp gets its full share, even if less is left of the block's. Otherwise the order of warps, and so the
-            // stores that they see, would depend on how host threads divide the work.
+            // Each warp gets its full share, even if less is left of the block's. Otherwise the order of warps, and so
+            // the stores that they see, would depend on how host threads divide the work.
             match self.warps[w].run(m, frames, WARP_SHARE) {
                 Pause::Share => {}
                 Pause::Done => {

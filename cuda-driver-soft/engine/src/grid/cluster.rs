@@ -1,5 +1,5 @@
-//! A cluster: blocks that run on one host thread, share their shared memory and have a barrier. Most clusters are a single
-//! block.
+//! A cluster: blocks that run on one host thread, share their shared memory and have a barrier. Most clusters are a
+//! single block.
 
 #![forbid(unsafe_code)]
 

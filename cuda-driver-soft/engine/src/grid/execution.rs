@@ -47,8 +47,8 @@ pub struct Execution {
 }
 
 impl Launch {
-    /// Prepares the launch for [`Execution::work`]; nothing runs yet. An unsupported kernel, or a grid without blocks, makes
-    /// an execution that has already ended.
+    /// Prepares the launch for [`Execution::work`]; nothing runs yet. An unsupported kernel, or a grid without blocks,
+    /// makes an execution that has already ended.
     pub fn start(self) -> Arc<Execution> {
         let isa = if Isa::available().any(|isa| isa == self.options.isa) {
             self.options.isa
@@ -124,11 +124,12 @@ impl Launch {
 }
 
 impl Execution {
-    /// Takes blocks and runs them until none is left to take, or until about `budget` warp instructions have run. Any number
-    /// of threads may call this at once.
+    /// Takes blocks and runs them until none is left to take, or until about `budget` warp instructions have run. Any
+    /// number of threads may call this at once.
     ///
-    /// If blocks of the kernel see stores of other blocks (volatile or relaxed loads, atomics), one thread at a time runs
-    /// them, in their order, so that results repeat; other threads find nothing to take. [`Options::parallel`] changes that.
+    /// If blocks of the kernel see stores of other blocks (volatile or relaxed loads, atomics), one thread at a time
+    /// runs them, in their order, so that results repeat; other threads find nothing to take. [`Options::parallel`]
+    /// changes that.
     ///
     /// [`Options::parallel`]: crate::Options::parallel
     pub fn work(&self, budget: u64) -> Progress {
@@ -169,8 +170,8 @@ impl Execution {
         self.started.queue.is_finished()
     }
 
-    /// Returns the fault that ended the execution; of several faults, the one in the lowest block. Final once the execution
-    /// is finished.
+    /// Returns the fault that ended the execution; of several faults, the one in the lowest block. Final once the
+    /// execution is finished.
     pub fn fault(&self) -> Option<Fault> {
         self.started.fault()
     }

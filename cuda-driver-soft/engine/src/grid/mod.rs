@@ -1,7 +1,7 @@
 //! Runs the blocks of a launch on host threads.
 //!
-//! An `Execution` is driven by any number of host threads. Each makes a `worker`, which takes clusters from the `queue` and
-//! runs them; a `cluster` runs its blocks in turn, a `block` its warps.
+//! An `Execution` is driven by any number of host threads. Each makes a `worker`, which takes clusters from the `queue`
+//! and runs them; a `cluster` runs its blocks in turn, a `block` its warps.
 
 mod block;
 pub(crate) mod cluster;

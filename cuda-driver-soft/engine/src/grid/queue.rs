@@ -115,8 +115,8 @@ impl BlockQueue {
         !waiting.parked.is_empty() || waiting.may_begin(self.clusters)
     }
 
-    /// Takes the next cluster to run: the one that was parked first, or a new one if that has run for so long that it may be
-    /// waiting for another. `kernel` is the kernel's name, for the log.
+    /// Takes the next cluster to run: the one that was parked first, or a new one if that has run for so long that it
+    /// may be waiting for another. `kernel` is the kernel's name, for the log.
     pub(crate) fn take(&self, kernel: &str) -> Option<Taken> {
         let mut waiting = self.lock();
         let may_begin = waiting.may_begin(self.clusters);
@@ -153,8 +153,9 @@ impl BlockQueue {
         Some(Taken::New(number, waiting.most_begun == 1))
     }
 
-    /// Returns a cluster that could not start because the host is out of memory. From now on no more clusters than now are in
-    /// progress at once. Returns false if waiting cannot help: the cluster was `alone`, and no other worker holds memory.
+    /// Returns a cluster that could not start because the host is out of memory. From now on no more clusters than now
+    /// are in progress at once. Returns false if waiting cannot help: the cluster was `alone`, and no other worker
+    /// holds memory.
     pub(crate) fn put_back(&self, number: u64, alone: bool) -> bool {
         let mut waiting = self.lock();
         if alone && self.workers.load(Ordering::SeqCst) <= 1 {
@@ -171,9 +172,9 @@ impl BlockQueue {
         true
     }
 
-    /// Parks a cluster that has used its share. After a fault in a later cluster it continues, because an earlier fault would
-    /// be the one to report. A cluster that sees other blocks then continues only briefly: it may be waiting for a block that
-    /// never runs.
+    /// Parks a cluster that has used its share. After a fault in a later cluster it continues, because an earlier fault
+    /// would be the one to report. A cluster that sees other blocks then continues only briefly: it may be waiting for
+    /// a block that never runs.
     pub(super) fn park(&self, cluster: Box<Cluster>) {
         let old = self.sees_other_blocks && cluster.steps() >= self.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;

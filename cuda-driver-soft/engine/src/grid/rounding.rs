@@ -1,7 +1,8 @@
-//! The host's floating-point environment while kernels run: round to nearest, no flushing of subnormal numbers, no traps.
+//! The host's floating-point environment while kernels run: round to nearest, no flushing of subnormal numbers, no
+//! traps.
 //!
-//! The calling thread may have another one: a library built with fast-math flags flushes subnormal numbers for its whole
-//! thread. It is restored afterwards.
+//! The calling thread may have another one: a library built with fast-math flags flushes subnormal numbers for its
+//! whole thread. It is restored afterwards.
 
 /// Sets the environment of the calling thread; dropping it restores the old one.
 #[derive(Debug)]
@@ -41,8 +42,8 @@ fn read() -> u64 {
 #[cfg(target_arch = "x86_64")]
 fn write(value: u64) {
     let value = value as u32;
-    // SAFETY: loads a value that is either `PLAIN` or was read from MXCSR. The code that runs until it is restored does not
-    // depend on floating-point exception flags, and expects rounding to nearest, as in `PLAIN`.
+    // SAFETY: loads a value that is either `PLAIN` or was read from MXCSR. The code that runs until it is restored does
+    // not depend on floating-point exception flags, and expects rounding to nearest, as in `PLAIN`.
     unsafe {
         std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags))
     };

@@ -45,8 +45,8 @@ pub struct Options {
     pub stack_limit: u64,
     /// Bytes that all kernels of the module's owner may have from `malloc` at the same time.
     pub heap_limit: u64,
-    /// True if blocks that see stores of other blocks may run on several host threads at once. This is faster, but results
-    /// may differ from run to run.
+    /// True if blocks that see stores of other blocks may run on several host threads at once. This is faster, but
+    /// results may differ from run to run.
     pub parallel: bool,
     /// Number of blocks that may be in progress at once, if the host has memory for them.
     pub resident: u64,
@@ -78,8 +78,8 @@ impl Default for Options {
 }
 
 impl Launch {
-    /// Returns the size of a block's shared memory: the kernel's variables, the dynamic part, and the reserved part if the
-    /// kernel uses it.
+    /// Returns the size of a block's shared memory: the kernel's variables, the dynamic part, and the reserved part if
+    /// the kernel uses it.
     pub(crate) fn shared_bytes(&self) -> u64 {
         let dynamic = u64::from(self.dynamic_shared);
         let own = if dynamic == 0 {
@@ -93,8 +93,8 @@ impl Launch {
         }
     }
 
-    /// Returns the part of a block's shared memory that the system reserves. On a GPU it is at the beginning. Here it is
-    /// behind the rest, and exists only for kernels that use it, as cooperative groups of several warps do.
+    /// Returns the part of a block's shared memory that the system reserves. On a GPU it is at the beginning. Here it
+    /// is behind the rest, and exists only for kernels that use it, as cooperative groups of several warps do.
     pub(crate) fn reserved_shared(&self) -> Option<Range<u64>> {
         if !self.kernel.uses_reserved_shared() {
             return None;

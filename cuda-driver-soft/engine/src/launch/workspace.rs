@@ -6,8 +6,8 @@ use crate::memory::{AllocationKind, OutOfMemory, address_space};
 
 /// Device memory in which the blocks of a cooperative launch wait for one another.
 ///
-/// Kernels find its address in `%envreg1` (upper half) and `%envreg2` (lower half). It holds its size in bytes, and the word
-/// in which cooperative groups count arrivals.
+/// Kernels find its address in `%envreg1` (upper half) and `%envreg2` (lower half). It holds its size in bytes, and the
+/// word in which cooperative groups count arrivals.
 #[derive(Debug)]
 pub struct GridWorkspace {
     address: u64,

@@ -97,14 +97,14 @@ impl Kernel {
         self.properties().const_bytes
     }
 
-    /// Returns the local memory of a thread in bytes: the frames of the deepest chain of calls, with one level of a recursive
-    /// function. A kernel that needs more than a thread can have, about 512 KiB, cannot be launched.
+    /// Returns the local memory of a thread in bytes: the frames of the deepest chain of calls, with one level of a
+    /// recursive function. A kernel that needs more than a thread can have, about 512 KiB, cannot be launched.
     pub fn local_bytes(&self) -> u64 {
         self.properties().local_bytes
     }
 
-    /// Returns the limit on the local memory of a thread in bytes: the frames of direct calls, and `limit` for recursive and
-    /// indirect ones.
+    /// Returns the limit on the local memory of a thread in bytes: the frames of direct calls, and `limit` for
+    /// recursive and indirect ones.
     pub(crate) fn stack_bytes(&self, limit: u64) -> u64 {
         self.local_bytes().saturating_add(limit).min(MOST_LOCAL)
     }
@@ -119,7 +119,8 @@ impl Kernel {
         self.properties().uses_heap
     }
 
-    /// Returns true if the kernel may use the reserved shared memory, through `%reserved_smem_offset_1` and similar registers.
+    /// Returns true if the kernel may use the reserved shared memory, through `%reserved_smem_offset_1` and similar
+    /// registers.
     pub(crate) fn uses_reserved_shared(&self) -> bool {
         self.properties().uses_reserved_shared
     }
@@ -135,8 +136,8 @@ impl Kernel {
         self.properties().num_regs.min(most.max(1))
     }
 
-    /// Returns the threads that a block may have: the product of `.maxntid`, at most 1024. `.reqntid` does not count: driver
-    /// 580 checks it only when the kernel is launched.
+    /// Returns the threads that a block may have: the product of `.maxntid`, at most 1024. `.reqntid` does not count:
+    /// driver 580 checks it only when the kernel is launched.
     pub fn max_threads_per_block(&self) -> u32 {
         let product = |n: [u32; 3]| n.iter().fold(1u32, |a, b| a.saturating_mul(*b));
         let directives = &self.function().directives;
@@ -153,8 +154,8 @@ impl Kernel {
         self.loaded.module.target.sm
     }
 
-    /// Returns an unsupported instruction that the kernel can reach, as "`cvta.shared.u32` (PTX line 4)". Such a kernel cannot
-    /// be launched.
+    /// Returns an unsupported instruction that the kernel can reach, as "`cvta.shared.u32` (PTX line 4)". Such a kernel
+    /// cannot be launched.
     pub fn unsupported(&self) -> Option<&str> {
         self.properties().unsupported.as_deref()
     }

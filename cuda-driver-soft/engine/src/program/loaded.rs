@@ -108,8 +108,8 @@ impl LoadedModule {
         self.globals[index].map(|g| (g.address, g.bytes))
     }
 
-    /// Returns the decoded code of a function; `None` for a declaration. `rows`: the lanes of a warp lie in several rows of
-    /// their block.
+    /// Returns the decoded code of a function; `None` for a declaration. `rows`: the lanes of a warp lie in several
+    /// rows of their block.
     pub(crate) fn code(
         &self,
         id: FuncId,

@@ -15,7 +15,8 @@ use ptx::ir::{FuncId, FunctionKind, Module};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A module whose variables are allocated and initialised. They are freed when the program and all its kernels are dropped.
+/// A module whose variables are allocated and initialised. They are freed when the program and all its kernels are
+/// dropped.
 #[derive(Debug)]
 pub struct Program {
     loaded: Arc<LoadedModule>,

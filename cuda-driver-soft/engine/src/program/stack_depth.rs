@@ -6,9 +6,9 @@ use std::collections::HashMap;
 /// Frames begin at multiples of this many bytes.
 const FRAME_ALIGN: u64 = 16;
 
-/// Returns the size in bytes of the frames of the deepest chain of calls from the first of `functions`, which are all that it
-/// can reach. The size is a multiple of 8, as compilers report it. A recursive function counts once, because its depth is
-/// known only when it runs.
+/// Returns the size in bytes of the frames of the deepest chain of calls from the first of `functions`, which are all
+/// that it can reach. The size is a multiple of 8, as compilers report it. A recursive function counts once, because
+/// its depth is known only when it runs.
 pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
     let Some(&entry) = functions.first() else {
         return 0;
@@ -34,8 +34,8 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         found.dedup();
         (found, any)
     };
-    // Depth first, without recursion, because a chain can be arbitrarily long. Functions on the current path have no depth
-    // yet.
+    // Depth first, without recursion, because a chain can be arbitrarily long. Functions on the current path have no
+    // depth yet.
     let mut depths: HashMap<FuncId, Option<u64>> = HashMap::from([(entry, None)]);
     let mut path = vec![(entry, callees(entry), 0u64)];
     while let Some((id, (rest, any), below)) = path.last_mut() {

@@ -79,7 +79,8 @@ fn special_registers_of_clusters() {
     }
 }
 
-/// The blocks form a ring: each writes its memory, reads the next block's in two ways, and adds to the previous block's.
+/// The blocks form a ring: each writes its memory, reads the next block's in two ways, and adds to the previous
+/// block's.
 #[test]
 fn distributed_shared_memory() {
     let text = module(
@@ -121,7 +122,8 @@ fn distributed_shared_memory() {
     });
 }
 
-/// An address in a block's shared memory names the same memory in other blocks, also in a function that several blocks call.
+/// An address in a block's shared memory names the same memory in other blocks, also in a function that several blocks
+/// call.
 #[test]
 fn addresses_are_valid_in_the_whole_cluster() {
     let text = module(
@@ -172,8 +174,8 @@ fn each_lane_reads_from_another_block() {
 const INIT: &str = "@%p0 mbarrier.init.shared::cta.b64 [%r2], 1;";
 const WAIT: &str = "W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r2], 0; @!%p4 bra W;";
 
-/// Block 0 sends to block 1 by a store, a reduction and a bulk copy, while block 1 waits at its own mbarrier. Then block 1
-/// arrives at block 0's mbarrier.
+/// Block 0 sends to block 1 by a store, a reduction and a bulk copy, while block 1 waits at its own mbarrier. Then
+/// block 1 arrives at block 0's mbarrier.
 #[test]
 fn asynchronous_operations_on_another_block() {
     let text = module(

@@ -1,5 +1,5 @@
-//! The code for converged warps against the code for any lanes: both run the same kernels on the same numbers, and must give
-//! the same results.
+//! The code for converged warps against the code for any lanes: both run the same kernels on the same numbers, and must
+//! give the same results.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::FaultKind;
@@ -7,8 +7,8 @@ use crate::Isa;
 use crate::memory::{AllocationKind, address_space};
 use ptx::ir::Space;
 
-/// Block shapes: whole warps; a warp without its last lane; a whole warp and a partial one; and warps whose lanes lie in
-/// two or more rows, the last shape with a partial warp.
+/// Block shapes: whole warps; a warp without its last lane; a whole warp and a partial one; and warps whose lanes lie
+/// in two or more rows, the last shape with a partial warp.
 const BLOCKS: [(u32, u32); 10] = [
     (32, 1),
     (31, 1),
@@ -68,8 +68,8 @@ impl Room {
         room
     }
 
-    /// Runs a body in blocks of every shape, and returns the values that thread `i` stored at `out + 8 * i`. `%r0` and `%rd5` are
-    /// `i`, `%rd3` is that address, `%rd1` the address of the numbers; `%r2` and `%rd2` are parameters.
+    /// Runs a body in blocks of every shape, and returns the values that thread `i` stored at `out + 8 * i`. `%r0` and
+    /// `%rd5` are `i`, `%rd3` is that address, `%rd1` the address of the numbers; `%r2` and `%rd2` are parameters.
     fn run(&self, body: &str, a: u32, b: u64) -> Vec<u64> {
         let mut results: Vec<Vec<u64>> = Vec::new();
         on_each_isa(|isa| {
@@ -220,7 +220,8 @@ fn comparisons_with_branches() {
 #[test]
 fn scalars_survive_divergence() {
     let room = Room::new();
-    // Each lane iterates as often as its number, with an address, a counter and a bound that were scalar before the loop.
+    // Each lane iterates as often as its number, with an address, a counter and a bound that were scalar before the
+    // loop.
     room.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;

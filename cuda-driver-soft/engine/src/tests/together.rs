@@ -35,7 +35,8 @@ fn fault(body: &str, threads: u32, budget: u64) -> Fault {
     Bench::run(launch).fault().expect("a fault")
 }
 
-/// Lane 31 polls the flag until another lane has set it; the other lanes set it and continue to the collective instruction.
+/// Lane 31 polls the flag until another lane has set it; the other lanes set it and continue to the collective
+/// instruction.
 const PARTED: &str = "
         setp.ne.u32 %p1, %r1, 31; @%p1 bra GO;
     SPIN: ld.volatile.shared.u32 %r2, [flag]; setp.eq.u32 %p2, %r2, 0; @%p2 bra SPIN;

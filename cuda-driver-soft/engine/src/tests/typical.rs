@@ -1,5 +1,5 @@
-//! Kernels as users write them, in blocks of many shapes. Results are compared with ones computed here, and must be the same
-//! bits with and without the code for converged warps.
+//! Kernels as users write them, in blocks of many shapes. Results are compared with ones computed here, and must be the
+//! same bits with and without the code for converged warps.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::Isa;
@@ -17,7 +17,8 @@ struct Trial<'a> {
     rest: &'a [Arg],
 }
 
-/// Runs a launch on each instruction set, with and without the code for converged warps. All outputs must be the same bytes.
+/// Runs a launch on each instruction set, with and without the code for converged warps. All outputs must be the same
+/// bytes.
 fn run(trial: &Trial<'_>) -> Vec<u8> {
     let mut found: Option<Vec<u8>> = None;
     on_each_isa(|isa: Isa| {

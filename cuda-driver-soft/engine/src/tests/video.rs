@@ -1,5 +1,5 @@
-//! Video instructions where GPUs differ from the manual, and the ways to write their operands. The contract tests cover the
-//! others.
+//! Video instructions where GPUs differ from the manual, and the ways to write their operands. The contract tests cover
+//! the others.
 
 use super::{Arg, Bench, on_each_isa};
 
@@ -7,8 +7,8 @@ const A: u32 = 0x80ff_7f01;
 const B: u32 = 0x0002_0003;
 const C: u32 = 0x1122_3344;
 
-/// Results in `%d` of instructions with the operands `{d, a, b, c}` as written, for the sources `A`, `B` and `C`. The expected
-/// values were computed by hand.
+/// Results in `%d` of instructions with the operands `{d, a, b, c}` as written, for the sources `A`, `B` and `C`. The
+/// expected values were computed by hand.
 #[rustfmt::skip] // One line per instruction.
 const CASES: &[(&str, u32)] = &[
     ("vadd.u32.u32.u32 %d, %a.b1, %b.h1, %c;", 0x81),

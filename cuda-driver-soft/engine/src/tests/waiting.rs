@@ -33,8 +33,8 @@ fn fault(body: &str, grid: u32, block: u32, budget: u64) -> Fault {
     Bench::run(launch).fault().expect("a fault")
 }
 
-/// Threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes diverge and reconverge. The thread
-/// before them sets the word.
+/// Threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes diverge and reconverge.
+/// The thread before them sets the word.
 fn parting_loop(first: u32) -> String {
     format!(
         ".visible .entry k(.param .u64 out) {{

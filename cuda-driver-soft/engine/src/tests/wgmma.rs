@@ -1,5 +1,5 @@
-//! `wgmma`: products that four warps compute together. The layouts of shared memory (in units of 16 bytes) and of the result
-//! are written here a second time, from the manual's pages. All sums are exact.
+//! `wgmma`: products that four warps compute together. The layouts of shared memory (in units of 16 bytes) and of the
+//! result are written here a second time, from the manual's pages. All sums are exact.
 
 use super::{Arg, Bench, on_each_isa};
 
@@ -49,7 +49,8 @@ impl Placed {
         field(start, 0) | field(self.leading, 16) | field(self.stride, 32) | mode << 62
     }
 
-    /// Returns the offset of a unit. Lines are the rows of A or columns of B; if the matrix is transposed, they are along k.
+    /// Returns the offset of a unit. Lines are the rows of A or columns of B; if the matrix is transposed, they are
+    /// along k.
     fn unit(&self, unit: usize, line: usize) -> usize {
         let (row, part, units) = (line % 8, line / 8, self.width / 16);
         let in_pattern = |unit: usize| row * units + (unit ^ (row * units / 8));

@@ -64,7 +64,8 @@ impl Warp {
         }
     }
 
-    /// Returns the arrival of parked lanes; `None` if the lanes do not agree on the barrier, or wait for something else.
+    /// Returns the arrival of parked lanes; `None` if the lanes do not agree on the barrier, or wait for something
+    /// else.
     fn arrival_of(&mut self, frames: &Frames<'_>, parked: &Parked) -> Option<Arrival> {
         let Parked { split, .. } = *parked;
         let barrier = self.barrier(frames, parked)?;

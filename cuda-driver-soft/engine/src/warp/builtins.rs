@@ -113,8 +113,8 @@ fn text(m: &mut Machine<'_>, address: u64, lane: usize) -> Result<Vec<u8>, Fault
     Ok(text)
 }
 
-/// Formats like `printf`, and returns the text and the number of values in it. The values are in a buffer at `args`, 4 or 8
-/// bytes each, aligned to their size.
+/// Formats like `printf`, and returns the text and the number of values in it. The values are in a buffer at `args`, 4
+/// or 8 bytes each, aligned to their size.
 fn format_values(
     m: &mut Machine<'_>,
     format: &[u8],

@@ -206,8 +206,8 @@ impl<'e> Frames<'e> {
         converged.map_or(0, |c| if new { c.first } else { c.entry })
     }
 
-    /// Leaves the code for converged warps at an instruction: writes the rows that the code for any lanes reads, and returns
-    /// the instruction at which to continue there.
+    /// Leaves the code for converged warps at an instruction: writes the rows that the code for any lanes reads, and
+    /// returns the instruction at which to continue there.
     pub(crate) fn leave(&self, frame: &mut Frame, position: WarpPosition, at: u32) -> u32 {
         let code = self.code(frame.function);
         let (converged, leave) = code
@@ -225,8 +225,8 @@ impl<'e> Frames<'e> {
         leave.to
     }
 
-    /// Returns the instruction at which a warp may come back to the code for converged warps; all its lanes are at instruction
-    /// `at` of the code for any lanes. `Err`: a register is not affine.
+    /// Returns the instruction at which a warp may come back to the code for converged warps; all its lanes are at
+    /// instruction `at` of the code for any lanes. `Err`: a register is not affine.
     pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
         let code = self.code(frame.function);
         let converged = self.converged(code, frame.live)?;
@@ -373,7 +373,8 @@ impl<'e> Frames<'e> {
         workspace.map_or(0, |w| w.address())
     }
 
-    /// Returns `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0` or `_1`. Cooperative groups use 288 bytes from `_1` on.
+    /// Returns `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0` or `_1`. Cooperative groups use 288 bytes from `_1`
+    /// on.
     fn reserved_shared(&self, which: u8) -> u32 {
         let reserved = self.launch.reserved_shared().unwrap_or_default();
         (match which {

@@ -1,9 +1,9 @@
 //! The scheduler of a warp: its lanes, split into groups that are at the same instruction.
 //!
-//! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame, the
-//! split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there. Lanes
-//! parked at a barrier are no split; they become ready together. When a split has jumped backwards too often, another split
-//! runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
+//! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame,
+//! the split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there.
+//! Lanes parked at a barrier are no split; they become ready together. When a split has jumped backwards too often,
+//! another split runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
 
 mod barrier;
 mod builtins;
@@ -37,7 +37,8 @@ struct Split {
 }
 
 impl Split {
-    /// Returns true if this split runs before the other: the deepest frame first, then by frame, then the lowest instruction.
+    /// Returns true if this split runs before the other: the deepest frame first, then by frame, then the lowest
+    /// instruction.
     fn before(&self, other: &Split) -> bool {
         (other.depth, self.frame, self.pc) < (self.depth, other.frame, other.pc)
     }
@@ -170,8 +171,8 @@ impl Warp {
         Some(warp)
     }
 
-    /// Restarts a finished warp with these lanes, at the same position in another block. Returns `None` if the host is out of
-    /// memory.
+    /// Restarts a finished warp with these lanes, at the same position in another block. Returns `None` if the host is
+    /// out of memory.
     pub(crate) fn reuse(
         &mut self,
         frames: &mut Frames<'_>,
@@ -260,8 +261,9 @@ impl Warp {
         pause
     }
 
-    /// Fast path for a warp whose lanes are all at one instruction: runs it until an [`Event`], and returns the instruction and
-    /// the event. Returns `None` for other warps, and for a warp that could come back to the code for converged warps.
+    /// Fast path for a warp whose lanes are all at one instruction: runs it until an [`Event`], and returns the
+    /// instruction and the event. Returns `None` for other warps, and for a warp that could come back to the code for
+    /// converged warps.
     #[inline(always)]
     fn run_together(
         &mut self,
@@ -295,7 +297,8 @@ impl Warp {
         Some(ran)
     }
 
-    /// The whole warp arrives at a plain barrier: no lanes are parked, the warp stays ready until the block runs it again.
+    /// The whole warp arrives at a plain barrier: no lanes are parked, the warp stays ready until the block runs it
+    /// again.
     #[inline(always)]
     fn arrive_at(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, at: u32) {
         m.steps += 1;
@@ -400,8 +403,8 @@ impl Warp {
                 self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
                 ran
             });
-            // Every kind of loop counts: backward jumps, divergent branches, jump tables, recursive calls. Otherwise the lanes
-            // that these lanes wait for might never run.
+            // Every kind of loop counts: backward jumps, divergent branches, jump tables, recursive calls. Otherwise
+            // the lanes that these lanes wait for might never run.
             let mut rounds = quantum - m.quantum.max(0);
             match event {
                 Event::Stop | Event::Quantum => self.push(split(pc, mask)),
@@ -516,8 +519,8 @@ impl Warp {
         self.ready.insert(at, split);
     }
 
-    /// Runs an instruction of the scheduler, and returns the number of backward jumps that it counts as. `Err`: the line of the
-    /// fault, which is recorded.
+    /// Runs an instruction of the scheduler, and returns the number of backward jumps that it counts as. `Err`: the
+    /// line of the fault, which is recorded.
     #[inline(never)]
     fn act(
         &mut self,

@@ -1,4 +1,5 @@
-//! `alloca`, `stacksave` and `stackrestore`: allocations on the threads' stacks, behind the frame of the running function.
+//! `alloca`, `stacksave` and `stackrestore`: allocations on the threads' stacks, behind the frame of the running
+//! function.
 
 #![forbid(unsafe_code)]
 

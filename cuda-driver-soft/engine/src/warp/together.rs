@@ -54,8 +54,8 @@ impl Warp {
         Ok(())
     }
 
-    /// Runs the collective and matrix instructions whose members have all arrived. `Err`: the line of the fault, which is
-    /// recorded.
+    /// Runs the collective and matrix instructions whose members have all arrived. `Err`: the line of the fault, which
+    /// is recorded.
     pub(super) fn run_arrived(
         &mut self,
         m: &mut Machine<'_>,
@@ -91,8 +91,8 @@ impl Warp {
         Ok(())
     }
 
-    /// Returns true if lanes are at the same instruction: in one frame, or in two frames of the same function of which neither
-    /// called the other.
+    /// Returns true if lanes are at the same instruction: in one frame, or in two frames of the same function of which
+    /// neither called the other.
     fn at_one_place(&self, a: &Parked, b: &Parked) -> bool {
         let frame = |p: &Parked| self.frames[p.split.frame as usize].as_ref();
         let (Some(first), Some(other)) = (frame(a), frame(b)) else {
@@ -103,8 +103,8 @@ impl Warp {
             && (a.split.frame == b.split.frame || (apart && first.function == other.function))
     }
 
-    /// Runs a matrix instruction at which all lanes of the warp have arrived. The values of lanes in other frames are copied to
-    /// the first frame, whose rows are unused in those lanes, and back.
+    /// Runs a matrix instruction at which all lanes of the warp have arrived. The values of lanes in other frames are
+    /// copied to the first frame, whose rows are unused in those lanes, and back.
     fn run_matrix(
         &mut self,
         m: &mut Machine<'_>,

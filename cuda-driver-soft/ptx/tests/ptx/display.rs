@@ -4,8 +4,8 @@ use ptx::every_form;
 use ptx::ir::{Mma, Op};
 use std::collections::HashSet;
 
-/// Forms whose operation does not print their opcode: they are lowered to another operation, or the IR does not keep all
-/// modifiers (the type of stack instructions).
+/// Forms whose operation does not print their opcode: they are lowered to another operation, or the IR does not keep
+/// all modifiers (the type of stack instructions).
 const OTHERS: &[&str] = &[
     "createpolicy.",
     "red.async.",
@@ -14,7 +14,8 @@ const OTHERS: &[&str] = &[
     "stacksave.",
 ];
 
-/// Splits an opcode into its modifiers, in an order of their own. Types and shapes keep their order, because it matters.
+/// Splits an opcode into its modifiers, in an order of their own. Types and shapes keep their order, because it
+/// matters.
 fn modifiers(opcode: &str) -> (Vec<&str>, Vec<&str>) {
     let is_ordered = |word: &&str| {
         let rest = word.trim_start_matches(|c: char| c.is_ascii_lowercase());

@@ -33,8 +33,8 @@ pub(super) fn is_affine(mods: u32) -> bool {
     mods & AFFINE != 0
 }
 
-/// Returns the handlers of a load of one number whose address is affine; with `grid` the lanes are in several rows of the
-/// block.
+/// Returns the handlers of a load of one number whose address is affine; with `grid` the lanes are in several rows of
+/// the block.
 pub(super) fn load(access: &Access, grid: bool) -> Option<Handlers> {
     if grid {
         handlers!(access, LoadAffine, true)
@@ -43,8 +43,8 @@ pub(super) fn load(access: &Access, grid: bool) -> Option<Handlers> {
     }
 }
 
-/// Returns the handlers of a store of one number whose address is affine; with `grid` the lanes are in several rows of the
-/// block.
+/// Returns the handlers of a store of one number whose address is affine; with `grid` the lanes are in several rows of
+/// the block.
 pub(super) fn store(access: &Access, grid: bool) -> Option<Handlers> {
     if grid {
         handlers!(access, StoreAffine, true)
