@@ -278,12 +278,13 @@ fn the_end_of_a_registration_waits_for_work_in_flight() {
     while space.find(at as u64).is_some() {
         std::thread::yield_now();
     }
-    let later = space.enter();
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert!(
         !ended.is_finished(),
         "work is in flight that may access the memory"
     );
+    // Not earlier: the thread may have removed the registration, and not yet begun a new epoch.
+    let later = space.enter();
     drop(work);
     // Work that began after the free cannot find the registration, so the free does not wait for it.
     ended.join().unwrap().unwrap();
