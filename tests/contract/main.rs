@@ -64,6 +64,7 @@ mod proc_address;
 #[cfg(unix)]
 mod process_exit;
 mod rare_instructions;
+mod registers;
 mod start;
 mod stream_attributes;
 mod streams;

@@ -156,6 +156,9 @@ impl Jit {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 CUjit_option::CU_JIT_MAX_REGISTERS => jit.options.most_registers = Some(number),
+                CUjit_option::CU_JIT_THREADS_PER_BLOCK => {
+                    jit.options.threads_per_block = Some(number);
+                }
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(*value),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => {

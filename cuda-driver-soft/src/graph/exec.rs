@@ -114,13 +114,14 @@ impl Plan {
         (0..self.steps.len()).filter(|&i| !waited(i)).collect()
     }
 
-    /// Whether the memory that copies and fills name is there.
+    /// Checks that the memory that copies and fills name is there, and that kernels have enough registers.
     fn check(&self) -> Result<()> {
         let mut checked = Ok(());
         self.each(&mut |operation| {
             let here = match operation {
                 Operation::Copy(copy) => copy.check(),
                 Operation::Fill(fill) => fill::check(fill),
+                Operation::Kernel(kernel) => kernel.ready.check_registers(),
                 _ => Ok(()),
             };
             if checked.is_ok() {

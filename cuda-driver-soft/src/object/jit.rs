@@ -21,10 +21,23 @@ const ELF_HEADER: usize = 64;
 pub(crate) struct Options {
     /// `CU_JIT_TARGET`: the architecture to compile for.
     pub(crate) target: Option<u32>,
-    /// `CU_JIT_MAX_REGISTERS`: what a kernel may have, as `.maxnreg` says it.
+    /// `CU_JIT_MAX_REGISTERS`: the registers that a kernel without directives of its own may have.
     pub(crate) most_registers: Option<u32>,
+    /// `CU_JIT_THREADS_PER_BLOCK`: the threads of a block that must have enough registers, likewise.
+    pub(crate) threads_per_block: Option<u32>,
     /// One that only the compiler looks at has a value that it does not take.
     pub(crate) refused: bool,
+}
+
+impl Options {
+    /// Returns the number of registers that the options allow, as `.maxnreg` would say it.
+    fn register_limit(&self) -> Option<u32> {
+        let by_threads = self.threads_per_block.map(|threads| {
+            let warps = threads.div_ceil(32).clamp(1, 32).next_multiple_of(4);
+            65_536 / (warps * 32) / 8 * 8
+        });
+        self.most_registers.into_iter().chain(by_threads).min()
+    }
 }
 
 /// Whether `CU_JIT_TARGET` may name it and the compiler of a driver makes no code for it: what is too old, and the
@@ -60,10 +73,14 @@ pub(crate) fn compile(
     check_options(options)?;
     let mut module = compiled(image, device, log)?;
     // The module is fresh, so nobody else has it.
-    if let (Some(most), Some(module)) = (options.most_registers, Arc::get_mut(&mut module)) {
-        for function in &mut module.functions {
-            let own = function.directives.maxnreg.unwrap_or(most);
-            function.directives.maxnreg = Some(own.min(most));
+    if let (Some(most), Some(module)) = (options.register_limit(), Arc::get_mut(&mut module)) {
+        // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
+        let limited = |own: &ir::Directives| {
+            own.maxnreg.is_some() || own.maxntid.is_some() || own.reqntid.is_some()
+        };
+        let directives = module.functions.iter_mut().map(|f| &mut f.directives);
+        for directives in directives.filter(|own| !limited(own)) {
+            directives.maxnreg = Some(most);
         }
     }
     Ok(module)

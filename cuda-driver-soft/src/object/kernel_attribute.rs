@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cuda_driver_sys::{CUdevice_attribute as Attribute, CUfunction_attribute as Id};
 
 use crate::object::device::Device;
+use crate::object::register_limit;
 use crate::state::error::{Error, Result};
 use crate::state::settings;
 use engine::Kernel;
@@ -73,7 +74,10 @@ pub(crate) fn most_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
 pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Result<i32> {
     let version = settings::version();
     Ok(match Id(attribute) {
-        Id::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => int(kernel.max_threads_per_block()),
+        Id::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => {
+            let by_registers = register_limit::threads(kernel, device);
+            int(kernel.max_threads_per_block().min(by_registers))
+        }
         Id::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => int(kernel.shared_bytes()),
         Id::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES => int(kernel.const_bytes()),
         Id::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => int(kernel.local_bytes()),

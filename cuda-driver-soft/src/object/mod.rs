@@ -25,6 +25,7 @@ pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod primary;
 pub(crate) mod reference;
+pub(crate) mod register_limit;
 pub(crate) mod stream;
 pub(crate) mod stream_attribute;
 pub(crate) mod tensor_map;

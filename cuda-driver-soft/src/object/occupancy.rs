@@ -7,10 +7,9 @@ use cuda_driver_sys::CUdevice_attribute as Attribute;
 use crate::object::device::Device;
 use crate::object::function::Function;
 use crate::object::kernel_attribute as attribute;
+use crate::object::register_limit;
 use crate::state::error::{Error, Result};
 
-/// Registers are given to a warp in units of this many.
-const REGISTER_UNIT: u32 = 256;
 /// Shared memory is given to a block in units of this many bytes.
 const SHARED_UNIT: u64 = 128;
 const WARP: u32 = 32;
@@ -49,10 +48,7 @@ pub(crate) fn blocks_per_multiprocessor(
     let by_threads = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
         / (warps * WARP);
     let by_blocks = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
-    let per_warp = (function.kernel.num_regs() * WARP).next_multiple_of(REGISTER_UNIT);
-    let by_registers = device
-        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
-        / (per_warp * warps).max(1);
+    let by_registers = register_limit::warps(&function.kernel, device) / warps;
     let reserved =
         u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
     let used = u64::from(function.kernel.shared_bytes()).saturating_add(dynamic);

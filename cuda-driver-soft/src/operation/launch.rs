@@ -7,7 +7,7 @@ use cuda_driver_sys::CUdevice_attribute as Attribute;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::function::Function;
-use crate::object::{cluster, library, occupancy};
+use crate::object::{cluster, library, occupancy, register_limit};
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
@@ -28,6 +28,9 @@ pub(crate) struct LaunchShape {
     pub(crate) cluster: Option<[u32; 3]>,
 }
 
+/// Threads of a block that have enough registers whatever the kernel is.
+const ALWAYS_FIT: u32 = 256;
+
 /// A launch whose function and shape are checked, waiting for its arguments.
 pub(crate) struct Checked {
     function: Arc<Function>,
@@ -46,6 +49,23 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Checks that the registers of a multiprocessor suffice for a block. Captured launches and new nodes of graphs are
+    /// not checked, but their instantiation is.
+    pub(crate) fn check_registers(&self) -> Result<()> {
+        let (kernel, device) = (&self.function.kernel, self.context.device);
+        let threads: u32 = self.shape.block.iter().product();
+        if threads <= ALWAYS_FIT || threads <= register_limit::threads(kernel, device) {
+            return Ok(());
+        }
+        host::log!(
+            "launch of `{}` with {threads} threads a block: with {} registers a thread, blocks have at most \
+             CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK threads; use fewer threads, or limit the registers by .maxntid",
+            kernel.name(),
+            kernel.num_regs()
+        );
+        Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    }
+
     /// Checks clusters that the launch is to have.
     pub(crate) fn check_cluster(&self, cluster: Option<[u32; 3]>) -> Result<()> {
         let device = self.context.device;
@@ -226,6 +246,7 @@ impl Ready {
         if !self.context.is_alive() {
             return Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
         }
+        self.check_registers()?;
         self.context.note_launch(&self.function.kernel);
         let device = self.context.device;
         let limit = |attribute| u64::from(device.limit(attribute));

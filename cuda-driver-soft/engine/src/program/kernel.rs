@@ -2,14 +2,13 @@
 
 use super::loaded::LoadedModule;
 use super::reach::{reachable, variables_of};
+use super::register_pressure;
 use super::shared_layout::SharedLayout;
 use super::stack_depth;
 use crate::code::isa::Isa;
 use crate::memory::buffer::MOST_LOCAL;
 use crate::ops::atomic::order_matters;
-use ptx::ir::{
-    Body, Directives, FuncId, Function, Op, Operand, Order, RegClass, Space, Special, VarId,
-};
+use ptx::ir::{Body, Directives, FuncId, Function, Op, Operand, Order, Space, Special, VarId};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -18,6 +17,7 @@ pub struct Kernel {
     loaded: Arc<LoadedModule>,
     id: FuncId,
     properties: OnceLock<Properties>,
+    num_regs: OnceLock<u32>,
 }
 
 /// Properties found in all code that the kernel can reach.
@@ -28,7 +28,6 @@ struct Properties {
     shared: SharedLayout,
     local_bytes: u64,
     const_bytes: u32,
-    num_regs: u32,
     unsupported: Option<String>,
     spins: bool,
     sees_other_blocks: bool,
@@ -43,6 +42,7 @@ impl Kernel {
             loaded,
             id,
             properties: OnceLock::new(),
+            num_regs: OnceLock::new(),
         }
     }
 
@@ -130,10 +130,13 @@ impl Kernel {
         self.local_bytes() <= MOST_LOCAL
     }
 
-    /// Returns an estimate of the registers per thread (there are no machine registers here), at most `.maxnreg`.
+    /// Returns an estimate of the registers per thread (there are no machine registers here), within the limits that the
+    /// kernel's directives set.
     pub fn num_regs(&self) -> u32 {
-        let most = self.function().directives.maxnreg.unwrap_or(u32::MAX);
-        self.properties().num_regs.min(most.max(1))
+        *self.num_regs.get_or_init(|| {
+            let needed = register_pressure::estimate(&self.loaded.module, self.reachable());
+            needed.min(register_pressure::limit(self.directives()))
+        })
     }
 
     /// Returns the threads that a block may have: the product of `.maxntid`, at most 1024. `.reqntid` does not count:
@@ -228,17 +231,6 @@ impl Properties {
                 _ => None,
             });
         let ordered: Vec<Space> = ordered.collect();
-        let words = |c: &RegClass| match c {
-            RegClass::Pred => 0,
-            RegClass::B16 | RegClass::B32 => 1,
-            RegClass::B64 => 2,
-            RegClass::B128 => 4,
-        };
-        let registers = bodies
-            .iter()
-            .map(|b| b.registers.iter().map(words).sum::<u32>())
-            .max()
-            .unwrap_or(0);
         // Functions provided by the driver have no body.
         let calls = |names: &[&str]| {
             let reachable = functions
@@ -257,8 +249,6 @@ impl Properties {
                 .any(|s| matches!(s, Operand::Special(Special::ReservedSmemOffset(_)))),
             local_bytes: stack_depth::deepest(module, &functions),
             const_bytes: u32::try_from(const_bytes).unwrap_or(u32::MAX),
-            // PTX is close to static single assignment: about a third of its registers are live at a time.
-            num_regs: (registers / 3 + 8).clamp(8, 255),
             shared: SharedLayout::new(module, &variables),
             functions,
             unsupported,

@@ -5,6 +5,7 @@
 pub(crate) mod kernel;
 pub(crate) mod loaded;
 mod reach;
+mod register_pressure;
 pub(crate) mod shared_layout;
 mod stack_depth;
 

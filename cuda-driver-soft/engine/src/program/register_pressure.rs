@@ -1,0 +1,699 @@
+//! The number of registers of a kernel, as the PTX compiler of a GPU would report it.
+//!
+//! No machine registers are assigned here, so the number is an estimate: the largest number of 32-bit registers that are
+//! live at once, and a margin for what a compiler adds. Values that a GPU keeps elsewhere do not count: predicates,
+//! constants, kernel parameters, and what is computed from them alone (uniform registers). Registers limit the threads
+//! of a block, so an estimate that is too high refuses launches that a GPU accepts; the margin is chosen to stay below
+//! ptxas where blocks become small.
+
+use ptx::ir::{
+    Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Module, Op, Operand, Part, Reg,
+    RegClass, Space, Special, Type,
+};
+use std::collections::HashMap;
+
+mod sink;
+#[cfg(test)]
+mod tests;
+
+/// Registers that a thread can have.
+const MOST: u32 = 255;
+/// A limit on registers below this number is ignored: calls need this many.
+const LEAST_LIMIT: u32 = 24;
+/// Registers of a multiprocessor.
+const PER_MULTIPROCESSOR: u32 = 65_536;
+/// Warps of a multiprocessor.
+const WARPS: u32 = 64;
+const WARP: u32 = 32;
+/// A multiprocessor is divided into this many parts; each runs an equal share of the warps.
+const PARTS: u32 = 4;
+/// Registers that a called function may overwrite.
+const SCRATCH: u32 = 16;
+/// Words of one kind of bitset, and steps of the search for live registers, that one function may cost.
+const MOST_WORDS: usize = 1 << 18;
+const MOST_STEPS: usize = 1 << 22;
+/// With no more live registers than this, the order of instructions does not matter.
+const MOST_FREE: u32 = 48;
+/// The largest estimate for a function that is too large for the search.
+const MOST_IF_HUGE: u32 = 128;
+
+/// Returns the largest number of registers that the compiler may use under these directives. `.maxnreg` comes first;
+/// without it, one block of `.maxntid` or `.reqntid` threads fits on a multiprocessor, or `.minnctapersm` of them do.
+pub(crate) fn limit(directives: &Directives) -> u32 {
+    if let Some(most) = directives.maxnreg {
+        return most.clamp(LEAST_LIMIT, MOST);
+    }
+    let Some(block) = directives.maxntid.or(directives.reqntid) else {
+        return MOST;
+    };
+    let threads = block.iter().fold(1u32, |a, n| a.saturating_mul(*n)).max(1);
+    let warps = threads.div_ceil(WARP).min(WARPS);
+    let blocks = directives.minnctapersm.unwrap_or(1).max(1);
+    // A number of blocks that cannot be resident is ignored.
+    let warps = match warps.saturating_mul(blocks) {
+        all @ ..=WARPS => all,
+        _ => warps,
+    };
+    let each = PER_MULTIPROCESSOR / (warps.next_multiple_of(PARTS) * WARP);
+    (each / 8 * 8).clamp(LEAST_LIMIT, MOST)
+}
+
+/// Estimates how many registers the first of `functions` needs; the others are all that it may reach.
+pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
+    let body = |id: &FuncId| module.functions.get(id.0 as usize)?.body();
+    let index: HashMap<FuncId, usize> = functions.iter().copied().zip(0..).collect();
+    let needs: Vec<Option<Need>> = functions.iter().map(|id| body(id).map(of_body)).collect();
+    let mut live: Vec<u32> = needs
+        .iter()
+        .map(|n| n.as_ref().map_or(0, |n| n.live))
+        .collect();
+    let mut called = false;
+    // Small functions are inlined: their registers come on top of those that live across the call. Large ones save
+    // what they overwrite. Recursion settles after a few rounds, since nothing is added to large functions.
+    for _ in 0..SCRATCH {
+        let mut changed = false;
+        for (at, need) in needs.iter().enumerate().rev() {
+            for (callee, across) in need.iter().flat_map(|n| &n.calls) {
+                let callee = callee.and_then(|id| index.get(&id).copied());
+                let known = callee.filter(|&c| c != at && needs[c].is_some());
+                called |= known.is_none();
+                let inside = known.map_or(SCRATCH, |c| live[c]);
+                let both = (across + inside).min((across + SCRATCH).max(inside));
+                if both > live[at] {
+                    live[at] = both;
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let live = live.into_iter().max().unwrap_or(0);
+    let insts: usize = needs.iter().flatten().map(|n| n.insts).sum();
+    let least = if called { LEAST_LIMIT } else { 8 };
+    (live + margin(live, insts)).clamp(least, MOST)
+}
+
+/// Registers on top of the live ones: for the stack pointer, for temporaries, and for loads that the compiler starts
+/// early, which it does the more freely the fewer registers are in use. The numbers are fitted to ptxas 13.0.
+fn margin(live: u32, insts: usize) -> u32 {
+    let free = match insts {
+        ..10 => 6,
+        10..20 => 7,
+        20..40 => 8,
+        40..80 => 10,
+        _ => 12,
+    };
+    match live {
+        ..24 => free,
+        24..48 => free.min(8),
+        48..56 => 8,
+        _ => 5,
+    }
+}
+
+/// The callee of each call, where it is known, and the registers that are live across the call.
+type Calls = Vec<(Option<FuncId>, u32)>;
+
+/// The registers and calls of one function by itself.
+struct Need {
+    /// The largest number of 32-bit registers that are live at once.
+    live: u32,
+    calls: Calls,
+    insts: usize,
+}
+
+fn of_body(body: &Body) -> Need {
+    let code = Code::new(body);
+    let (live, calls) = code
+        .pressure()
+        .unwrap_or_else(|| (code.spans(), Vec::new()));
+    Need {
+        live,
+        calls,
+        insts: body.insts.len(),
+    }
+}
+
+/// A function's code with what is known of its registers.
+struct Code<'a> {
+    body: &'a Body,
+    /// The register that stands for each: copies, and sums with a constant, need no register of their own.
+    stands_for: Vec<u32>,
+    /// 32-bit registers that each takes; 0 for those that do not count.
+    weights: Vec<u8>,
+    /// The instruction that first writes each register.
+    first_write: Vec<u32>,
+}
+
+/// A basic block: a range of instructions.
+struct Block {
+    start: usize,
+    end: usize,
+    next: Vec<usize>,
+}
+
+impl<'a> Code<'a> {
+    fn new(body: &'a Body) -> Self {
+        let mut writes = vec![0u8; body.registers.len()];
+        let mut first_write = vec![u32::MAX; body.registers.len()];
+        for (at, inst) in body.insts.iter().enumerate() {
+            for Reg(r) in written(inst) {
+                let r = r as usize;
+                writes[r] = writes[r].saturating_add(1);
+                first_write[r] = first_write[r].min(at as u32);
+            }
+        }
+        let held = held_elsewhere(body, &writes);
+        let stands_for = stands_for(body, &writes, &held.constant);
+        let weights = weights(body, &held.uniform);
+        Code {
+            body,
+            stands_for,
+            weights,
+            first_write,
+        }
+    }
+
+    /// Registers that an instruction reads and that count.
+    fn reads<'i>(&'i self, inst: &'i Inst) -> impl Iterator<Item = usize> + 'i {
+        let returned: &[_] = match inst.op {
+            Op::Ret { .. } => &self.body.returns,
+            _ => &[],
+        };
+        let returned = returned.iter().filter_map(|formal| match formal {
+            ptx::ir::Formal::Reg(r) => Some(*r),
+            ptx::ir::Formal::Frame { .. } => None,
+        });
+        read(inst)
+            .chain(returned)
+            .map(|Reg(r)| self.stands_for[r as usize] as usize)
+            .filter(|&r| self.weights[r] > 0)
+    }
+
+    /// Registers that an instruction writes and that count.
+    fn writes<'i>(&'i self, inst: &'i Inst) -> impl Iterator<Item = usize> + 'i {
+        written(inst)
+            .map(|Reg(r)| r as usize)
+            .filter(|&r| self.stands_for[r] as usize == r && self.weights[r] > 0)
+    }
+
+    /// True if the register has no value that matters before this instruction writes it. A guarded write keeps the old
+    /// value in some lanes, unless it is the first.
+    fn ends(&self, at: usize, inst: &Inst, register: usize) -> bool {
+        inst.guard.is_none() || self.first_write[register] as usize == at
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        let insts = &self.body.insts;
+        let count = insts.len();
+        let mut leads = vec![false; count + 1];
+        leads[0] = true;
+        for (at, inst) in insts.iter().enumerate() {
+            let targets = targets(&inst.op);
+            targets
+                .iter()
+                .for_each(|t| leads[(t.0 as usize).min(count)] = true);
+            leads[at + 1] |= !targets.is_empty() || leaves(&inst.op);
+        }
+        let starts: Vec<usize> = (0..count).filter(|&at| leads[at]).collect();
+        let block_at = |at: usize| starts.binary_search(&at).ok();
+        let ends = starts.iter().skip(1).copied().chain([count]);
+        starts
+            .iter()
+            .zip(ends)
+            .map(|(&start, end)| {
+                let last = &insts[end - 1];
+                let jumps = targets(&last.op);
+                let falls = last.guard.is_some() || (jumps.is_empty() && !leaves(&last.op));
+                let mut next: Vec<usize> = jumps
+                    .iter()
+                    .filter_map(|t| block_at(t.0 as usize))
+                    .chain(block_at(end).filter(|_| falls))
+                    .collect();
+                next.sort_unstable();
+                next.dedup();
+                Block { start, end, next }
+            })
+            .collect()
+    }
+
+    /// The largest number of live registers, and those that live across each call; `None` if the function is too large.
+    fn pressure(&self) -> Option<(u32, Calls)> {
+        let blocks = self.blocks();
+        let (globals, number) = self.globals(&blocks);
+        let words = globals.len().div_ceil(64);
+        let live_out = self.live_out(&blocks, &number, words)?;
+        let (mut most, mut calls) = (0, Vec::new());
+        let mut live = vec![false; self.weights.len()];
+        for (b, block) in blocks.iter().enumerate() {
+            let out = &live_out[b * words..][..words];
+            let mut now = 0u32;
+            // Registers that may be live at the start of the block, to be cleared for the next.
+            let mut touched = Vec::new();
+            for r in bits(out).map(|bit| globals[bit]) {
+                live[r] = true;
+                now += u32::from(self.weights[r]);
+                touched.push(r);
+            }
+            let mut peak = now;
+            for at in (block.start..block.end).rev() {
+                let inst = &self.body.insts[at];
+                let unused: u32 = self
+                    .writes(inst)
+                    .filter(|&r| !live[r])
+                    .map(|r| u32::from(self.weights[r]))
+                    .sum();
+                peak = peak.max(now + unused);
+                for r in self.writes(inst) {
+                    if live[r] && self.ends(at, inst, r) {
+                        live[r] = false;
+                        now -= u32::from(self.weights[r]);
+                    }
+                }
+                if let Op::Call { callee, .. } = &inst.op {
+                    let callee = match callee {
+                        Callee::Direct(id) => Some(*id),
+                        Callee::Indirect { .. } => None,
+                    };
+                    calls.push((callee, now));
+                }
+                for r in self.reads(inst) {
+                    if !live[r] {
+                        live[r] = true;
+                        now += u32::from(self.weights[r]);
+                        touched.push(r);
+                    }
+                }
+                peak = peak.max(now);
+            }
+            if peak > MOST_FREE.max(most) {
+                peak = peak.min(sink::pressure(
+                    self,
+                    block,
+                    bits(out).map(|bit| globals[bit]),
+                ));
+            }
+            most = most.max(peak);
+            touched.into_iter().for_each(|r| live[r] = false);
+        }
+        Some((most, calls))
+    }
+
+    /// Registers that are live at the start of some block, and the number of each among them.
+    fn globals(&self, blocks: &[Block]) -> (Vec<usize>, Vec<u32>) {
+        let mut globals = Vec::new();
+        let mut number = vec![u32::MAX; self.weights.len()];
+        let mut written_in = vec![usize::MAX; self.weights.len()];
+        for (b, block) in blocks.iter().enumerate() {
+            for at in block.start..block.end {
+                let inst = &self.body.insts[at];
+                for r in self.reads(inst) {
+                    if written_in[r] != b && number[r] == u32::MAX {
+                        number[r] = globals.len() as u32;
+                        globals.push(r);
+                    }
+                }
+                for r in self.writes(inst) {
+                    if self.ends(at, inst, r) {
+                        written_in[r] = b;
+                    }
+                }
+            }
+        }
+        (globals, number)
+    }
+
+    /// The registers that are live at the end of each block: `words` words of bits for each, by number.
+    fn live_out(&self, blocks: &[Block], number: &[u32], words: usize) -> Option<Vec<u64>> {
+        let size = blocks.len() * words;
+        if size > MOST_WORDS {
+            return None;
+        }
+        let (mut reads, mut writes) = (vec![0u64; size], vec![0u64; size]);
+        for (b, block) in blocks.iter().enumerate() {
+            for at in (block.start..block.end).rev() {
+                let inst = &self.body.insts[at];
+                let place = |r: usize| match number[r] {
+                    u32::MAX => None,
+                    n => Some((b * words + n as usize / 64, 1u64 << (n % 64))),
+                };
+                for r in self.writes(inst) {
+                    if let Some((word, bit)) = place(r).filter(|_| self.ends(at, inst, r)) {
+                        writes[word] |= bit;
+                        reads[word] &= !bit;
+                    }
+                }
+                for (word, bit) in self.reads(inst).filter_map(place) {
+                    reads[word] |= bit;
+                }
+            }
+        }
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];
+        for (b, block) in blocks.iter().enumerate() {
+            block.next.iter().for_each(|&next| before[next].push(b));
+        }
+        let mut live_in = reads.clone();
+        let mut live_out = vec![0u64; size];
+        let mut waiting: Vec<usize> = (0..blocks.len()).collect();
+        let mut waits = vec![true; blocks.len()];
+        let mut steps = 0;
+        while let Some(b) = waiting.pop() {
+            waits[b] = false;
+            steps += 1 + words * (1 + blocks[b].next.len());
+            if steps > MOST_STEPS {
+                return None;
+            }
+            let mut changed = false;
+            for word in 0..words {
+                let at = b * words + word;
+                let next = blocks[b].next.iter();
+                live_out[at] = next.fold(0, |all, n| all | live_in[n * words + word]);
+                let live = reads[at] | (live_out[at] & !writes[at]);
+                changed |= live != live_in[at];
+                live_in[at] = live;
+            }
+            if changed {
+                for &b in &before[b] {
+                    if !std::mem::replace(&mut waits[b], true) {
+                        waiting.push(b);
+                    }
+                }
+            }
+        }
+        Some(live_out)
+    }
+
+    /// An estimate without the search: each register is live from where it is first named to where it is last.
+    fn spans(&self) -> u32 {
+        let mut spans = vec![(u32::MAX, 0u32); self.weights.len()];
+        for (at, inst) in (0..).zip(&self.body.insts) {
+            for r in self.reads(inst).chain(self.writes(inst)) {
+                spans[r] = (spans[r].0.min(at), at);
+            }
+        }
+        let mut change = vec![0i64; self.body.insts.len() + 1];
+        for (&(first, last), &weight) in spans.iter().zip(&self.weights) {
+            if first < last {
+                change[first as usize] += i64::from(weight);
+                change[last as usize] -= i64::from(weight);
+            }
+        }
+        let mut now = 0;
+        let all = change.into_iter().map(|c| {
+            now += c;
+            now
+        });
+        all.max().unwrap_or(0).clamp(0, MOST_IF_HUGE.into()) as u32
+    }
+}
+
+/// The indexes of the bits that are set.
+fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    words.iter().enumerate().flat_map(|(at, &word)| {
+        let rest = std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)));
+        rest.take_while(|w| *w != 0)
+            .map(move |w| at * 64 + w.trailing_zeros() as usize)
+    })
+}
+
+fn targets(op: &Op) -> &[ptx::ir::InstId] {
+    match op {
+        Op::Bra { target, .. } => std::slice::from_ref(target),
+        Op::Brx { targets, .. } => targets,
+        _ => &[],
+    }
+}
+
+/// True if nothing runs after the instruction in this function.
+fn leaves(op: &Op) -> bool {
+    matches!(op, Op::Ret { .. } | Op::Exit | Op::Trap)
+}
+
+/// Registers that an instruction reads.
+fn read(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
+    let register = |operand: &Operand| match operand {
+        Operand::Reg(r) | Operand::NotReg(r) => Some(*r),
+        _ => None,
+    };
+    let passed: &[CallSlot] = match &inst.op {
+        Op::Call { args, .. } => args,
+        _ => &[],
+    };
+    let passed = passed.iter().filter_map(move |slot| match slot {
+        CallSlot::Value(operand) => register(operand),
+        CallSlot::Frame { .. } => None,
+    });
+    let guard = inst.guard.iter().map(|(r, _)| *r);
+    guard
+        .chain(inst.srcs.iter().filter_map(register))
+        .chain(passed)
+}
+
+/// Registers that an instruction writes.
+fn written(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
+    let returned: &[CallSlot] = match &inst.op {
+        Op::Call { rets, .. } => rets,
+        _ => &[],
+    };
+    let returned = returned.iter().filter_map(|slot| match slot {
+        CallSlot::Value(Operand::Reg(r)) => Some(*r),
+        _ => None,
+    });
+    inst.dsts.iter().flatten().copied().chain(returned)
+}
+
+/// Finds the registers that are copies of others, or differ from them by a constant: addresses hold a constant, so that
+/// both are one register in machine code.
+fn stands_for(body: &Body, writes: &[u8], constant: &[bool]) -> Vec<u32> {
+    let mut found: Vec<u32> = (0..body.registers.len() as u32).collect();
+    for inst in body.insts.iter().filter(|i| i.guard.is_none()) {
+        let from = match (&inst.op, &inst.srcs[..]) {
+            (Op::Mov { .. } | Op::Cvta { .. }, [Operand::Reg(r)])
+            | (Op::Add { .. }, [Operand::Reg(r), Operand::Imm(_)]) => r.0 as usize,
+            (Op::Add { .. }, [Operand::Reg(r), Operand::Reg(c)]) if constant[c.0 as usize] => {
+                r.0 as usize
+            }
+            _ => continue,
+        };
+        let [Some(Reg(to))] = inst.dsts[..] else {
+            continue;
+        };
+        let to = to as usize;
+        if (writes[to], writes[from]) == (1, 1) && body.registers[to] == body.registers[from] {
+            found[to] = found[from];
+        }
+    }
+    found
+}
+
+/// How many 32-bit registers each register takes.
+fn weights(body: &Body, uniform: &[bool]) -> Vec<u8> {
+    let high = uses_high_half(body);
+    let mut weights: Vec<u8> = (body.registers.iter().zip(uniform).zip(high))
+        .map(|((class, uniform), high)| match class {
+            _ if *uniform => 0,
+            RegClass::Pred => 0,
+            RegClass::B16 | RegClass::B32 => 1,
+            RegClass::B64 => 1 + u8::from(high),
+            RegClass::B128 => 4,
+        })
+        .collect();
+    // PTX has each element of these fragments twice, and a GPU has it once.
+    for inst in &body.insts {
+        let Op::WmmaLd { part, ty, .. } = inst.op else {
+            continue;
+        };
+        if ty == Type::F16 && part != MatrixPart::C {
+            let twice = inst.dsts.iter().skip(1).step_by(2).flatten();
+            twice.for_each(|Reg(r)| weights[*r as usize] = 0);
+        }
+    }
+    weights
+}
+
+/// Registers that a GPU needs no register of the thread for.
+struct HeldElsewhere {
+    /// True for each constant.
+    constant: Vec<bool>,
+    /// True for each value that is the same in all threads of a block.
+    uniform: Vec<bool>,
+}
+
+/// Finds the registers that take none of the thread's: constants and kernel parameters are operands in machine code,
+/// and integers computed from them and from the block's indexes are in registers of the warp.
+fn held_elsewhere(body: &Body, writes: &[u8]) -> HeldElsewhere {
+    let mut constant = vec![false; writes.len()];
+    let mut uniform = vec![false; writes.len()];
+    for inst in body.insts.iter().filter(|i| i.guard.is_none()) {
+        let all = |known: &[bool], special: fn(&Special) -> bool| {
+            inst.srcs.iter().all(|source| match source {
+                Operand::Reg(r) | Operand::NotReg(r) => known[r.0 as usize],
+                Operand::Imm(_) | Operand::Address(_) => true,
+                Operand::Special(s) => special(s),
+            })
+        };
+        let of_constants = is_computed(&inst.op) && all(&constant, |_| false);
+        let of_block = is_uniform(&inst.op) && all(&uniform, is_of_block);
+        if !(of_constants || of_block) {
+            continue;
+        }
+        for Reg(r) in written(inst) {
+            let r = r as usize;
+            uniform[r] = writes[r] == 1;
+            constant[r] = of_constants && uniform[r];
+        }
+    }
+    HeldElsewhere { constant, uniform }
+}
+
+/// True if the result depends on the operands alone.
+fn is_computed(op: &Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        FAdd(_)
+            | FSub(_)
+            | FMul(_)
+            | Fma(_)
+            | FNeg { .. }
+            | FAbs { .. }
+            | FMin { .. }
+            | FMax { .. }
+            | FDiv { .. }
+            | Sqrt { .. }
+            | Rcp { .. }
+            | Div { .. }
+            | Rem { .. }
+            | Set { .. }
+            | Cvt(_)
+    ) || (is_uniform(op) && !matches!(op, Ld(_)))
+}
+
+/// True for instructions that a GPU has for a whole warp.
+fn is_uniform(op: &Op) -> bool {
+    use Op::*;
+    match op {
+        Ld(mem) => matches!(mem.space, Space::Param | Space::Const),
+        Cvt(cvt) => !cvt.to.is_float() && !cvt.from.is_float(),
+        _ => matches!(
+            op,
+            Mov { .. }
+                | Cvta { .. }
+                | Pack { .. }
+                | Unpack { .. }
+                | Add { .. }
+                | Sub { .. }
+                | Mul { .. }
+                | Mad { .. }
+                | And { .. }
+                | Or { .. }
+                | Xor { .. }
+                | Not { .. }
+                | Shl { .. }
+                | Shr { .. }
+                | Min { .. }
+                | Max { .. }
+                | Neg { .. }
+                | Lop3 { .. }
+                | Shf { .. }
+                | Prmt { .. }
+                | Setp { .. }
+                | Selp { .. }
+        ),
+    }
+}
+
+/// True for special registers that are the same for all threads of a block.
+fn is_of_block(special: &Special) -> bool {
+    use Special::*;
+    matches!(
+        special,
+        Ntid(_)
+            | Ctaid(_)
+            | Nctaid(_)
+            | Clusterid(_)
+            | Nclusterid(_)
+            | ClusterCtaid(_)
+            | ClusterNctaid(_)
+            | ClusterCtarank
+            | ClusterNctarank
+    )
+}
+
+/// True for each 64-bit register whose high half is needed. Addresses of shared and local memory have 32 bits, and the
+/// high half of an extended unsigned number is zero.
+fn uses_high_half(body: &Body) -> Vec<bool> {
+    let mut needed = vec![false; body.registers.len()];
+    let mut not_zero = vec![false; body.registers.len()];
+    // Backwards, uses come before what they use; loops may need another round.
+    for round in 0..4 {
+        let mut changed = false;
+        for inst in body.insts.iter().rev() {
+            if round == 0 && !has_zero_high_half(inst) {
+                written(inst).for_each(|Reg(r)| not_zero[r as usize] = true);
+            }
+            let result = written(inst).any(|Reg(r)| needed[r as usize]);
+            let (address, others) = high_halves_read(&inst.op, result);
+            let first = match inst.srcs.first() {
+                Some(Operand::Reg(r)) => Some(*r),
+                _ => None,
+            };
+            for r in read(inst) {
+                let high = if Some(r) == first { address } else { others };
+                let known = &mut needed[r.0 as usize];
+                changed |= high && !*known;
+                *known |= high;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    needed.iter().zip(not_zero).map(|(a, b)| *a && b).collect()
+}
+
+/// True if a 64-bit result of the instruction has a high half of zero.
+fn has_zero_high_half(inst: &Inst) -> bool {
+    let small = |operand: &Operand| matches!(operand, Operand::Imm(n) if *n >> 32 == 0);
+    match &inst.op {
+        Op::Cvt(cvt) => {
+            !cvt.to.is_float()
+                && !cvt.from.is_float()
+                && !cvt.from.is_signed()
+                && cvt.from.size() <= 4
+        }
+        Op::And { .. } => inst.srcs.iter().any(small),
+        Op::Mov { .. } => inst.srcs.iter().all(small),
+        Op::Ld(mem) => mem.ty.size() <= 4 && !mem.ty.is_signed(),
+        _ => false,
+    }
+}
+
+/// True if the instruction reads the high half of its first source, and of its others; `result` says if that of its
+/// result is needed.
+fn high_halves_read(op: &Op, result: bool) -> (bool, bool) {
+    let wide = |space: Space| matches!(space, Space::Generic | Space::Global);
+    match op {
+        Op::Ld(mem) | Op::St(mem) => (wide(mem.space), true),
+        Op::Atom { mem, .. } | Op::Red { mem, .. } => (wide(mem.space), true),
+        Op::Cvt(cvt) => {
+            let high = cvt.to.size() > 4 || cvt.from.is_float();
+            (high, high)
+        }
+        Op::Add { .. }
+        | Op::Sub { .. }
+        | Op::Neg { .. }
+        | Op::And { .. }
+        | Op::Or { .. }
+        | Op::Xor { .. }
+        | Op::Not { .. }
+        | Op::Shl { .. }
+        | Op::Mov { .. }
+        | Op::Selp { .. }
+        | Op::Cvta { .. } => (result, result),
+        Op::Mul { part: Part::Lo, .. } | Op::Mad { part: Part::Lo, .. } => (result, result),
+        _ => (true, true),
+    }
+}
