@@ -1,4 +1,4 @@
-//! Which driver serves a program that can run on both.
+//! Chooses the driver for a program that can run on both the system's driver and the software driver.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,13 +8,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cuda_driver_sys::library::{AlreadySet, LoadError, Source, is_privileged, set_default};
 use cuda_driver_sys::{CUresult, Library};
 
-/// Name of the environment variable that decides.
+/// Name of the environment variable that selects the driver.
 const VARIABLE: &str = host::environment::DRIVER;
 
-/// What the software driver is called in messages.
+/// The software driver's name in messages.
 const NAME: &str = "software";
 
-/// The driver to take where `CUDA_DRIVER` is not set.
+/// The driver to use if `CUDA_DRIVER` is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     /// The software driver.
@@ -23,7 +23,7 @@ pub enum Prefer {
     System,
 }
 
-/// A driver, and why it was taken. `Display` is one line that says both.
+/// A driver and the reason for choosing it. `Display` prints both on one line.
 #[derive(Clone, Debug)]
 pub struct Selection {
     library: &'static Library,
@@ -31,13 +31,14 @@ pub struct Selection {
     reason: String,
 }
 
-/// The driver that `CUDA_DRIVER` asks for cannot be used. `Display` is one line that names it.
+/// The error for a driver that `CUDA_DRIVER` asks for and that cannot be used. `Display` is one line that names the
+/// driver.
 pub struct SelectionError {
     asked: String,
     error: LoadError,
 }
 
-/// The process's default library was chosen or used before.
+/// The error for a process whose default library was already chosen or used.
 pub type AlreadyInstalled = AlreadySet;
 
 impl fmt::Display for SelectionError {
@@ -57,7 +58,7 @@ impl fmt::Display for SelectionError {
 }
 
 impl fmt::Debug for SelectionError {
-    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    /// Same as [`Display`](fmt::Display), because `main` prints a returned error with `Debug`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -75,7 +76,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// An error's text without line breaks.
+/// Returns an error's text without line breaks.
 fn one_line(error: &LoadError) -> String {
     error
         .to_string()
@@ -84,12 +85,13 @@ fn one_line(error: &LoadError) -> String {
         .join(" ")
 }
 
-/// The software driver, as a library like any other.
+/// Returns the software driver as a [`Library`].
 #[must_use]
 pub fn library() -> &'static Library {
     static LIBRARY: OnceLock<&'static Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        // SAFETY: what `resolve` gives is null or an export that the compiler checked against the type of `cuda.h`.
+        // SAFETY: `resolve` returns null or an export, and the compiler checked the export against its type in
+        // `cuda.h`.
         let library = unsafe { Library::from_resolver(NAME, crate::resolve) };
         library.expect("the software driver exports cuInit at every version that it can report")
     })
@@ -100,20 +102,21 @@ fn software_source() -> Source {
     unsafe { Source::resolver(NAME, crate::resolve) }
 }
 
-/// Chooses a driver by the environment variable `CUDA_DRIVER`: `software`, `system`, or the path of a library. Where it is
-/// not set or empty, `default` decides; also where it is a path, and the process has more rights than the user who started
-/// it.
+/// Chooses a driver by the environment variable `CUDA_DRIVER`: `software`, `system`, or the path of a library. If the
+/// variable is unset or empty, `default` decides. A path is ignored if the process is privileged (set-user-ID, for
+/// example).
 ///
 /// # Errors
-/// `CUDA_DRIVER` asks for the system's driver or for a file, and that cannot be loaded; the error names it.
+/// Returns an error that names the driver if `CUDA_DRIVER` asks for the system's driver or for a file, and that cannot
+/// be loaded.
 pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
     let asked = host::environment::driver();
     let is_word = |value: &OsString| value == "software" || value == "system";
-    // A path would be another user's choice of what runs with this process's rights.
+    // In a privileged process, a path would let another user choose the code that runs with its privileges.
     let ignored = is_privileged() && asked.as_ref().is_some_and(|value| !is_word(value));
     match asked.filter(|_| !ignored) {
         None if default == Prefer::Software && ignored => Ok(software(format!(
-            "{NAME}: {VARIABLE} is ignored, as the process has more rights than its user"
+            "{NAME}: {VARIABLE} is ignored because this process is privileged"
         ))),
         None if default == Prefer::Software => Ok(software(NAME.into())),
         None => Ok(system_with_a_device()),
@@ -133,7 +136,7 @@ pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
                 asked: path.display().to_string(),
                 error,
             };
-            // SAFETY: whoever set the variable vouches for the file that it names.
+            // SAFETY: the user who set the variable promises that the file is a CUDA driver.
             let library = unsafe { Library::load_from(&path) }.map_err(failed)?;
             // SAFETY: as above.
             Ok(describe(library, unsafe { Source::path(path) }))
@@ -149,7 +152,7 @@ fn software(reason: String) -> Selection {
     }
 }
 
-/// A library of the system with its path and version.
+/// Returns a library of the system with its path and version as the reason.
 fn describe(library: &'static Library, source: Source) -> Selection {
     let name = library.description().unwrap_or_else(|| source.to_string());
     let reason = match library.version() {
@@ -163,7 +166,7 @@ fn describe(library: &'static Library, source: Source) -> Selection {
     }
 }
 
-/// The system's driver, unless it is missing, broken or without a device.
+/// Returns the system's driver, or the software driver if that one is missing, broken or has no device.
 fn system_with_a_device() -> Selection {
     let library = match Library::load() {
         Ok(library) => library,
@@ -174,12 +177,12 @@ fn system_with_a_device() -> Selection {
     let code = unsafe { library.cuInit(0) };
     if code != CUresult::CUDA_SUCCESS {
         return software(format!(
-            "{NAME}: {selection} has no usable device: cuInit answers {code:?} ({})",
+            "{NAME}: {selection} has no usable device: cuInit returns {code:?} ({})",
             code.0
         ));
     }
     let mut count = 0;
-    // SAFETY: the pointer is to an integer of our own.
+    // SAFETY: the pointer is to a local integer.
     let code = unsafe { library.cuDeviceGetCount(&raw mut count) };
     if code != CUresult::CUDA_SUCCESS || count == 0 {
         return software(format!("{NAME}: {selection} has no device"));
@@ -188,26 +191,27 @@ fn system_with_a_device() -> Selection {
 }
 
 impl Selection {
-    /// The driver.
+    /// Returns the driver.
     #[must_use]
     pub fn library(&self) -> &'static Library {
         self.library
     }
 
-    /// Where the driver comes from.
+    /// Returns the source that the driver is loaded from.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Which driver it is and why, in one line: its path and version, or `software` and a reason.
+    /// Returns the driver and the reason for choosing it, in one line: its path and version, or `software` and a
+    /// reason.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// Makes it the process's default library, which the free functions and the objects of `cuda-driver` use. It may be
-    /// installed again, so every test of a program can begin with it:
+    /// Makes this the process's default library, which the free functions and the objects of `cuda-driver` use.
+    /// Installing the same driver again has no effect, so every test of a program can begin with:
     ///
     /// ```
     /// # fn test() -> Result<(), Box<dyn std::error::Error>> {
@@ -218,11 +222,11 @@ impl Selection {
     /// # test().unwrap();
     /// ```
     ///
-    /// With other [`Options`](cuda_driver_sys::library::Options), such as the per-thread default stream, it is
-    /// [`set_default_with`](cuda_driver_sys::library::set_default_with) that installs [`source`](Self::source).
+    /// To use other [`Options`](cuda_driver_sys::library::Options), such as the per-thread default stream, pass
+    /// [`source`](Self::source) to [`set_default_with`](cuda_driver_sys::library::set_default_with) instead.
     ///
     /// # Errors
-    /// The default was chosen otherwise before, or used.
+    /// Returns an error if another default was chosen before, or if the default was already used.
     #[track_caller]
     pub fn install(&self) -> Result<(), AlreadyInstalled> {
         static INSTALLED: Mutex<Option<String>> = Mutex::new(None);

@@ -1,4 +1,4 @@
-//! Stream capture: the calls that begin and end it, and the nodes that captured work becomes.
+//! Stream capture: the calls that begin and end it, and the nodes that captured operations become.
 
 use cuda_driver_sys::CUevent_record_flags;
 
@@ -10,7 +10,7 @@ use crate::queue::edge::Edge;
 use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
-/// `cuStreamBeginCapture`, to a new graph, or to one that is there, after some of its nodes.
+/// `cuStreamBeginCapture`, to a new graph or to an existing one after some of its nodes.
 pub(crate) fn begin(
     stream: &StreamRef,
     mode: CaptureMode,
@@ -37,7 +37,7 @@ pub(crate) fn begin(
     Ok(())
 }
 
-/// `cuStreamEndCapture`: the graph. A capture that fails is over as well.
+/// `cuStreamEndCapture`: returns the graph. The capture ends even if the call fails.
 pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
     let mut captures = captures();
     let capture = captures.end(stream.key())?;
@@ -46,7 +46,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
         .check()
         .and_then(|()| capture.check_joined(|from, nodes| world.reaches(from, nodes)));
     if ended.is_err() {
-        // Driver 580 destroys the graph, even one that was there before.
+        // Driver 580 destroys the graph, even one that existed before the capture.
         let destroyed = world.destroy(capture.graph, &captures);
         drop(world);
         drop(captures);
@@ -55,7 +55,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
     ended.map(|()| capture.graph)
 }
 
-/// `cuStreamUpdateCaptureDependencies`: sets what the next node depends on, or adds to it.
+/// `cuStreamUpdateCaptureDependencies`: replaces the dependencies of the next node, or adds to them.
 pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Result<()> {
     let mut captures = captures();
     let (graph, _) = captures.next(stream.key())?;
@@ -63,7 +63,7 @@ pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Res
     captures.set_next(stream.key(), after, replace)
 }
 
-/// Makes a node of an operation that is put on a capturing stream.
+/// Adds a node for an operation on a capturing stream.
 pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     let mut captures = captures();
     let (graph, after) = captures.next(stream.key())?;
@@ -71,8 +71,8 @@ pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     captures.set_next(stream.key(), vec![Edge::plain(node)], true)
 }
 
-/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` ask for a node, which is made in a capture
-/// only.
+/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` ask for a node; that is permitted only
+/// in a capture.
 pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
     const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
     match flags {
@@ -83,12 +83,12 @@ pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
     }
 }
 
-/// A stream is destroyed: the capture that it began is over.
+/// Ends the capture that a destroyed stream began.
 pub(crate) fn forget(context: u64, queue: QueueId) {
     forget_where(|of, stream| (of, stream) == (context, queue));
 }
 
-/// A context is destroyed, and its streams with it.
+/// Ends the captures that the streams of a destroyed context began.
 pub(crate) fn forget_context(context: u64) {
     forget_where(|of, _| of == context);
 }
@@ -107,7 +107,7 @@ fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
     drop(world);
     drop(captures);
     for of_graph in destroyed.into_iter().flatten() {
-        // As in `cuGraphDestroy`; whoever destroys a stream is not told.
+        // Errors are dropped: destroying the stream succeeds even if releasing a user object fails.
         let _ = of_graph.end();
     }
 }

@@ -1,4 +1,4 @@
-//! Events: the calls that make, record and ask about them.
+//! Events: the calls that create, record and query them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,8 +20,8 @@ const DISABLE_TIMING: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING.0;
 const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
 const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
 
-/// The living event of this handle in a living context. Also in host functions: the exports refuse what is not permitted
-/// there.
+/// Returns the live event of this handle, if its context is live. Works in host functions too: the exports return an
+/// error where those may not call.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     let event = event::get(handle)?;
     gate::healthy()?;
@@ -42,14 +42,14 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32) -> Result<usize> {
     Ok(event::create(context, flags, shared))
 }
 
-/// `cuIpcOpenEventHandle`: an event of another process.
+/// `cuIpcOpenEventHandle`: opens an event of another process.
 pub(crate) fn open(context: &Arc<Context>, handle: &[u8; ipc::BYTES]) -> Result<usize> {
     let counts = Counts::open(handle)?;
     let flags = INTERPROCESS | DISABLE_TIMING;
     Ok(event::create(context, flags, Some(counts)))
 }
 
-/// `cuEventDestroy`: returns at once; those who wait for it go on waiting.
+/// `cuEventDestroy`: returns at once; pending waits for the event go on.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     get(handle)?;
     event::remove(handle)
@@ -77,7 +77,7 @@ pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
     Ok(())
 }
 
-/// `cuCtxRecordEvent`: all work of a context.
+/// `cuCtxRecordEvent`: records all work of a context.
 pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
     capture::check_unsafe()?;
     if *event.context()? != *context {
@@ -87,8 +87,8 @@ pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// `cuEventElapsedTime` in milliseconds: `CUDA_ERROR_INVALID_HANDLE` if one of them is unrecorded or without timing,
-/// `CUDA_ERROR_NOT_READY` while one is pending.
+/// `cuEventElapsedTime` in milliseconds: `CUDA_ERROR_INVALID_HANDLE` if one of the events is unrecorded or without
+/// timing, `CUDA_ERROR_NOT_READY` while one is pending.
 pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
     let (start, end) = (get(start)?, get(end)?);
     if *start.context()? != *end.context()? {
@@ -105,7 +105,7 @@ pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
     Ok(milliseconds as f32)
 }
 
-/// The time that an event recorded; `None` while it is pending.
+/// Returns the time that an event recorded; `None` while it is pending.
 fn time(event: &Event) -> Result<Option<Instant>> {
     if event.flags & DISABLE_TIMING != 0 {
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
@@ -114,7 +114,7 @@ fn time(event: &Event) -> Result<Option<Instant>> {
     event.time()
 }
 
-/// The host can neither ask about nor wait for an event that was recorded in a capture.
+/// Returns an error if the event was recorded in a capture: the host can neither query such an event nor wait for it.
 pub(crate) fn refuse_captured(event: &Event, spoils: bool) -> Result<()> {
     match event.captured() {
         Some(captured) => capture::refuse_event(&captured, spoils),
@@ -122,7 +122,8 @@ pub(crate) fn refuse_captured(event: &Event, spoils: bool) -> Result<()> {
     }
 }
 
-/// `cuEventQuery`: `CUDA_ERROR_NOT_READY` while what it recorded is pending; an event never recorded is done.
+/// `cuEventQuery`: `CUDA_ERROR_NOT_READY` while the recorded work is pending; success for an event that was never
+/// recorded.
 pub(crate) fn query(handle: usize) -> Result<()> {
     let event = get(handle)?;
     refuse_captured(&event, true)?;
@@ -136,7 +137,7 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     }
 }
 
-/// `cuCtxWaitEvent`: all work of a context that comes later waits for what the event last recorded.
+/// `cuCtxWaitEvent`: all later work of a context waits for the work that the event last recorded.
 pub(crate) fn hold_context(context: &Context, handle: usize) -> Result<()> {
     if let Some(task) = get(handle)?.task() {
         context.queues().hold_until(task);

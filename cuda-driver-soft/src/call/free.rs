@@ -1,4 +1,4 @@
-//! Freeing memory: the work of its context is waited for, and what the objects know of it is forgotten.
+//! Frees memory after all work of its context, and removes it from the objects that know it.
 
 use crate::call::lookup::current_context;
 use crate::object::graph_memory::{self, GraphMemory};
@@ -8,7 +8,7 @@ use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use engine::memory::{Kind, space};
 
-/// Frees what `ours` says yes to, after all work of the context that owns it.
+/// Frees memory of a kind that `ours` accepts, after all work of the context that owns it.
 fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     free_nothing()?;
     let allocation = memory::find(address)
@@ -22,17 +22,17 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     if let Some(memory) = graph_memory::of(&allocation) {
         return free_of_graph(&memory);
     }
-    // Another thread may have freed it meanwhile, and got the address for something else.
+    // Another thread may have freed it meanwhile, and the address may belong to another allocation now.
     space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
     freed::forget(&allocation);
-    // On driver 580, its pool gives back at once.
+    // On driver 580, the context's pool releases its unused memory at once.
     pool::settle();
     Ok(())
 }
 
-/// Frees what a node of a graph has allocated; the graph may allocate it again.
+/// Frees memory that a node of a graph has allocated; the graph may allocate it again.
 fn free_of_graph(memory: &GraphMemory) -> Result<()> {
     if !memory.leave() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -41,7 +41,7 @@ fn free_of_graph(memory: &GraphMemory) -> Result<()> {
     Ok(())
 }
 
-/// Freeing NULL: done without a context, but not under one that is destroyed.
+/// Checks that the call may free nothing (NULL): permitted without a context, but not with a destroyed one.
 fn free_nothing() -> Result<()> {
     match current_context() {
         Err(Error::CUDA_ERROR_INVALID_CONTEXT) => Ok(()),
@@ -49,7 +49,7 @@ fn free_nothing() -> Result<()> {
     }
 }
 
-/// `cuMemFree`: waits for the work of its context. 0 is freed by doing nothing.
+/// `cuMemFree`: waits for the work of its context. Ignores 0.
 pub(crate) fn free(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {
@@ -74,7 +74,7 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
     if address == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // Driver 580 does not unregister memory of its own, which needs no registration.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for its own memory, which is page-locked without registration.
     if space().reserves(address) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }

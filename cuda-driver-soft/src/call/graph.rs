@@ -1,4 +1,4 @@
-//! Graphs: instantiating, destroying and changing them.
+//! Graphs: instantiates, destroys and changes them.
 
 use crate::call::lookup::{graph_exec, graphs};
 use crate::graph::exec::{self, Plan};
@@ -26,7 +26,7 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     exec::create(plan, flags, objects)
 }
 
-/// `cuGraphExecDestroy`: returns at once; launches that are pending go on.
+/// `cuGraphExecDestroy`: returns at once; pending launches go on.
 pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     exec::destroy(&*graph_exec(handle)?)
@@ -40,13 +40,13 @@ pub(crate) fn destroy(graph: usize) -> Result<()> {
     destroyed?.end()
 }
 
-/// Adds a node with the graph itself, which nobody may own.
+/// Adds a child graph node with the graph itself, which must not have an owner.
 pub(crate) fn move_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
     let captures = captures();
     world().move_child(graph, after, child, &captures)
 }
 
-/// Adds a node with a copy of a graph.
+/// Adds a child graph node with a copy of a graph.
 pub(crate) fn add_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
     world().add_child(graph, after, child)
 }
@@ -56,12 +56,12 @@ pub(crate) fn add(graph: usize, after: Vec<Edge>, operation: Operation) -> Resul
     world().add(graph, after, operation)
 }
 
-/// Changes the operation of a node to one of the same type; `make` is asked once the node is known.
+/// Changes the operation of a node to one of the same type; `make` is called once the node is found.
 pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     graphs()?.node(node)?;
     let operation = make()?;
     let old = world().replace(node, operation)?;
-    // Without the lock: it may be the last to know of memory.
+    // Dropped without the lock: the old operation may hold the last reference to its memory.
     drop(old);
     Ok(())
 }
@@ -73,7 +73,7 @@ pub(crate) fn update(exec: usize, graph: usize) -> Result<std::result::Result<()
     Ok(exec.update(&plan))
 }
 
-/// `cuGraphExecChildGraphNodeSetParams`: the nodes of a graph of the same shape.
+/// `cuGraphExecChildGraphNodeSetParams`: takes the operations of a graph with the same topology.
 pub(crate) fn set_child(exec: usize, node: usize, graph: usize) -> Result<()> {
     let exec = graph_exec(exec)?;
     let plan = Plan::of(&world(), graph)?;

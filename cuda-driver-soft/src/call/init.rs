@@ -5,8 +5,8 @@ use crate::object::device;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Initialises the driver. `watch` is called once, before the driver counts as initialised: it arranges for
-/// [`gate::mark_forked`] and [`gate::mark_exiting`].
+/// Initialises the driver. `watch` is called once, before the driver counts as initialised: it registers
+/// [`gate::mark_forked`] and [`gate::mark_exiting`] with the system.
 pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     gate::usable_process()?;
     if flags != 0 {

@@ -1,11 +1,11 @@
-//! Memory that processes share by handles.
+//! Memory that processes share by IPC handles.
 
 use crate::object::{context, freed, ipc, memory, pool};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::{Kind, space};
 
-/// `cuIpcGetMemHandle`, of what `cuMemAlloc` made.
+/// `cuIpcGetMemHandle`: exports memory of `cuMemAlloc`.
 pub(crate) fn export(address: u64) -> Result<[u8; ipc::BYTES]> {
     gate::healthy()?;
     let found = memory::find(address);
@@ -23,7 +23,7 @@ pub(crate) fn export_pooled(address: u64) -> Result<[u8; ipc::BYTES]> {
     ipc::share(pool::exportable(address)?)
 }
 
-/// `cuIpcCloseMemHandle`: when it was closed as often as opened, it is gone.
+/// `cuIpcCloseMemHandle`: the last close of a handle unmaps the memory.
 pub(crate) fn close(address: u64) -> Result<()> {
     gate::healthy()?;
     let Some(id) = ipc::close(address)? else {

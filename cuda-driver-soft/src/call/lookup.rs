@@ -1,5 +1,4 @@
-//! Objects that a call names, for calls that work in a context: after a reported fault, the fault is the answer to all of
-//! them.
+//! Looks up the objects of calls that work in a context. After a fault was reported, each lookup returns that fault.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -13,7 +12,7 @@ use crate::object::virtual_memory::{self, Generic};
 use crate::state::error::Result;
 use crate::state::gate;
 
-/// The calling thread's current context.
+/// Returns the calling thread's current context.
 pub(crate) fn current_context() -> Result<Arc<Context>> {
     gate::healthy()?;
     context::current()
@@ -39,7 +38,7 @@ pub(crate) fn generic_memory(handle: usize) -> Result<Arc<Generic>> {
     virtual_memory::get(handle)
 }
 
-/// All graphs.
+/// Returns the store of all graphs, locked.
 pub(crate) fn graphs() -> Result<MutexGuard<'static, World>> {
     gate::healthy()?;
     Ok(world())

@@ -1,4 +1,4 @@
-//! Memory: allocating and registering it, and what can be asked of an address.
+//! Memory: allocates and registers it, and looks up addresses.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use host::Mapping;
 const PITCH: u64 = 512;
 const HOST_ALLOC_FLAGS: u32 =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-/// There is no memory of other devices (`CU_MEMHOSTREGISTER_IOMEMORY`).
+/// `CU_MEMHOSTREGISTER_IOMEMORY` is left out: there are no other devices whose memory could be registered.
 const HOST_REGISTER_FLAGS: u32 =
     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
 
-/// Free and total bytes of the current context's device.
+/// Returns the free and total bytes of the current context's device.
 pub(crate) fn info() -> Result<(u64, u64)> {
     let device = current_context()?.device;
     let total = device.total_memory();
@@ -41,7 +41,7 @@ pub(crate) fn alloc(context: &Context, bytes: u64) -> Result<u64> {
     allocate(context, Kind::Device, bytes)
 }
 
-/// `cuMemAllocPitch`: address and pitch.
+/// `cuMemAllocPitch`: returns the address and the pitch.
 pub(crate) fn alloc_pitch(
     context: &Context,
     width: u64,
@@ -73,7 +73,7 @@ pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
     allocate(&context, Kind::Managed, bytes)
 }
 
-/// `cuMemHostAlloc` and `cuMemAllocHost`: NULL for 0 bytes.
+/// `cuMemHostAlloc` and `cuMemAllocHost`: return NULL for 0 bytes.
 pub(crate) fn alloc_host(context: &Context, bytes: u64, flags: u32) -> Result<u64> {
     capture::check_unsafe()?;
     if flags & !HOST_ALLOC_FLAGS != 0 {
@@ -87,14 +87,14 @@ pub(crate) fn alloc_host(context: &Context, bytes: u64, flags: u32) -> Result<u6
     Ok(address)
 }
 
-/// What `cuMemHostRegister` is asked to do, checked: the context, and whether the memory is only for reading.
+/// Checks a call of `cuMemHostRegister`; returns the context, and true if the memory is registered as read-only.
 pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Arc<Context>, bool)> {
     let context = current_context()?;
     capture::check_unsafe()?;
     if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // As recorded: addresses of the operating system's own.
+    // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for addresses in the kernel's half of the address space.
     if address >= 1 << 63 {
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
@@ -109,13 +109,14 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     if space().reserves(address) || known.is_some_and(|a| a.kind != Kind::Registered) {
         return refuse("this is memory of the driver");
     }
-    // Registered memory is memory that stays in place; and the page table would take room for all of it.
+    // Registered memory cannot be swapped out, so it must fit into the machine's memory; the page table also grows with
+    // it.
     if host::memory().is_some_and(|most| bytes > most) {
         host::log!("the machine does not have {bytes} bytes to register");
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;
-    // Kernels access it as the program does: what is not there would end the program.
+    // Kernels access it directly: a missing page would end the program.
     match host::mapping(address, bytes) {
         Mapping::Inaccessible => refuse("part of it is not the program's to read"),
         Mapping::ReadOnly if !read_only => {
@@ -125,7 +126,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     }
 }
 
-/// The page-locked memory that an address lies in.
+/// Returns the page-locked allocation that contains an address.
 fn page_locked(address: u64) -> Result<Allocation> {
     context::current()?;
     let found = space()
@@ -134,7 +135,7 @@ fn page_locked(address: u64) -> Result<Allocation> {
     found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// `cuMemHostGetDevicePointer`: the same address.
+/// `cuMemHostGetDevicePointer`: returns the same address.
 pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
     page_locked(address)?;
     if flags == 0 {
@@ -150,11 +151,11 @@ pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
     let found = find(address).filter(|a| a.kind.is_host_accessible());
     let id = found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?.id;
     let flags = host_flags().get(&id).copied().unwrap_or(0);
-    // With unified addressing all page-locked memory is mapped.
+    // With unified addressing, all page-locked memory is mapped.
     Ok(flags & HOST_ALLOC_FLAGS | CU_MEMHOSTALLOC_DEVICEMAP)
 }
 
-/// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
+/// `cuMemGetAddressRange`: returns the base and the size in bytes that was requested.
 pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
     current_context()?;
     let found = find(address).filter(|a| a.access != Access::None);

@@ -1,4 +1,4 @@
-//! Calls of the driver, without C: here the gate, captures, objects and operations meet.
+//! Calls of the driver, without C types: captures, objects and operations meet the gate here.
 #![forbid(unsafe_code)]
 
 pub(crate) mod capture;

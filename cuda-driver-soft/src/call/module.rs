@@ -1,4 +1,4 @@
-//! Loading and unloading modules and libraries.
+//! Loads and unloads modules and libraries.
 
 use crate::call::lookup;
 use crate::object::context::{self, Context};
@@ -20,7 +20,7 @@ pub(crate) fn load(image: &Image, options: &jit::Options, log: &mut Log) -> Resu
 
 /// `cuModuleUnload`: waits for the work of its context.
 pub(crate) fn unload(handle: usize) -> Result<()> {
-    // The module of a library is the library's.
+    // A library owns its modules.
     if lookup::module(handle)?.of_library {
         return Err(Error::CUDA_ERROR_NOT_PERMITTED);
     }

@@ -1,4 +1,4 @@
-//! Allocating and freeing in the order of a stream.
+//! Stream-ordered allocation: `cuMemAllocAsync` and `cuMemFreeAsync`.
 
 use crate::call::capture as capturing;
 use crate::object::context::Context;
@@ -13,7 +13,7 @@ use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use engine::memory::{Kind, space};
 
-/// `cuMemAllocAsync`, from a pool or from the current one of the stream's device. NULL for 0 bytes.
+/// `cuMemAllocAsync`, from `pool` or from the current pool of the stream's device. Returns NULL for 0 bytes.
 pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Result<u64> {
     let context = &stream.context;
     let pool = match pool {
@@ -42,7 +42,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     })?;
     let allocation = space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
     if let Err(error) = pool.take(bytes) {
-        // Nobody else knows the address yet.
+        // No other thread has the address yet.
         let _ = space().free_if(address, |a| a.id == allocation.id);
         return Err(error);
     }
@@ -50,7 +50,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     Ok(address)
 }
 
-/// Makes a node that allocates.
+/// Adds an allocation node to the capture.
 fn captured(bytes: u64, kind: Kind, stream: &StreamRef) -> Result<u64> {
     if kind != Kind::Device {
         host::log!("nodes of graphs allocate memory of a device only");
@@ -66,9 +66,9 @@ fn captured(bytes: u64, kind: Kind, stream: &StreamRef) -> Result<u64> {
     Ok(address)
 }
 
-/// Allocates what there is no room for as long as streams have not freed what they are to free. They are waited for, one
-/// after the other, unless a host function holds them up: that may wait for the caller. What those will free counts as
-/// free, as it does for a GPU, which hands it out again in the order of streams.
+/// Allocates memory that has room only after streams have done their pending frees. Waits for these frees one after the
+/// other, except for frees behind a host function, which may itself wait for the caller. Memory of those frees counts
+/// as free, as on a GPU, where it is handed out again in stream order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |leaving: &[Leaving]| leaving.iter().map(|l| l.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);
@@ -91,7 +91,7 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     memory::allocate_beside(context, Kind::Device, bytes, still)
 }
 
-/// `cuMemFreeAsync`, of what `cuMemFree` frees, too; but as on driver 580 not of managed memory. Freeing NULL does nothing.
+/// `cuMemFreeAsync`: also frees memory of `cuMemAlloc`, but, like driver 580, not managed memory. Ignores NULL.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
     let capturing = stream.is_capturing();
     if !capturing {

@@ -1,4 +1,4 @@
-//! Streams: the calls that name one, wait for one, and make or destroy one.
+//! Streams: looks them up for calls, and creates, destroys and queries them.
 
 use crate::call::{capture as capturing, event};
 use crate::object::stream::{self, LEGACY, NON_BLOCKING, NullStream, PER_THREAD, StreamRef};
@@ -11,34 +11,34 @@ use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// The stream that a call names; after a reported fault, the fault.
+/// Returns the stream that a call names; after a reported fault, the fault.
 pub(crate) fn named(handle: usize, mode: NullStream) -> Result<StreamRef> {
     gate::healthy()?;
     stream::resolve(handle, mode)
 }
 
-/// The stream that a call puts work on which cannot be captured.
+/// Returns the stream for an operation that cannot be captured.
 pub(crate) fn for_work(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = for_capture(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     Ok(stream)
 }
 
-/// The stream that a call puts work on, which becomes a node of a graph if the stream captures.
+/// Returns the stream for an operation that becomes a node of a graph if the stream captures.
 pub(crate) fn for_capture(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::check_legacy(stream.key())?;
     Ok(stream)
 }
 
-/// The stream that a call names, which must not capture: the call spoils the capture.
+/// Returns the stream for a call that must not name a capturing stream: the call invalidates the capture.
 pub(crate) fn uncaptured(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     Ok(stream)
 }
 
-/// `cuStreamCreateWithPriority`: the priority is brought into its range.
+/// `cuStreamCreateWithPriority`: clamps the priority to its range.
 pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     if flags & !NON_BLOCKING != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -47,10 +47,10 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     Ok(stream::create(&context, flags, priority))
 }
 
-/// `cuStreamDestroy`: returns at once; work that is on the stream goes on.
+/// `cuStreamDestroy`: returns at once; work on the stream goes on.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if matches!(handle, LEGACY | PER_THREAD) {
-        // They need a context like any call on them, and are never destroyed.
+        // Built-in streams need a context like in any other call, and are never destroyed.
         context::current()?;
     }
     let stream = stream::created(handle)?;
@@ -59,7 +59,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     stream::remove(&stream)
 }
 
-/// `cuStreamGetCtx`: the context's handle, even of a destroyed one.
+/// `cuStreamGetCtx`: returns the context's handle, even if the context is destroyed.
 pub(crate) fn context_of(handle: usize, mode: NullStream) -> Result<usize> {
     gate::healthy()?;
     match handle {
@@ -80,20 +80,20 @@ pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     }
 }
 
-/// The host can neither ask about nor wait for a stream that captures, or that waits for one that does; nor, in most modes,
-/// for any other.
+/// Returns an error if the host may not query the stream or wait for it: a stream that captures, one that waits for a
+/// capturing stream, and in most capture modes any other stream.
 pub(crate) fn refuse_while_capturing(stream: &StreamRef) -> Result<()> {
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     capture::check_legacy(stream.key())?;
     capture::check_unsafe()
 }
 
-/// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
+/// `cuStreamWaitEvent`: later work waits for the work that the event last recorded.
 pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Result<()> {
     let key = stream.key();
     if capturing::is_external(flags, stream)? {
         let event = event::get(handle)?;
-        // Driver 580 refuses an event that was recorded in a capture that is over.
+        // Driver 580 returns an error for an event that was recorded in a capture that has ended.
         let captured = event.captured();
         if captured.is_some_and(|captured| capture::is_over(&captured)) {
             return capture::spoil(key, Err(Error::CUDA_ERROR_INVALID_VALUE));
@@ -102,12 +102,12 @@ pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Resul
     }
     let event = match event::get(handle) {
         Ok(event) => event,
-        // On driver 580, this spoils a capture.
+        // On driver 580, this invalidates a capture.
         Err(error) => return capture::refuse(key, error).and(Err(error)),
     };
     match event.captured() {
         Some(captured) => return capture::join(key, &captured),
-        // One that was never recorded is nothing to wait for.
+        // An event that was never recorded needs no wait.
         None if event.task().is_some() => {
             capture::refuse(key, Error::CUDA_ERROR_STREAM_CAPTURE_ISOLATION)?;
         }

@@ -1,4 +1,4 @@
-//! Puts operations on streams: they are queued, or become nodes if the stream captures.
+//! Submits operations to streams: they are queued, or become nodes if the stream captures.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 
-/// Copies from pageable memory up to this many bytes are taken at once and written later.
+/// Copies from pageable memory of up to this many bytes read their source at once and write it later.
 const STAGED: u64 = 64 << 10;
 
-/// Does a task in the stream's order; at once if the host waits for it and nothing is before it. Memory that another thread
-/// freed while the host waited was freed before the call, as far as anybody can tell.
+/// Runs a task in stream order; in the calling thread if `wait` is true. If another thread freed the memory during the
+/// wait, this counts as freed before the call.
 fn run(
     task: impl FnOnce() -> Done + Send + 'static,
     cost: u64,
@@ -44,7 +44,8 @@ fn run(
     })
 }
 
-/// Copies a row of bytes. `host` vouches for memory of the program, by address and bytes.
+/// Copies a row of bytes. `host` turns an address and a length into memory of the program, which the caller keeps
+/// valid.
 pub(crate) fn copy_row(
     to: Base,
     from: Base,
@@ -110,7 +111,7 @@ pub(crate) fn copy(
     }
 }
 
-/// Copies what is there now, whatever the stream has yet to do to it, when the stream's turn has come.
+/// Reads the source now, before the stream's pending work, and writes the copy in stream order.
 pub(crate) fn copy_what_is_there(
     to: MemoryPlace,
     from: MemoryPlace,
@@ -123,7 +124,7 @@ pub(crate) fn copy_what_is_there(
     run(task, cost(bytes), stream, wait)
 }
 
-/// Copies a box. `host` vouches for memory of the program, by address and bytes.
+/// Copies a box. `host` turns an address and a length into memory of the program, which the caller keeps valid.
 pub(crate) fn copy_box(
     to: Side,
     from: Side,
@@ -149,14 +150,13 @@ pub(crate) fn copy_box(
     run(task, cost(extent.bytes()), stream, wait)
 }
 
-/// Sets memory. As documented, the host waits for it where it can see the memory itself, unless the call is an asynchronous
-/// one.
+/// Sets memory. As documented, the host waits for it if the memory is host memory, unless the call is asynchronous.
 pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Ok(());
     }
     if stream.is_capturing() {
-        // On driver 580, instantiating the graph finds that the memory is not there.
+        // Driver 580 reports missing memory only when the graph is instantiated.
         fill.reach()?;
         return capture::add(stream, Operation::Fill(fill));
     }
@@ -165,7 +165,8 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     run(move || fill.run(&place), cost(fill.reach()?), stream, wait)
 }
 
-/// Launches a kernel. `packed` says how a program is told of the arguments of a captured launch.
+/// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as
+/// pointers.
 pub(crate) fn launch(
     ready: Ready,
     mut attributes: Attributes,
@@ -186,7 +187,7 @@ pub(crate) fn launch(
     Ok(())
 }
 
-/// Calls a host function.
+/// Submits a host function.
 pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Result<()> {
     if stream.is_capturing() {
         return capture::add(stream, Operation::Host(function));
@@ -195,17 +196,17 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
     Ok(())
 }
 
-/// Calls a function that is told the code of a fault that happened before it, 0 if none.
+/// Submits a function that receives the result code of an earlier fault, 0 if there is none.
 pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
     stream.submit(&[], Work::Host(Box::new(call)), 0);
 }
 
-/// Puts a point on a stream where nothing happens.
+/// Submits an empty operation.
 pub(crate) fn join(stream: &StreamRef) {
     stream.submit(&[], Work::Join, 0);
 }
 
-/// Does memory operations, one after the other; captured, they are one node.
+/// Submits memory operations, done one after the other; captured, they become one node.
 pub(crate) fn memory_operations(
     operations: Vec<MemoryOperation>,
     stream: &StreamRef,

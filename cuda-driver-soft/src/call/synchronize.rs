@@ -1,4 +1,4 @@
-//! Waiting for work: of a context, a stream or an event. When it is done, pools give back what is free, and a fault is
+//! Waits for a context, a stream or an event. After the wait, pools release their unused memory, and a fault is
 //! reported.
 
 use crate::call::event::{self, refuse_captured};
@@ -30,7 +30,7 @@ pub(crate) fn stream(stream: &StreamRef) -> Result<()> {
 /// `cuEventSynchronize`
 pub(crate) fn event(handle: usize) -> Result<()> {
     let event = event::get(handle)?;
-    // A host function that waits may wait for itself.
+    // A host function could wait for itself here.
     if gate::in_host_function() && !event.is_done() {
         return Err(Error::CUDA_ERROR_NOT_PERMITTED);
     }

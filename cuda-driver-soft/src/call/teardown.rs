@@ -1,4 +1,4 @@
-//! The end of a context, and of everything that belongs to it.
+//! Teardown of a context and of everything that it owns.
 
 use std::sync::MutexGuard;
 
@@ -10,7 +10,7 @@ use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
 use engine::memory::space;
 
-/// Lets go of everything that a context owns.
+/// Releases everything that a context owns.
 fn end(context: &Context) {
     capture::forget_context(context.id());
     context.drain();
@@ -23,13 +23,13 @@ fn end(context: &Context) {
     }
 }
 
-/// `cuCtxDestroy`: also while it is current elsewhere, and whatever its usage count is.
+/// `cuCtxDestroy`: also works while the context is current in other threads, and for any usage count.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if handle == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let context = context::table().get(handle).map_err(|why| {
-        // Driver 580 answers for a destroyed one by whether another is current.
+        // For a destroyed context, driver 580 returns an error that depends on the current context.
         if why == Missing::Unknown || context::current_handle() == 0 {
             Error::CUDA_ERROR_INVALID_CONTEXT
         } else {
@@ -47,7 +47,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     Ok(())
 }
 
-/// `cuCtxDetach`: only of the current context; the last one destroys it.
+/// `cuCtxDetach`: only for the current context; the last call destroys it.
 pub(crate) fn detach(handle: usize) -> Result<()> {
     let context = context::current()?;
     if context.handle != handle {
@@ -60,8 +60,8 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
     }
 }
 
-/// The primary context with no work left, if it is about to end. Others can ask about it, and retain it, while its work is
-/// waited for: that work may be a host function which waits for them.
+/// Returns the primary context, without pending work if it is about to end. The lock is not held during the wait,
+/// because that work may be a host function that waits for a thread which needs the lock.
 fn idle_before_end(
     ordinal: i32,
     ends: impl Fn(&Primary) -> bool,
@@ -77,7 +77,7 @@ fn idle_before_end(
     }
 }
 
-/// Ends the primary context if it is active. Its flags do not outlive it.
+/// Ends the primary context if it is active, and clears its flags.
 fn end_primary(primary: &mut Primary) {
     if primary.is_active()
         && let Some(context) = &primary.context
@@ -87,7 +87,7 @@ fn end_primary(primary: &mut Primary) {
     }
 }
 
-/// `cuDevicePrimaryCtxRelease`: `CUDA_ERROR_INVALID_CONTEXT` if nobody has retained it.
+/// `cuDevicePrimaryCtxRelease`: `CUDA_ERROR_INVALID_CONTEXT` if it is not retained.
 pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
     let mut primary = idle_before_end(ordinal, |p| p.retained == 1)?;
     primary.retained = primary
@@ -100,7 +100,7 @@ pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
     Ok(())
 }
 
-/// `cuDevicePrimaryCtxReset`: the context ends though it is still retained.
+/// `cuDevicePrimaryCtxReset`: ends the context although it is still retained.
 pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
     let mut primary = idle_before_end(ordinal, |_| true)?;
     end_primary(&mut primary);

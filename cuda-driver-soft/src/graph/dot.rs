@@ -1,4 +1,4 @@
-//! Pictures of graphs, in the language of Graphviz.
+//! Prints graphs in the Graphviz DOT language.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::graph::world::World;
 use crate::operation::Operation;
 use crate::state::error::Result;
 
-/// `cuGraphDebugDotPrint`: a graph with its child graphs.
+/// `cuGraphDebugDotPrint`: prints a graph with its child graphs.
 pub(crate) fn print(world: &World, graph: usize) -> Result<String> {
     let mut text = String::from("digraph dot {\n");
     cluster(world, graph, &mut text)?;

@@ -1,4 +1,4 @@
-//! Executable graphs: what a graph was when it was instantiated, and its launches.
+//! Executable graphs: copies of graphs from the time of instantiation, and their launches.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -33,17 +33,17 @@ pub(crate) struct Exec {
 
 pub(crate) struct ExecState {
     pub(crate) plan: Plan,
-    /// The end of its last launch: the next one waits for it.
+    /// The end of its last launch: the next launch waits for it.
     last: TaskId,
     objects: BTreeMap<usize, u32>,
 }
 
-/// The nodes of a graph, as they are launched.
+/// The nodes of a graph in their launch order.
 #[derive(Clone, Default)]
 pub(crate) struct Plan {
-    /// In the order in which they were made.
+    /// The steps in the order in which the nodes were created.
     pub(crate) steps: Vec<Step>,
-    /// Indices of the steps, each after those that it depends on.
+    /// Indices of the steps, each after its dependencies.
     order: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Step {
     /// The node that it was made from.
     pub(crate) node: usize,
     pub(crate) operation: Operation,
-    /// Of a child graph.
+    /// The plan of the child graph, if the node has one.
     pub(crate) child: Option<Plan>,
     pub(crate) after: Vec<(usize, EdgeData)>,
     pub(crate) enabled: bool,
@@ -91,7 +91,7 @@ impl Plan {
         Ok(Plan { steps, order })
     }
 
-    /// The step of a node, be it in a child graph.
+    /// Returns the step of a node, also if it is in a child graph.
     pub(crate) fn step(&mut self, node: usize) -> Option<&mut Step> {
         for step in &mut self.steps {
             if step.node == node {
@@ -104,7 +104,7 @@ impl Plan {
         None
     }
 
-    /// Steps that none waits for, in their order.
+    /// Returns the steps without dependents, in their order.
     pub(crate) fn exits(&self) -> Vec<usize> {
         let waited = |index: usize| {
             self.steps
@@ -114,7 +114,7 @@ impl Plan {
         (0..self.steps.len()).filter(|&i| !waited(i)).collect()
     }
 
-    /// Checks that the memory that copies and fills name is there, and that kernels have enough registers.
+    /// Checks that the memory of copies and fills exists, and that kernels have enough registers.
     fn check(&self) -> Result<()> {
         let mut checked = Ok(());
         self.each(&mut |operation| {
@@ -131,7 +131,7 @@ impl Plan {
         checked
     }
 
-    /// All actions, those of child graphs too.
+    /// Visits all operations, also those of child graphs.
     fn each(&self, visit: &mut impl FnMut(&Operation)) {
         for step in &self.steps {
             visit(&step.operation);
@@ -143,14 +143,14 @@ impl Plan {
 }
 
 impl Step {
-    /// Whether it can be switched on and off.
+    /// Checks that the step can be enabled and disabled.
     pub(crate) fn check_switch(&self) -> Result<()> {
         let can = self.operation.can_be_disabled();
         can.then_some(()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
-/// The living executable graph of this handle.
+/// Returns the live executable graph of this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
     let found = TABLE.get(handle);
     found.map_err(|why| {
@@ -178,7 +178,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
     let made = TABLE.insert_with(|handle| Exec {
         handle,
         id: next_id(),
-        // Driver 580 gives these back alone.
+        // Driver 580 returns only these flags from `cuGraphExecGetFlags`.
         flags: flags & (AUTO_FREE | DEVICE_LAUNCH),
         state: Mutex::new(ExecState {
             plan,
@@ -189,7 +189,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
     Ok(made.handle)
 }
 
-/// `cuGraphExecDestroy`: returns at once; launches that are pending go on.
+/// `cuGraphExecDestroy`: returns at once; pending launches go on.
 pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     let _ = TABLE.remove(exec.handle);
     let (last, objects) = {
@@ -207,7 +207,7 @@ pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     Ok(())
 }
 
-/// The memory that the nodes allocate becomes one executable graph's: no other can have it at the same time.
+/// Claims the memory that the nodes allocate for this executable graph: no other one can have it at the same time.
 fn claim(plan: &Plan) -> Result<()> {
     let mut claimed: Vec<Arc<GraphMemory>> = Vec::new();
     let mut refused = false;
@@ -234,7 +234,7 @@ fn claim(plan: &Plan) -> Result<()> {
 struct Piece {
     work: Option<(Work, u64)>,
     event: Option<Point>,
-    /// Indices of pieces; none for what waits for nothing but the stream.
+    /// Indices of pieces; empty for a piece that waits only for the stream.
     after: Vec<usize>,
 }
 
@@ -243,9 +243,9 @@ enum Point {
     Wait(EventUse),
 }
 
-/// Adds the pieces of a plan, which begins after `entry`; gives those that none of it waits for.
+/// Adds the pieces of a plan, which begins after `entry`; returns the pieces that no other piece of the plan waits for.
 fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<Piece>) -> Result<Vec<usize>> {
-    // Where the end of each step is found.
+    // The last pieces of each step.
     let mut ends: Vec<Vec<usize>> = vec![Vec::new(); plan.steps.len()];
     let mut waited = vec![false; plan.steps.len()];
     for &index in &plan.order {
@@ -299,7 +299,7 @@ impl Exec {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `cuGraphLaunch`: after what is on the stream, and after its own last launch.
+    /// `cuGraphLaunch`: after earlier work on the stream, and after this graph's last launch.
     pub(crate) fn launch(&self, stream: &StreamRef) -> Result<()> {
         let mut state = self.lock();
         let left = self.check_memory(&state.plan)?;
@@ -354,8 +354,8 @@ impl Exec {
         Ok(())
     }
 
-    /// Whether the memory of its nodes is as a launch needs it; what is still allocated from the last one, and is freed
-    /// first.
+    /// Checks that the memory of its nodes is ready for a launch. Returns memory that is still allocated from the last
+    /// launch and must be freed first.
     fn check_memory(&self, plan: &Plan) -> Result<Vec<Arc<GraphMemory>>> {
         let (mut allocs, mut frees) = (Vec::new(), Vec::new());
         plan.each(&mut |operation| match operation {
@@ -383,7 +383,7 @@ impl Exec {
         Ok(left)
     }
 
-    /// The graph that a program has asked for by `cuGraphExecNode…`: a step of a node.
+    /// Calls `change` with the step of a node, for the `cuGraphExecNode…` functions.
     pub(crate) fn with_step<R>(
         &self,
         node: usize,
@@ -398,8 +398,8 @@ impl Exec {
     }
 }
 
-/// What the events that are waited for recorded before the launch. Asked before the queues are locked: recording an
-/// event locks the queues after the event.
+/// Returns the earlier tasks of the events that nodes wait for. Called before the queues are locked: recording an event
+/// locks the event first and then the queues.
 fn known_points(all: &[Piece]) -> HashMap<usize, TaskId> {
     let waits = all.iter().filter_map(|piece| match &piece.event {
         Some(Point::Wait(event)) => Some((event.handle, event.event.task()?)),
@@ -408,7 +408,7 @@ fn known_points(all: &[Piece]) -> HashMap<usize, TaskId> {
     waits.collect()
 }
 
-/// Notes what the nodes will have allocated and freed, as far as calls are concerned.
+/// Marks the memory of the nodes as allocated or freed for later calls.
 fn use_memory(plan: &Plan) {
     plan.each(&mut |operation| {
         if let Operation::Alloc(alloc) = operation {

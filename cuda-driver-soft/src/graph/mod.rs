@@ -1,4 +1,4 @@
-//! Graphs: nodes hold operations; an executable graph is a plan of launches.
+//! Graphs: nodes hold operations, and an executable graph is a plan of launches.
 #![forbid(unsafe_code)]
 
 pub(crate) mod dot;

@@ -1,4 +1,4 @@
-//! Changes of an executable graph: of single nodes, and of all to those of another graph of the same shape.
+//! Updates of an executable graph: of single nodes, and of all nodes to those of another graph with the same topology.
 
 use cuda_driver_sys::CUgraphExecUpdateResult as Difference;
 
@@ -9,16 +9,16 @@ use crate::operation::copy::CopyOperation;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
 use crate::state::error::{Error, Result};
 
-/// What came of an update that failed.
+/// The error of a failed update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
     pub(crate) difference: Difference,
-    /// The node of the graph that was given, and one that it depends on; 0 for none.
+    /// The node of the given graph, and one of its dependencies; 0 for none.
     pub(crate) node: usize,
     pub(crate) from: usize,
 }
 
-/// Whether what a node does may become this, in an executable graph.
+/// Checks that the operation of a node of an executable graph may be changed from `old` to `new`.
 fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Difference> {
     match (old, new) {
         (Operation::Kernel(old), Operation::Kernel(new)) => {
@@ -52,7 +52,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
             Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED)
         }
         (Operation::Operations(old), Operation::Operations(new)) => {
-            // A `CUstreamBatchMemOpParams` begins with its type.
+            // A `CUstreamBatchMemOpParams` begins with its operation type.
             let kind = |operation: &MemoryOperation| operation.params[0] as u32;
             let kinds = |batch: &Batch| -> Vec<u32> { batch.operations.iter().map(kind).collect() };
             if kinds(old) == kinds(new) {
@@ -66,7 +66,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
     }
 }
 
-/// As documented, memory stays on the side where it was, and a copy of rows stays one.
+/// Checks two copies: as documented, each side stays on the host or on the device, and the dimensions stay the same.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
     let sides = |copy: &CopyOperation| copy.on_host().ok();
     let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
@@ -78,7 +78,7 @@ fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Resu
 }
 
 impl Exec {
-    /// `cuGraphExec…NodeSetParams`: what a node does from the next launch on.
+    /// `cuGraphExec…NodeSetParams`: changes the operation of a node for later launches.
     pub(crate) fn set_operation(&self, node: usize, operation: Operation) -> Result<()> {
         self.with_step(node, |step| {
             compare(&step.operation, &operation).map_err(|difference| {
@@ -92,7 +92,7 @@ impl Exec {
         })
     }
 
-    /// `cuGraphExecChildGraphNodeSetParams`: the nodes of a graph of the same shape.
+    /// `cuGraphExecChildGraphNodeSetParams`: takes the operations of a graph with the same topology.
     pub(crate) fn set_child(&self, node: usize, new: &Plan) -> Result<()> {
         self.with_step(node, |step| {
             let child = step.child.as_mut().ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -108,7 +108,7 @@ impl Exec {
 }
 
 impl Plan {
-    /// Takes over what the nodes of another plan do; nothing if that is not possible.
+    /// Takes the operations of another plan's nodes; changes nothing if that is not possible.
     fn take_over(&mut self, new: &Plan) -> std::result::Result<(), Refusal> {
         let pairs = self.pair(new)?;
         let mut changed = self.clone();
@@ -120,8 +120,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Pairs the steps with those of another plan: as documented, from those that none waits for, in their order, to what
-    /// they depend on, in the order in which that was said.
+    /// Pairs the steps with those of another plan. As documented, this begins at the steps without dependents, in their
+    /// order, and follows their dependencies in the order in which they were added.
     fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
         let refuse = |node: usize, from: usize| Refusal {
             difference: Difference::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
@@ -133,7 +133,7 @@ impl Plan {
             return Err(refuse(0, 0));
         }
         if exits.len() != new_exits.len() {
-            // As recorded: the last one that is too many.
+            // Driver 580 reports the last extra node here.
             let extra = new_exits
                 .iter()
                 .rev()

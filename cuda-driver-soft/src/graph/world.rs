@@ -1,7 +1,7 @@
-//! Graphs: nodes of work with their dependencies, made by calls or by capturing a stream.
+//! Graphs: nodes with operations and dependencies, made by calls or by capturing a stream.
 //!
-//! All graphs and their nodes are in one [`World`], under one lock: an edge, a clone and a child graph each concern several
-//! of them. What is instantiated ([`exec`](crate::graph::exec)) is a copy, with a lock of its own.
+//! All graphs and their nodes are in one [`World`] under one lock, because an edge, a clone and a child graph each
+//! concern several of them. An executable graph ([`exec`](crate::graph::exec)) is a copy with a lock of its own.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,19 +19,19 @@ pub(crate) struct Node {
     /// Its number in the graph.
     pub(crate) local: u32,
     pub(crate) operation: Operation,
-    /// What it depends on, in the order in which that was said.
+    /// Its dependencies, in the order in which they were added.
     pub(crate) after: Vec<Edge>,
 }
 
 pub(crate) struct Graph {
-    /// A number that no other graph of the process has.
+    /// A number that is unique among all graphs of the process.
     pub(crate) id: u32,
-    /// In the order in which they were made.
+    /// The nodes in the order of their creation.
     pub(crate) nodes: Vec<usize>,
     next_local: u32,
     /// The node that owns it.
     pub(crate) owner: Option<usize>,
-    /// Of a clone: its nodes by those that they were made from.
+    /// In a clone: the nodes, by the nodes that they were copied from.
     clones: HashMap<usize, usize>,
     /// References to user objects.
     pub(crate) objects: BTreeMap<usize, u32>,
@@ -46,14 +46,14 @@ pub(crate) struct World {
     last_node: u64,
 }
 
-/// The graphs of the process.
+/// Returns the graphs of the process.
 pub(crate) fn world() -> MutexGuard<'static, World> {
     static WORLD: OnceLock<Mutex<World>> = OnceLock::new();
     let world = WORLD.get_or_init(Mutex::default);
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number for a graph or an executable graph.
+/// Returns a new number for a graph or an executable graph.
 pub(crate) fn next_id() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -81,7 +81,7 @@ impl World {
         handle
     }
 
-    /// The living graph of this handle.
+    /// Returns the live graph of this handle.
     pub(crate) fn graph(&self, handle: usize) -> Result<&Graph> {
         self.graphs.get(&handle).ok_or_else(|| {
             host::log!("{handle:#x} is no graph, or is destroyed: a real driver may crash here");
@@ -95,7 +95,7 @@ impl World {
             .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// The living node of this handle.
+    /// Returns the live node of this handle.
     pub(crate) fn node(&self, handle: usize) -> Result<&Node> {
         self.nodes.get(&handle).ok_or_else(|| {
             host::log!("{handle:#x} is no node, or is destroyed: a real driver may crash here");
@@ -109,7 +109,7 @@ impl World {
             .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// A node that must be one of a graph.
+    /// Returns a node, which must belong to `graph`.
     fn node_of(&self, handle: usize, graph: usize) -> Result<&Node> {
         self.node(handle).and_then(|node| {
             let ours = node.graph == graph;
@@ -117,7 +117,7 @@ impl World {
         })
     }
 
-    /// Checks what a node is to depend on: nodes of its graph, each once.
+    /// Checks the dependencies of a node: nodes of its graph, each once.
     pub(crate) fn check_dependencies(&self, graph: usize, after: &[Edge]) -> Result<()> {
         self.graph(graph)?;
         let mut seen = HashSet::new();
@@ -131,7 +131,7 @@ impl World {
         Ok(())
     }
 
-    /// What is not a plain dependency goes out from a kernel.
+    /// Checks an edge: only an edge from a kernel can be something else than a plain dependency.
     fn check_edge(&self, edge: &Edge) -> Result<()> {
         let EdgeData {
             from_port,
@@ -155,7 +155,7 @@ impl World {
         operation: Operation,
     ) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
-        // As recorded, memory is freed by one node of all graphs.
+        // Driver 580 accepts one free node per allocation, among all graphs.
         if let Operation::Free(memory) = &operation
             && !memory.set_free_node()
         {
@@ -177,7 +177,7 @@ impl World {
         Ok(handle)
     }
 
-    /// Changes the operation of a node to one of the same type; gives the old one.
+    /// Changes the operation of a node to one of the same type; returns the old one.
     pub(crate) fn replace(&mut self, node: usize, operation: Operation) -> Result<Operation> {
         let node = self.node_mut(node)?;
         if node.operation.kind() != operation.kind() {
@@ -193,7 +193,7 @@ impl World {
         Ok(std::mem::replace(&mut node.operation, operation))
     }
 
-    /// `cuGraphAddChildGraphNode`: with a copy of the graph.
+    /// `cuGraphAddChildGraphNode`: adds a node with a copy of the graph.
     pub(crate) fn add_child(
         &mut self,
         graph: usize,
@@ -206,7 +206,7 @@ impl World {
         self.add_owned(graph, after, copy)
     }
 
-    /// The same, with the graph itself, which nobody may own.
+    /// Adds a node with the graph itself, which must not have an owner.
     pub(crate) fn move_child(
         &mut self,
         graph: usize,
@@ -229,7 +229,7 @@ impl World {
         Ok(node)
     }
 
-    /// A graph that allocates or frees memory only grows.
+    /// Returns an error if the graph allocates or frees memory: nothing can be removed from such a graph.
     fn check_no_own_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
             if self.node(*handle)?.operation.is_memory() {
@@ -240,7 +240,7 @@ impl World {
         Ok(())
     }
 
-    /// Graphs that allocate memory exist once only.
+    /// Returns an error if the graph or a child graph allocates or frees memory: such a graph cannot be copied.
     pub(crate) fn check_no_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
             match &self.node(*handle)?.operation {
@@ -255,17 +255,18 @@ impl World {
         Ok(())
     }
 
-    /// `cuGraphClone`: with copies of its child graphs, and references to its user objects.
+    /// `cuGraphClone`: copies the graph and its child graphs, and references its user objects.
     pub(crate) fn clone_graph(&mut self, graph: usize) -> Result<usize> {
         self.check_no_memory(graph)?;
         let copy = self.create();
         let nodes = self.graph(graph)?.nodes.clone();
-        // A node may depend on one that was made after it, so first all nodes, then what they depend on.
+        // A node may depend on a node that was created later, so all nodes come first and their dependencies after
+        // that.
         let mut clones = HashMap::new();
         for &node in &nodes {
             let operation = match self.node(node)?.operation.clone() {
                 Operation::Child(child) => Operation::Child(self.clone_graph(child)?),
-                // What a program reads of a node's arguments is that node's own.
+                // Each node has its own copy of the arguments: programs get pointers into it.
                 Operation::Kernel(kernel) => {
                     let own = kernel.with_attributes(kernel.attributes.clone());
                     Operation::Kernel(Arc::new(own))
@@ -303,7 +304,7 @@ impl World {
         Ok(copy)
     }
 
-    /// `cuGraphDestroy`: what nobody owns. It gives what is to be dropped without the lock.
+    /// `cuGraphDestroy`: destroys a graph without an owner. The caller drops the returned parts without the lock.
     pub(crate) fn destroy(&mut self, graph: usize, captures: &Captures) -> Result<Destroyed> {
         if self.graph(graph)?.owner.is_some() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -334,7 +335,7 @@ impl World {
         }
     }
 
-    /// `cuGraphDestroyNode`: with its dependencies, and those on it.
+    /// `cuGraphDestroyNode`: destroys a node with its dependencies and the dependencies on it.
     pub(crate) fn destroy_node(&mut self, handle: usize) -> Result<Destroyed> {
         let graph = self.node(handle)?.graph;
         self.check_no_own_memory(graph)?;
@@ -348,7 +349,7 @@ impl World {
         Ok(destroyed)
     }
 
-    /// `cuGraphAddDependencies`: all or none.
+    /// `cuGraphAddDependencies`: adds all of them or none.
     pub(crate) fn add_dependencies(&mut self, graph: usize, edges: &[(Edge, usize)]) -> Result<()> {
         self.graph(graph)?;
         for (from, to) in edges {
@@ -360,14 +361,14 @@ impl World {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
-        // As recorded, a cycle is found when the graph is instantiated.
+        // On driver 580, a cycle is an error only when the graph is instantiated.
         for (from, to) in edges {
             self.node_mut(*to)?.after.push(*from);
         }
         Ok(())
     }
 
-    /// `cuGraphRemoveDependencies`: of dependencies that there are.
+    /// `cuGraphRemoveDependencies`: all of the dependencies must exist.
     pub(crate) fn remove_dependencies(
         &mut self,
         graph: usize,
@@ -387,7 +388,7 @@ impl World {
         Ok(())
     }
 
-    /// The nodes of a graph, each after those that it depends on, and otherwise as they were made.
+    /// Returns the nodes of a graph, each after its dependencies, and otherwise in the order of their creation.
     pub(crate) fn order(&self, graph: usize) -> Result<Vec<usize>> {
         let nodes = &self.graph(graph)?.nodes;
         let mut open: HashMap<usize, usize> = HashMap::new();
@@ -420,7 +421,7 @@ impl World {
         Ok(order)
     }
 
-    /// `cuGraphGetEdges`: from where, to where; by the nodes that they come from.
+    /// `cuGraphGetEdges`: pairs of an edge and the dependent node, in the order of the nodes that the edges start from.
     pub(crate) fn edges(&self, graph: usize) -> Result<Vec<(Edge, usize)>> {
         let nodes = &self.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
@@ -455,7 +456,7 @@ impl World {
         found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// Whether all of `nodes` are among `from` or what those depend on.
+    /// Returns true if all of `nodes` are in `from` or among the direct and indirect dependencies of `from`.
     pub(crate) fn reaches(&self, from: &[Edge], nodes: &[Edge]) -> bool {
         let mut seen = HashSet::new();
         let mut todo: Vec<usize> = from.iter().map(|e| e.node).collect();
@@ -470,7 +471,7 @@ impl World {
     }
 }
 
-/// What belonged to a graph that is destroyed: dropped without the lock.
+/// The parts of a destroyed graph, to be dropped without the lock.
 #[derive(Default)]
 #[must_use]
 pub(crate) struct Destroyed {
@@ -479,7 +480,7 @@ pub(crate) struct Destroyed {
 }
 
 impl Destroyed {
-    /// Ends what the graph referred to.
+    /// Releases the user objects of the graph.
     pub(crate) fn end(self) -> Result<()> {
         for (object, count) in self.objects.into_iter().flatten() {
             user_object::release(object, count, &[])?;

@@ -1,7 +1,8 @@
-//! Stream capture, as far as streams are concerned: which of them capture, and what the next node of each will depend on.
+//! Stream capture on the side of streams: which streams capture, and the dependencies of the next node of each.
 //!
-//! An event that is recorded in a capture carries these dependencies; a stream that waits for the event joins the capture.
-//! The nodes themselves are in the graphs: whoever holds both locks takes the one of the captures first.
+//! An event that is recorded in a capture carries these dependencies; a stream that waits for the event joins the
+//! capture. The nodes themselves are in the graphs. A thread that needs both locks takes the lock of the captures
+//! first.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -14,14 +15,14 @@ use crate::queue::edge::Edge;
 use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
-/// What a capture forbids elsewhere: `CUstreamCaptureMode`.
+/// The calls that a capture forbids elsewhere: `CUstreamCaptureMode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureMode {
-    /// Calls that may wait for the device, in every thread.
+    /// Forbids calls that may wait for the device, in every thread.
     Global,
-    /// In the thread that began the capture.
+    /// Forbids them in the thread that began the capture.
     ThreadLocal,
-    /// Nothing.
+    /// Forbids nothing.
     Relaxed,
 }
 
@@ -40,18 +41,18 @@ thread_local! {
     static MODE: Cell<u32> = const { Cell::new(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL.0) };
 }
 
-/// `cuThreadExchangeStreamCaptureMode`: as recorded, any number is taken.
+/// `cuThreadExchangeStreamCaptureMode`: driver 580 accepts any number here.
 pub(crate) fn exchange_mode(mode: u32) -> u32 {
     MODE.replace(mode)
 }
 
-/// A stream, as captures know it.
+/// A stream's identity and properties for captures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamKey {
     /// The number of its context.
     pub(crate) context: u64,
     pub(crate) queue: QueueId,
-    /// It and the legacy stream wait for each other.
+    /// True if this stream and the legacy stream wait for each other.
     pub(crate) blocking: bool,
 }
 
@@ -67,21 +68,21 @@ type Key = (u64, QueueId);
 /// A stream's part of a capture.
 #[derive(Default)]
 struct Branch {
-    /// What its next node depends on.
+    /// The dependencies of its next node.
     after: Vec<Edge>,
-    /// It and the legacy stream wait for each other.
+    /// True if this stream and the legacy stream wait for each other.
     blocking: bool,
     told: Told,
 }
 
-/// What a program was given pointers to: kept until it asks again.
+/// Arrays that the program has pointers to: kept until its next query of the stream.
 #[derive(Default)]
 struct Told {
     nodes: Box<[usize]>,
     data: Box<[[u8; 8]]>,
 }
 
-/// A capture that goes on.
+/// An active capture.
 pub(crate) struct Capture {
     pub(crate) graph: usize,
     mode: CaptureMode,
@@ -92,7 +93,7 @@ pub(crate) struct Capture {
     branches: HashMap<Key, Branch>,
 }
 
-/// The captures that go on, by their numbers, and the streams in them.
+/// The active captures by number, and the streams in them.
 #[derive(Default)]
 pub(crate) struct Captures {
     all: HashMap<u64, Capture>,
@@ -100,35 +101,36 @@ pub(crate) struct Captures {
     last: u64,
 }
 
-/// How many captures go on: mostly none, and then nobody has to look.
+/// The number of active captures. Usually 0, and then the lock is not taken.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The captures of the process.
+/// Returns the captures of the process.
 pub(crate) fn captures() -> MutexGuard<'static, Captures> {
     static CAPTURES: LazyLock<Mutex<Captures>> = LazyLock::new(Mutex::default);
     CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns true if no capture goes on.
+/// Returns true if no capture is active.
 pub(crate) fn none() -> bool {
     ACTIVE.load(Relaxed) == 0
 }
 
-/// What a capture has come to on a stream.
+/// The state of a capture on one of its streams.
 pub(crate) struct Info {
     pub(crate) id: u64,
-    /// It goes on, but can only end in an error.
+    /// True if the capture is active but can only end in an error.
     pub(crate) invalid: bool,
     pub(crate) graph: usize,
-    /// Addresses of the nodes, and of `CUgraphEdgeData`, 0 if there are none; valid until the next call about the stream.
+    /// Addresses of arrays of nodes and of `CUgraphEdgeData`, 0 if they are empty; valid until the next query of the
+    /// stream.
     pub(crate) nodes: usize,
     pub(crate) data: usize,
     pub(crate) count: usize,
-    /// Some of the data is not that of plain dependencies.
+    /// True if some of the edges are not plain dependencies.
     pub(crate) lossy: bool,
 }
 
-/// What an event carries that was recorded in a capture.
+/// The dependencies that an event carries if it was recorded in a capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     capture: u64,
@@ -136,7 +138,7 @@ pub(crate) struct Captured {
 }
 
 impl Capture {
-    /// Checks that this thread may end it, and that nothing has spoiled it.
+    /// Checks that this thread may end the capture, and that the capture is valid.
     pub(crate) fn check(&self) -> Result<()> {
         if self.mode != CaptureMode::Relaxed && self.thread != QueueId::of_this_thread() {
             return Err(Error::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
@@ -147,7 +149,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Checks that all streams are joined with the one that began it: `reaches` says whether nodes depend on others.
+    /// Checks that all streams have joined the one that began the capture. `reaches` returns true if the first nodes
+    /// depend on all of the second.
     pub(crate) fn check_joined(&self, reaches: impl Fn(&[Edge], &[Edge]) -> bool) -> Result<()> {
         let origin = self.branches.get(&self.origin);
         let origin = origin.map_or(&[][..], |branch| &branch.after);
@@ -156,14 +159,14 @@ impl Capture {
             return Ok(());
         }
         host::log!(
-            "a stream that took part in the capture was not joined with the one that began it"
+            "a stream of the capture has not joined its origin stream: record an event on it and wait for it there"
         );
         Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
     }
 }
 
 impl Captures {
-    /// Whether a capture adds to this graph.
+    /// Returns true if a capture adds to this graph.
     pub(crate) fn captures_to(&self, graph: usize) -> bool {
         self.all.values().any(|c| c.graph == graph)
     }
@@ -173,7 +176,7 @@ impl Captures {
         Some((id, self.all.get_mut(&id)?))
     }
 
-    /// Notes that a stream begins to capture into a graph, after some of its nodes.
+    /// Begins a capture of this stream into a graph, after some of its nodes.
     pub(crate) fn begin(
         &mut self,
         stream: StreamKey,
@@ -200,7 +203,7 @@ impl Captures {
         ACTIVE.store(self.all.len(), Relaxed);
     }
 
-    /// Takes out the capture that this stream began.
+    /// Removes and returns the capture that this stream began.
     pub(crate) fn end(&mut self, stream: StreamKey) -> Result<Capture> {
         let (id, capture) = self.of(stream).ok_or(Error::CUDA_ERROR_ILLEGAL_STATE)?;
         if capture.origin != stream.key() {
@@ -210,9 +213,9 @@ impl Captures {
         self.take(id).ok_or(Error::CUDA_ERROR_UNKNOWN)
     }
 
-    /// Takes out the captures that these streams began; gives their graphs.
+    /// Removes the captures that these streams began, and returns their graphs.
     pub(crate) fn forget(&mut self, gone: impl Fn(u64, QueueId) -> bool) -> Vec<usize> {
-        // What they joined keeps their part, with which nobody can join it any more.
+        // A capture that a destroyed stream only joined keeps its branch, which can then never join the origin.
         self.by_stream
             .retain(|(context, queue), _| !gone(*context, *queue));
         let over = self.all.iter();
@@ -227,7 +230,7 @@ impl Captures {
         self.by_stream.contains_key(&stream.key())
     }
 
-    /// The graph that a valid capture adds to, and what its next node on this stream depends on.
+    /// Returns the graph that a valid capture adds to, and the dependencies of its next node on this stream.
     pub(crate) fn next(&mut self, stream: StreamKey) -> Result<(usize, Vec<Edge>)> {
         let (_, capture) = self.valid(stream)?;
         let branch = capture.branches.get(&stream.key());
@@ -235,7 +238,7 @@ impl Captures {
         Ok((capture.graph, after))
     }
 
-    /// Sets what the next node on a stream depends on, or adds to it.
+    /// Replaces the dependencies of the next node on a stream, or adds to them.
     pub(crate) fn set_next(
         &mut self,
         stream: StreamKey,
@@ -252,7 +255,7 @@ impl Captures {
         Ok(())
     }
 
-    /// The capture of a stream that must be valid.
+    /// Returns the capture of a stream; an error if it is invalid or there is none.
     fn valid(&mut self, stream: StreamKey) -> Result<(u64, &mut Capture)> {
         let (id, capture) = self.of(stream).ok_or(Error::CUDA_ERROR_ILLEGAL_STATE)?;
         if capture.invalid {
@@ -268,7 +271,7 @@ impl Captures {
         Some(capture)
     }
 
-    /// Invalidates a capture, and gives the error.
+    /// Invalidates a capture and returns the error.
     fn refuse(&mut self, id: u64, error: Error) -> Result<()> {
         if let Some(capture) = self.all.get_mut(&id) {
             capture.invalid = true;
@@ -276,7 +279,7 @@ impl Captures {
         Err(error)
     }
 
-    /// Invalidates the captures that `concerned` says yes to; false if there are none.
+    /// Invalidates the captures for which `concerned` returns true; returns false if there are none.
     fn invalidate(&mut self, concerned: impl Fn(&Capture) -> bool) -> bool {
         let mut any = false;
         for capture in self.all.values_mut().filter(|c| concerned(c)) {
@@ -287,8 +290,8 @@ impl Captures {
     }
 }
 
-/// What a capture has come to on a stream; `None` if none goes on. As documented, the legacy stream cannot be asked about
-/// while a blocking stream captures.
+/// Returns the state of the capture of a stream; `None` if the stream does not capture. As documented, the legacy
+/// stream cannot be queried while a blocking stream captures.
 pub(crate) fn info(stream: StreamKey) -> Result<Option<Info>> {
     if none() {
         return Ok(None);
@@ -331,7 +334,7 @@ impl Branch {
         }
     }
 
-    /// Makes the next node depend on these, too.
+    /// Adds dependencies to the next node.
     fn join(&mut self, after: &[Edge]) {
         for edge in after {
             if !self.after.iter().any(|e| e.node == edge.node) {
@@ -341,7 +344,8 @@ impl Branch {
     }
 }
 
-/// A wrong call on a stream: as recorded, some spoil the capture that the stream is in, unless a handle was wrong.
+/// Invalidates the stream's capture after a failed call. Driver 580 does so for some calls, unless the error is
+/// `CUDA_ERROR_INVALID_HANDLE`.
 pub(crate) fn spoil<T>(stream: StreamKey, result: Result<T>) -> Result<T> {
     if let Err(error) = &result
         && *error != Error::CUDA_ERROR_INVALID_HANDLE
@@ -351,7 +355,8 @@ pub(crate) fn spoil<T>(stream: StreamKey, result: Result<T>) -> Result<T> {
     result
 }
 
-/// What an event carries that is recorded on this stream; `None` if it does not capture.
+/// Returns the dependencies that an event carries if it is recorded on this stream; `None` if the stream does not
+/// capture.
 pub(crate) fn record(stream: StreamKey) -> Result<Option<Captured>> {
     if none() {
         return Ok(None);
@@ -366,7 +371,7 @@ pub(crate) fn record(stream: StreamKey) -> Result<Option<Captured>> {
     Ok(Some(Captured { capture, after }))
 }
 
-/// `cuStreamWaitEvent` of an event that was recorded in a capture: the stream joins it.
+/// `cuStreamWaitEvent` on an event that was recorded in a capture: the stream joins that capture.
 pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
     check_legacy(stream)?;
     let mut captures = captures();
@@ -378,7 +383,7 @@ pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
         return Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     }
     let Some(capture) = captures.all.get_mut(&event.capture) else {
-        // It is over.
+        // The capture that the event was recorded in has ended.
         return match own {
             Some((own, _)) => captures.refuse(own, Error::CUDA_ERROR_INVALID_VALUE),
             None => Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -404,7 +409,7 @@ pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what cannot be done while a stream captures: the capture ends in an error.
+/// Returns `error` and invalidates the capture if the stream captures: the call is not permitted then.
 pub(crate) fn refuse(stream: StreamKey, error: Error) -> Result<()> {
     if none() {
         return Ok(());
@@ -416,7 +421,7 @@ pub(crate) fn refuse(stream: StreamKey, error: Error) -> Result<()> {
     }
 }
 
-/// Refuses what is put on a stream whose capture is spoiled.
+/// Returns an error if the stream's capture is invalid.
 pub(crate) fn check_valid(stream: StreamKey) -> Result<()> {
     if none() || captures().of(stream).is_none_or(|(_, c)| !c.invalid) {
         return Ok(());
@@ -424,18 +429,18 @@ pub(crate) fn check_valid(stream: StreamKey) -> Result<()> {
     Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
 }
 
-/// Returns true if what is put on a stream is captured.
+/// Returns true if work put on the stream is captured.
 pub(crate) fn is_capturing(stream: StreamKey) -> bool {
     !none() && captures().of(stream).is_some()
 }
 
-/// Whether the capture that an event was recorded in is over.
+/// Returns true if the capture that an event was recorded in has ended.
 pub(crate) fn is_over(event: &Captured) -> bool {
     !captures().all.contains_key(&event.capture)
 }
 
-/// An event that was recorded in a capture was asked about, or waited for, by the host: the capture is spoiled, unless it is
-/// over, or only times were asked for.
+/// Returns the error of a host query of, or wait for, an event that was recorded in a capture. `spoils` invalidates the
+/// capture if it is still active; a query of elapsed time does not.
 pub(crate) fn refuse_event(event: &Captured, spoils: bool) -> Result<()> {
     let mut captures = captures();
     let Some(capture) = captures.all.get_mut(&event.capture) else {
@@ -445,7 +450,7 @@ pub(crate) fn refuse_event(event: &Captured, spoils: bool) -> Result<()> {
     Err(Error::CUDA_ERROR_CAPTURED_EVENT)
 }
 
-/// Whether a stream of a capture is one that the legacy stream of this context waits for.
+/// Returns a predicate: true if a capture contains a stream that the legacy stream of this context waits for.
 fn blocks(legacy: StreamKey) -> impl Fn(&Capture) -> bool {
     let context = legacy.context;
     move |capture| {
@@ -454,7 +459,7 @@ fn blocks(legacy: StreamKey) -> impl Fn(&Capture) -> bool {
     }
 }
 
-/// Refuses work on the legacy stream while a stream captures that it would have to wait for.
+/// Returns an error for work on the legacy stream while a stream captures that the legacy stream waits for.
 pub(crate) fn check_legacy(stream: StreamKey) -> Result<()> {
     if none() || stream.queue != QueueId::Legacy {
         return Ok(());
@@ -465,7 +470,7 @@ pub(crate) fn check_legacy(stream: StreamKey) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to wait for a context in which streams capture.
+/// Returns an error for a wait for a context in which streams capture.
 pub(crate) fn check_context(context: u64) -> Result<()> {
     if none() {
         return Ok(());
@@ -477,7 +482,8 @@ pub(crate) fn check_context(context: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what may wait for the device, where the calling thread's mode and the captures that go on forbid it.
+/// Returns an error for a call that may wait for the device, if the calling thread's mode and the active captures
+/// forbid it.
 pub(crate) fn check_unsafe() -> Result<()> {
     if none() {
         return Ok(());

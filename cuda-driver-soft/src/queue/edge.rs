@@ -1,7 +1,7 @@
 //! Dependencies between the nodes of graphs, by the nodes' handles.
 
-/// A port and a kind of dependency, as `CUgraphEdgeData` has them. They permit more overlap than plain dependencies; this
-/// driver does not use it.
+/// The ports and the type of a dependency, as in `CUgraphEdgeData`. They permit more overlap than plain dependencies;
+/// this driver does not use that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EdgeData {
     pub(crate) from_port: u8,

@@ -1,4 +1,4 @@
-//! Streams as queues: the scheduler of all work, the order of work within a context, and which queues are captured.
+//! Streams as queues: the scheduler of all work, the order of work within a context, and stream capture.
 #![forbid(unsafe_code)]
 
 pub(crate) mod capture;

@@ -1,6 +1,6 @@
-//! The order of work within a context: what a new task of a stream has to wait for.
+//! The order of work within a context: the dependencies of a new task on a stream.
 //!
-//! Each stream is a queue of its own. The legacy stream waits for all blocking streams, and they for it.
+//! Each stream is a queue of its own. The legacy stream waits for all blocking streams, and they wait for it.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use crate::queue::work::{TaskId, Work};
 pub(crate) enum QueueId {
     /// The stream that NULL names in the plain functions.
     Legacy,
-    /// The stream that NULL names in the `_ptds` and `_ptsz` functions: one for each thread.
+    /// The stream that NULL names in the `_ptds` and `_ptsz` functions: one per thread.
     PerThread(u64),
     /// A created stream, by its handle.
     Created(usize),
 }
 
 impl QueueId {
-    /// The calling thread's own stream.
+    /// Returns the calling thread's own stream.
     pub(crate) fn of_this_thread() -> QueueId {
         thread_local!(static ID: Cell<u64> = const { Cell::new(0) });
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -35,7 +35,7 @@ impl QueueId {
 #[derive(Clone, Copy)]
 struct Tail {
     task: TaskId,
-    /// It and the legacy stream wait for each other.
+    /// True if this stream and the legacy stream wait for each other.
     blocking: bool,
 }
 
@@ -44,15 +44,15 @@ struct Tail {
 pub(crate) struct Queues {
     legacy: TaskId,
     tails: HashMap<QueueId, Tail>,
-    /// What all that comes waits for; 0 for nothing.
+    /// The task that all new work waits for; 0 for none.
     gate: TaskId,
     /// Last tasks of destroyed streams.
     orphans: Vec<Tail>,
-    /// At this many queues the idle ones are forgotten.
+    /// The number of queues at which idle queues are removed.
     sweep_at: usize,
 }
 
-/// Queues that are kept whether or not they are idle.
+/// Below this number of queues, idle queues are kept.
 const FEW: usize = 64;
 
 impl Queues {
@@ -67,7 +67,7 @@ impl Queues {
         );
     }
 
-    /// Forgets a destroyed stream; its work goes on.
+    /// Removes a destroyed stream; its work goes on.
     pub(crate) fn remove(&mut self, queue: QueueId) {
         if let Some(tail) = self.tails.remove(&queue) {
             self.orphans.retain(|o| !scheduler().is_done(o.task));
@@ -75,7 +75,7 @@ impl Queues {
         }
     }
 
-    /// Puts work at the end of a queue, also after `after`. `cost` is a guess of its duration in nanoseconds.
+    /// Puts work at the end of a queue, also after `after`. `cost` is its estimated duration in nanoseconds.
     pub(crate) fn submit(
         &mut self,
         queue: QueueId,
@@ -104,14 +104,14 @@ impl Queues {
         tail.task
     }
 
-    /// Makes all work that comes wait for a task.
+    /// Makes all new work wait for a task.
     pub(crate) fn hold_until(&mut self, task: TaskId) {
         let before = [self.gate, task];
         self.gate = scheduler().submit(&before, Work::Join, 0);
     }
 
-    /// Forgets idle queues when there have come to be many: threads end without telling. What is not blocking is kept, since
-    /// it would be taken for blocking when it comes back.
+    /// Removes idle queues once there are many, because per-thread queues are not removed when their thread ends. A
+    /// non-blocking queue is kept: it would come back as a blocking one.
     fn sweep(&mut self) {
         if self.tails.len() < self.sweep_at.max(FEW) {
             return;
@@ -121,7 +121,8 @@ impl Queues {
         self.sweep_at = 2 * self.tails.len();
     }
 
-    /// What must be done for a queue to be idle: for the legacy stream, the blocking streams too.
+    /// Returns the tasks that must be done for a queue to be idle: for the legacy stream, those of the blocking streams
+    /// too.
     pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
         match queue {
             QueueId::Legacy => {
@@ -145,7 +146,7 @@ impl Queues {
         }
     }
 
-    /// The last tasks of all queues.
+    /// Returns the last tasks of all queues.
     pub(crate) fn all_tails(&self) -> Vec<TaskId> {
         let all = self
             .tails

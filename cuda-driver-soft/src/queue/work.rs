@@ -1,4 +1,4 @@
-//! Work of the device: what tasks of the scheduler do, and why they fail.
+//! Work of the device: the operations of the scheduler's tasks, and their faults.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -10,48 +10,49 @@ pub(crate) type TaskId = u64;
 
 /// Work that several threads may do at once, in pieces: a kernel.
 pub(crate) trait Divisible: Send + Sync {
-    /// Does a bounded piece; false if there was nothing to take.
+    /// Does a bounded piece; returns false if there was nothing to do.
     fn piece(&self) -> bool;
-    /// All of it is done, or it has failed; no thread is at work on it any more. Once it is, it stays so.
+    /// Returns true once all of it is done or it has failed, and no thread works on it any more. Never becomes false
+    /// again.
     fn finished(&self) -> bool;
-    /// Its fault, once finished.
+    /// Returns its fault, if it is finished and has failed.
     fn fault(&self) -> Option<Fault>;
-    /// Takes what it has printed, if that is at least so many bytes.
+    /// Takes its printed text, if there are at least `at_least` bytes of it.
     fn take_text(&self, at_least: usize) -> Vec<u8> {
         let _ = at_least;
         Vec::new()
     }
 }
 
-/// Why work failed.
+/// The error of failed work.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The code that calls answer from now on.
+    /// The result code that calls return from now on.
     pub(crate) code: Error,
-    /// What the log says.
+    /// The text for the log.
     pub(crate) message: String,
-    /// What goes to standard error whether or not there is a log: a failed assertion.
+    /// Text for standard error, written even if the log is off: a failed assertion.
     pub(crate) stderr: Option<String>,
 }
 
-/// What a task of the scheduler does.
+/// The operation of a scheduler's task.
 pub(crate) enum Work {
-    /// Nothing: it joins what it waits for.
+    /// Does nothing; done when its dependencies are done.
     Join,
-    /// Notes the time at which all that it waits for is done.
+    /// Stores the time at which its dependencies are done.
     Stamp(Arc<OnceLock<Instant>>),
-    /// A copy or a fill: one thread runs it, without waiting for anything. Dropped after a fault.
+    /// A copy or a fill. One thread runs it, without waiting for anything. Dropped after a fault.
     Run(Box<dyn FnOnce() -> Result<(), Fault> + Send>),
     /// A kernel, started by the thread that takes it.
     Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),
-    /// A host function. It is told the code of the fault that happened before, 0 if none.
+    /// A host function. Its argument is the result code of an earlier fault, 0 if there is none.
     Host(Box<dyn FnOnce(u32) + Send>),
-    /// Nothing, once a condition holds that the host, or any other work, may make true without a word.
+    /// Does nothing; done once a condition holds. The host or other work may make it true without notice.
     Until(Condition),
 }
 
-/// What is asked until it says yes.
+/// A condition that is polled until it returns true.
 pub(crate) type Condition = Box<dyn FnMut() -> Result<bool, Fault> + Send>;
 
-/// Work that takes longer than waking a sleeping thread, in nanoseconds.
+/// The duration, in nanoseconds, from which waking a sleeping thread pays off.
 pub(crate) const WORTH_WAKING: u64 = 50_000;

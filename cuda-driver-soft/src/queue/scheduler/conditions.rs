@@ -1,5 +1,5 @@
-//! Work that waits until memory has some value: nobody says when it has, so it is asked for, by whoever waits, asks or has
-//! done other work, and by the worker that watches.
+//! Work that waits until memory has some value. No one signals the change, so the condition is polled: by threads that
+//! wait, query or finish other work, and by the worker that watches.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use crate::queue::scheduler::Scheduler;
 use crate::queue::scheduler::tasks::Wake;
 
 impl Scheduler {
-    /// Asks what waits for conditions whether they hold. True if one does.
+    /// Polls all conditions. Returns true if one of them holds.
     pub(super) fn ask_conditions(&self) -> bool {
-        // Not under the lock: a condition may want others.
+        // Not under the lock: a condition may take other locks.
         let asked = std::mem::take(&mut self.lock().conditions);
         let mut not_yet = BTreeMap::new();
         let mut held = Vec::new();

@@ -1,10 +1,10 @@
-//! The scheduler: what the device has to do, one set of tasks for the whole process.
+//! The scheduler: all work of the device, as one set of tasks for the whole process.
 //!
-//! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are nothing but
-//! dependencies between tasks. Ready tasks are taken in the order in which they were submitted, by any thread that has
-//! time: a thread that waits for a task runs ready work itself (a hand-over to a sleeping thread and back costs more than
-//! most kernels), and a pool of workers ([`threads`]) takes what is large, and what nobody has waited for. Host functions
-//! alone run on one thread of their own.
+//! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are only
+//! dependencies between tasks. Ready tasks are taken in the order of their submission, by any idle thread. A thread
+//! that waits for a task runs ready work itself, because a hand-over to a sleeping thread and back costs more than most
+//! kernels. A pool of workers ([`threads`]) takes large work, and work that no thread waits for. Host functions run on
+//! one thread of their own.
 
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,23 +27,24 @@ mod threads;
 #[derive(Default)]
 pub(crate) struct Scheduler {
     state: Mutex<Tasks>,
-    /// A task was finished.
+    /// Signalled when a task is finished.
     done: Condvar,
-    /// There is work for workers.
+    /// Signalled when there is work for workers.
     work: Condvar,
-    /// There is a host function to run.
+    /// Signalled when there is a host function to run.
     host: Condvar,
-    /// Held by who writes what kernels have printed: the next one's text comes after it.
+    /// Held while kernel output is written, so that outputs keep their order.
     writing: Mutex<()>,
 }
 
-/// The scheduler of the process.
+/// Returns the scheduler of the process.
 pub(crate) fn scheduler() -> &'static Scheduler {
     static SCHEDULER: OnceLock<Scheduler> = OnceLock::new();
     SCHEDULER.get_or_init(Scheduler::default)
 }
 
-/// Looks whether work has failed, as a query or a synchronisation does: if so, the fault is reported, now and from then on.
+/// Checks for failed work, as a query or a synchronisation does. A fault found here is reported by this call and all
+/// later ones.
 pub(crate) fn observe_fault() -> Result<()> {
     if let Some(code) = scheduler().fault() {
         gate::report(code);
@@ -56,7 +57,7 @@ impl Scheduler {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task that waits for `after`. `cost` is a guess of its duration in nanoseconds.
+    /// Adds a task that waits for `after`. `cost` is its estimated duration in nanoseconds.
     pub(crate) fn submit(&self, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         let mut state = self.lock();
         state.last += 1;
@@ -86,12 +87,12 @@ impl Scheduler {
         id
     }
 
-    /// Whether a task is done; what it printed may be still to come.
+    /// Returns true if a task is done; its output may not be written yet.
     pub(crate) fn is_done(&self, id: TaskId) -> bool {
         id == 0 || !self.lock().tasks.contains_key(&id)
     }
 
-    /// Whether all of these tasks are done, and what they printed is written.
+    /// Returns true if all of these tasks are done and their output is written.
     pub(crate) fn are_done(&self, ids: &[TaskId]) -> bool {
         let mut state = self.lock();
         if !state.are_done(ids) {
@@ -109,7 +110,7 @@ impl Scheduler {
         done
     }
 
-    /// The tasks that wait for a host function, be it through others.
+    /// Returns the tasks that wait for a host function, directly or through other tasks.
     pub(crate) fn behind_host_functions(&self) -> HashSet<TaskId> {
         let state = self.lock();
         let hosts = state.tasks.iter().filter(|(_, task)| task.host);
@@ -122,7 +123,8 @@ impl Scheduler {
         behind
     }
 
-    /// Where the system gave no threads, does a piece of the work: else it would never be done for one who only asks.
+    /// Does a piece of the work if the system refused the threads: otherwise a program that only queries would never
+    /// see it done.
     fn help<'g>(&'g self, mut state: MutexGuard<'g, Tasks>) -> MutexGuard<'g, Tasks> {
         if state.workers.host == HostThread::Refused
             && let Some((function, fault)) = state.take_host_function()
@@ -141,13 +143,13 @@ impl Scheduler {
         state
     }
 
-    /// Writes what kernels that are done have printed: as a real driver does, when somebody asks whether work is done or
-    /// waits for it, in that thread.
+    /// Writes the output of finished kernels. The NVIDIA driver also writes it in the thread that queries or waits for
+    /// the work.
     fn write_printed(&self, state: MutexGuard<'_, Tasks>) {
         let prints = state.prints;
         drop(state);
         if prints {
-            // Also if another thread has taken the text: it may still be writing.
+            // Taken even if another thread has the text: that thread may still be writing.
             let _order = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
             let text = std::mem::take(&mut self.lock().printed);
             if !text.is_empty() {
@@ -156,17 +158,17 @@ impl Scheduler {
         }
     }
 
-    /// The code of the first fault, if work has failed.
+    /// Returns the result code of the first fault, if work has failed.
     pub(crate) fn fault(&self) -> Option<Error> {
         self.lock().fault
     }
 
-    /// Waits until a task is done, doing ready work meanwhile, and writes what was printed.
+    /// Waits until a task is done, doing ready work meanwhile, and writes kernel output.
     pub(crate) fn wait(&self, id: TaskId) {
         self.wait_all(&[id]);
     }
 
-    /// Waits until all of these tasks are done, and writes what was printed.
+    /// Waits until all of these tasks are done, and writes kernel output.
     pub(crate) fn wait_all(&self, ids: &[TaskId]) {
         for &id in ids {
             self.wait_until_done(id);
@@ -178,7 +180,7 @@ impl Scheduler {
         let mut state = self.lock();
         let mut idle_turns = 0;
         while state.tasks.contains_key(&id) {
-            // First: a kernel that runs may wait for what it does.
+            // Host functions come first: a running kernel may wait for one.
             if state.workers.host == HostThread::Refused
                 && let Some((function, fault)) = state.take_host_function()
             {
@@ -205,7 +207,8 @@ impl Scheduler {
                 }
             }
             state.waiting += 1;
-            // The limit is for kernels that gave up a slice: their blocks can be taken again, which nobody announces.
+            // The time limit is for kernels that gave up a slice: their blocks can be taken again, and this is not
+            // signalled.
             let (guard, _) = self
                 .done
                 .wait_timeout(state, Duration::from_millis(1))

@@ -1,4 +1,4 @@
-//! How threads run what they took, and tell the others of what has changed.
+//! Runs pieces of work, and signals the changes to other threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -10,19 +10,19 @@ use crate::queue::work::{Divisible, Fault, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
 use host::console;
 
-/// Bytes of text that wait for somebody who waits; more than this is written at once.
+/// Kernel output of at least this many bytes is written at once; less stays until a thread waits.
 const MUCH_TEXT: usize = 1 << 20;
 
 impl Scheduler {
-    /// Runs what was taken; false if there was nothing to do in it. A panic inside counts as a fault: the task must end, or
-    /// those who wait for it would wait for ever.
+    /// Runs a piece of work; returns false if there was nothing to do. A panic inside becomes a fault: the task must
+    /// end, or threads that wait for it would never return.
     pub(super) fn run(&self, piece: Piece) -> bool {
         let (Piece::Once(id, _) | Piece::Some(id, _)) = &piece;
         let id = *id;
         match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
             Ok(progress) => progress,
             Err(_) => {
-                let message = "a panic inside the driver's work, see above".into();
+                let message = "internal error: a panic in the driver's work; the message is above".into();
                 let fault = Fault {
                     code: Error::CUDA_ERROR_UNKNOWN,
                     message,
@@ -51,7 +51,7 @@ impl Scheduler {
             }
             Piece::Once(id, Work::Kernel(start)) => {
                 let kernel = start();
-                // Small kernels are done in one piece; large ones go at once where other threads find them.
+                // Small kernels are done in one piece; large ones are shared with other threads at once.
                 let mut state = self.lock();
                 let shared = state
                     .tasks
@@ -79,20 +79,20 @@ impl Scheduler {
         }
     }
 
-    /// The calling thread leaves a kernel that it did a piece of. The last one to leave finishes it, if it is done: before
-    /// that, another thread may still have something to do for it. True if this thread has finished it.
+    /// Leaves a kernel after a piece of it. The last thread to leave finishes the kernel if it is done; until then,
+    /// other threads may still have output to add. Returns true if this thread has finished it.
     pub(super) fn leave(&self, id: TaskId, kernel: Arc<dyn Divisible>, progress: bool) -> bool {
         let mut state = self.lock();
         let inside = state.leave(id);
         let finished = inside.unwrap_or(0) == 0 && kernel.finished();
         if !progress && inside.is_some() && !finished && state.fault.is_none() {
-            // There is nothing to tell. Those who wait would come, find as little, and wake one another.
+            // Nothing changed, so no thread is woken: they would find no work and wake one another.
             return false;
         }
         let ends = finished || inside.is_none() && state.fault.is_some();
         state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
         if finished {
-            // Nobody is to enter it any more.
+            // No thread may enter it any more.
             state.running.retain(|running| running.id != id);
             drop(state);
             self.finish(id, kernel.fault());
@@ -132,13 +132,13 @@ impl Scheduler {
         let conditions = !state.conditions.is_empty();
         self.unlock(state, wake);
         if conditions {
-            // This work may be what they wait for.
+            // This work may make a condition true.
             self.ask_conditions();
         }
     }
 
-    /// Makes a fault the process's, and then says what it is: while nobody waits for this, and before anybody who waits
-    /// for the task learns of it. False if another thread that worked on the same task does so.
+    /// Records a fault for the process and then prints it: without the lock, and before any thread that waits for the
+    /// task returns. Returns false if another thread that worked on the same task does so.
     pub(super) fn report(&self, id: TaskId, fault: Fault) -> bool {
         let mut state = self.lock();
         match state.tasks.get_mut(&id) {
@@ -156,7 +156,7 @@ impl Scheduler {
 
     pub(super) fn run_host_function(&self, (id, work): (TaskId, Work), fault: u32) {
         if let Work::Host(function) = work {
-            // What kernels before it printed comes before what it prints.
+            // Writes the output of earlier kernels before the function can print.
             self.write_printed(self.lock());
             function(fault);
         }
@@ -169,8 +169,8 @@ impl Scheduler {
         self.finish(id, None);
     }
 
-    /// Wakes those whom a change concerns, and gives the lock back. What may take long comes after that: to start threads,
-    /// to drop what nobody wants any more.
+    /// Wakes the threads that a change concerns, and releases the lock. Slow work is done after the release: starting
+    /// threads and dropping values.
     pub(super) fn unlock(&self, mut state: MutexGuard<'_, Tasks>, wake: Wake) {
         if state.waiting > 0 {
             self.done.notify_all();
@@ -181,7 +181,7 @@ impl Scheduler {
         if wake.large && state.workers.sleeping > 0 {
             self.work.notify_all();
         } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
-            // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
+            // Wakes all: only the watcher takes small work, and the scheduler does not know which sleeper it is.
             self.work.notify_all();
         }
         let any = wake.small || wake.large || wake.host;
@@ -193,16 +193,16 @@ impl Scheduler {
         let unwanted = std::mem::take(&mut state.unwanted);
         drop(state);
         drop(unwanted);
-        if start && !threads::start(|watchman| scheduler().work_for_ever(watchman)) {
+        if start && !threads::start(|is_watcher| scheduler().run_worker(is_watcher)) {
             self.lock().workers.refused = true;
         }
-        if start_host && !threads::start_host(|| scheduler().run_host_functions_for_ever()) {
+        if start_host && !threads::start_host(|| scheduler().run_host_thread()) {
             self.lock().workers.host = HostThread::Refused;
         }
     }
 
-    /// A worker's life: large work at once, small work when it has lain about for a while.
-    pub(super) fn work_for_ever(&self, watchman: bool) {
+    /// The loop of a worker: takes large work at once, and small work that no thread has taken for a while.
+    pub(super) fn run_worker(&self, is_watcher: bool) {
         const NAP: Duration = Duration::from_micros(100);
         const LONG_NAP: Duration = Duration::from_millis(1);
         const NAPS: u32 = 20;
@@ -222,7 +222,7 @@ impl Scheduler {
                 idle_turns = if progress { 0 } else { idle_turns + 1 };
                 continue;
             }
-            if watchman && !state.conditions.is_empty() {
+            if is_watcher && !state.conditions.is_empty() {
                 drop(state);
                 let held = self.ask_conditions();
                 state = self.lock();
@@ -236,11 +236,11 @@ impl Scheduler {
             let pending = !state.ready.is_empty() || !state.running.is_empty();
             idle_turns = 0;
             state.workers.sleeping += 1;
-            if watchman && (pending || conditions || naps < NAPS) {
+            if is_watcher && (pending || conditions || naps < NAPS) {
                 naps = if pending { 1 } else { naps + 1 };
                 let oldest = state.oldest();
                 state.workers.watching = true;
-                // What has not come for a while is asked for less often.
+                // A condition that has not come true for a while is polled less often.
                 let nap = match conditions && !pending && asked > NAPS {
                     true => LONG_NAP,
                     false => NAP,
@@ -251,8 +251,9 @@ impl Scheduler {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
                 state.workers.watching = false;
-                // Not: nothing was done meanwhile. Who asks in a loop may do much, and never this.
-                neglected = oldest.is_some_and(|id| state.lies_about(id));
+                // Compares the oldest task rather than any progress: a thread that polls may make progress, but never
+                // run this task.
+                neglected = oldest.is_some_and(|id| state.is_unclaimed(id));
             } else {
                 (naps, neglected) = (0, false);
                 state = self
@@ -264,8 +265,8 @@ impl Scheduler {
         }
     }
 
-    /// The life of the thread that runs host functions.
-    pub(super) fn run_host_functions_for_ever(&self) {
+    /// The loop of the thread that runs host functions.
+    pub(super) fn run_host_thread(&self) {
         let mut state = self.lock();
         loop {
             while let Some((function, fault)) = state.take_host_function() {

@@ -1,4 +1,4 @@
-//! The tasks that are not done, and the rules by which threads take them. All of it is under the lock of the scheduler.
+//! Unfinished tasks, and the rules by which threads take them. All of it is under the lock of the scheduler.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use crate::state::error::Error;
 use crate::state::hash::IdMap;
 
 pub(super) struct Task {
-    /// Somebody is about to report its fault, and to finish it.
+    /// True while a thread is about to report its fault and finish it.
     pub(super) failed: bool,
     pub(super) open: usize,
     pub(super) successors: Vec<TaskId>,
     pub(super) work: Option<Work>,
-    /// A host function, also when it was taken to be run; or anything else that the host may hold up.
+    /// True for work that the host may hold up: a host function, also while it runs, or a wait for a condition.
     pub(super) host: bool,
     pub(super) cost: u64,
 }
 
 impl Task {
-    /// It takes no time: whoever finishes the last task before it finishes it too.
+    /// Returns true if it takes no time: the thread that finishes its last dependency finishes it too.
     pub(super) fn is_instant(&self) -> bool {
         matches!(self.work, None | Some(Work::Join | Work::Stamp(_)))
     }
@@ -29,52 +29,52 @@ impl Task {
 #[derive(Default)]
 pub(super) struct Tasks {
     pub(super) last: TaskId,
-    /// Tasks that are not done.
+    /// Unfinished tasks.
     pub(super) tasks: IdMap<TaskId, Task>,
     /// Tasks that any thread may start.
     pub(super) ready: BTreeMap<TaskId, Work>,
     /// Host functions that may start.
     pub(super) host_ready: BTreeMap<TaskId, Work>,
-    /// What waits for a condition. While somebody asks, it is not here.
+    /// Tasks that wait for a condition. Empty while a thread polls them.
     pub(super) conditions: BTreeMap<TaskId, Condition>,
-    /// Kernels that were started and are not finished: any thread may help, unless work has failed.
+    /// Kernels that are started and not finished: any thread may help, unless work has failed.
     pub(super) running: VecDeque<Running>,
-    /// A host function is being run.
+    /// True while a host function runs.
     pub(super) in_host_function: bool,
-    /// Code of the first fault.
+    /// Result code of the first fault.
     pub(super) fault: Option<Error>,
     pub(super) waiting: usize,
     pub(super) workers: Idle,
-    /// What kernels have printed and nobody has written.
+    /// Kernel output that is not yet written.
     pub(super) printed: Vec<u8>,
-    /// There are kernels that print.
+    /// True if any kernel has printed.
     pub(super) prints: bool,
     pub(super) unwanted: Unwanted,
 }
 
-/// What is to be dropped, but not under the lock: it may be large, and what it owns may want the lock.
+/// Values to drop after the lock is released: they may be large, and their destructors may take the lock.
 #[derive(Default)]
 pub(super) struct Unwanted {
     pub(super) work: Vec<Work>,
     pub(super) kernels: Vec<Arc<dyn Divisible>>,
 }
 
-/// A kernel that several threads may be at work on.
+/// A kernel that several threads may work on.
 pub(super) struct Running {
     pub(super) id: TaskId,
     pub(super) kernel: Arc<dyn Divisible>,
-    /// Threads that are in a piece of it: as long as there are any, it accesses memory.
+    /// Number of threads that run a piece of it. The kernel accesses memory until this is 0.
     pub(super) inside: usize,
 }
 
-/// Who sleeps, so that nobody is woken in vain.
+/// The state of the worker threads, which avoids waking threads in vain.
 #[derive(Default)]
 pub(super) struct Idle {
     pub(super) sleeping: usize,
-    /// A worker looks every now and then whether work lies about.
+    /// True if a sleeping worker wakes regularly to look for work that no thread has taken.
     pub(super) watching: bool,
     pub(super) started: bool,
-    /// The system gave no thread: those who wait or ask do the work.
+    /// True if the system refused all worker threads: threads that wait or query do the work.
     pub(super) refused: bool,
     pub(super) host: HostThread,
 }
@@ -85,17 +85,17 @@ pub(super) enum HostThread {
     #[default]
     NotStarted,
     Runs,
-    /// The system did not give it: those who wait or ask run host functions.
+    /// The system refused it: threads that wait or query run host functions.
     Refused,
 }
 
-/// What a thread took.
+/// Work that a thread has taken.
 pub(super) enum Piece {
     Once(TaskId, Work),
     Some(TaskId, Arc<dyn Divisible>),
 }
 
-/// Whom a change concerns.
+/// The threads that a change concerns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wake {
     pub(super) host: bool,
@@ -116,7 +116,7 @@ impl Tasks {
         ids.iter().all(|id| !self.tasks.contains_key(id))
     }
 
-    /// The next piece of work: what is ready first, then a share in what runs, in turn.
+    /// Takes the next piece of work: a ready task first, else a share in a running kernel, in turn.
     pub(super) fn take(&mut self) -> Option<Piece> {
         if let Some((id, work)) = self.ready.pop_first() {
             let work = if self.fault.is_some() {
@@ -130,7 +130,7 @@ impl Tasks {
         if self.fault.is_some() {
             return None;
         }
-        // Not one that is done: if threads went in and out of it, none of them would be the last to leave.
+        // Skips finished kernels: if threads kept entering and leaving one, none would be the last to leave.
         let at = self.running.iter().position(|r| !r.kernel.finished())?;
         let mut running = self.running.remove(at)?;
         running.inside += 1;
@@ -139,22 +139,23 @@ impl Tasks {
         Some(piece)
     }
 
-    /// A thread has left a kernel: how many are still inside. `None` if it is not among those that several threads share.
+    /// Notes that a thread has left a kernel, and returns the number of threads still inside. `None` if the kernel is
+    /// not shared between threads.
     pub(super) fn leave(&mut self, id: TaskId) -> Option<usize> {
         let running = self.running.iter_mut().find(|r| r.id == id)?;
         running.inside = running.inside.saturating_sub(1);
         Some(running.inside)
     }
 
-    /// Takes over what a kernel has printed, if that is at least so many bytes.
+    /// Moves a kernel's printed text here, if there are at least `at_least` bytes of it.
     pub(super) fn keep_text(&mut self, kernel: &dyn Divisible, at_least: usize) {
         let text = kernel.take_text(at_least);
         self.prints |= !text.is_empty();
         self.printed.extend(text);
     }
 
-    /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside, and
-    /// conditions at once; what waits is dropped when its turn comes.
+    /// Abandons work after a fault, when the device is lost to this process: running kernels as soon as no thread is
+    /// inside, and conditions at once. Waiting tasks are dropped when their turn comes.
     pub(super) fn give_up(&mut self) -> Wake {
         let mut wake = Wake::default();
         if self.fault.is_some() {
@@ -170,7 +171,7 @@ impl Tasks {
         wake
     }
 
-    /// The next host function, and the code of the fault that it is told. One at a time.
+    /// Takes the next host function, with the result code of the fault that it receives. Only one runs at a time.
     pub(super) fn take_host_function(&mut self) -> Option<((TaskId, Work), u32)> {
         if self.in_host_function {
             return None;
@@ -180,14 +181,14 @@ impl Tasks {
         Some((next, self.fault.map_or(0, |code| code.0)))
     }
 
-    /// The oldest work that anybody could do.
+    /// Returns the oldest task that a thread could work on.
     pub(super) fn oldest(&self) -> Option<TaskId> {
         let ready = self.ready.first_key_value().map(|(id, _)| *id);
         self.running.iter().map(|r| r.id).chain(ready).min()
     }
 
-    /// Whether anybody could still do this work.
-    pub(super) fn lies_about(&self, id: TaskId) -> bool {
+    /// Returns true if a thread could still work on this task.
+    pub(super) fn is_unclaimed(&self, id: TaskId) -> bool {
         self.ready.contains_key(&id) || self.running.iter().any(|r| r.id == id)
     }
 
@@ -200,7 +201,7 @@ impl Tasks {
                 .any(|id| self.tasks.get(id).is_some_and(|n| n.cost >= WORTH_WAKING))
     }
 
-    /// A task has nothing left to wait for.
+    /// Handles a task whose dependencies are all done.
     pub(super) fn make_ready(&mut self, id: TaskId) -> Wake {
         let Some(task) = self.tasks.get_mut(&id) else {
             return Wake::default();
@@ -221,7 +222,7 @@ impl Tasks {
             Some(Work::Until(_)) if self.fault.is_some() => self.finish(id),
             Some(Work::Until(condition)) => {
                 self.conditions.insert(id, condition);
-                // Somebody is to ask.
+                // Wakes a worker to poll the condition.
                 Wake {
                     small: true,
                     ..Wake::default()
@@ -238,7 +239,7 @@ impl Tasks {
         }
     }
 
-    /// Takes a task out and releases those that waited for it. Without recursion: a chain of joins may be long.
+    /// Removes a task and releases its dependents. Iterative, because a chain of joins may be long.
     pub(super) fn finish(&mut self, id: TaskId) -> Wake {
         let mut wake = Wake::default();
         let mut todo = vec![id];

@@ -1,4 +1,4 @@
-//! The scheduler on its own, with kernels that are none.
+//! Tests of the scheduler alone, with stand-ins for kernels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::*;
 use crate::queue::work::{Divisible, Fault, WORTH_WAKING};
 
-/// A kernel of so many pieces.
+/// A stand-in for a kernel of a given number of pieces.
 struct Pieces {
     left: AtomicU32,
     taken: AtomicU32,
@@ -61,7 +61,7 @@ fn task(f: impl FnOnce() + Send + 'static) -> Work {
     }))
 }
 
-/// A small generator of numbers that are the same in each run.
+/// A small pseudo-random generator with the same numbers in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -102,7 +102,7 @@ fn every_task_runs_after_those_that_it_waits_for() {
             ids.lock().unwrap().push(id);
             edges.push(before);
             if index % 500 == 499 {
-                // Several threads wait, and so work, at once.
+                // Several threads wait, and therefore work, at the same time.
                 scope.spawn(|| {
                     let all = ids.lock().unwrap().clone();
                     scheduler.wait_all(&all);
@@ -168,7 +168,7 @@ fn after_a_fault_what_waits_is_dropped() {
     );
     assert_eq!(scheduler.fault(), None);
     scheduler.wait(behind);
-    // The kernel that would never end is given up.
+    // The kernel that never finishes is abandoned.
     scheduler.wait(other);
     assert_eq!((scheduler.fault(), ran.load(SeqCst)), (Some(Error(719)), 0));
 }
@@ -181,7 +181,7 @@ fn a_panic_ends_its_task_as_a_fault() {
     assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
 }
 
-/// A kernel that is not finished before its gate is opened; a thread inside it says so.
+/// A kernel that is not finished before its gate is opened; it reports when a thread is inside.
 #[derive(Default)]
 struct Gated {
     inside: AtomicU32,
@@ -201,7 +201,7 @@ impl Divisible for Gated {
         true
     }
 
-    // It never is: only a fault ends it.
+    // The gate never opens: only a fault ends the kernel.
     fn finished(&self) -> bool {
         false
     }
@@ -235,11 +235,11 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
     }
 }
 
-/// A kernel of one piece, which still has to write something when it is done.
+/// A kernel of one piece, which still has output to write after its last piece is done.
 #[derive(Default)]
 struct Prints {
     calls: AtomicU32,
-    /// Calls, beside the first one, after which all is done.
+    /// The number of further calls after which all is done.
     others: u32,
     open: AtomicU32,
     written: AtomicU32,
@@ -288,7 +288,7 @@ fn the_last_thread_to_leave_a_kernel_finishes_it() {
             std::thread::yield_now();
         }
         scope.spawn(waits);
-        // The second thread has left, and waits for the first one.
+        // The second thread has left and waits for the first one.
         while scheduler.lock().waiting == 0 && !scheduler.is_done(id) {
             std::thread::yield_now();
         }
@@ -307,7 +307,7 @@ fn nobody_enters_a_kernel_that_is_done() {
     let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
     std::thread::scope(|scope| {
         scope.spawn(|| scheduler.wait(id));
-        // Inside it: all is done but what that thread has still to write.
+        // The first thread is still inside: everything is done except its output.
         while prints.calls.load(SeqCst) == 0 {
             std::thread::yield_now();
         }
@@ -325,13 +325,13 @@ fn who_waits_writes_what_was_printed() {
     *prints.text.lock().unwrap() = b"text of a kernel\n".into();
     let id = scheduler.submit(&[], Work::Kernel(Box::new(move || prints)), WORTH_WAKING);
     let piece = scheduler.lock().take().unwrap();
-    // As a worker does.
+    // Takes work like a worker.
     assert!(scheduler.run(piece) && scheduler.is_done(id));
     assert_eq!(scheduler.lock().printed, b"text of a kernel\n");
     scheduler.wait(id);
     assert!(scheduler.lock().printed.is_empty());
 
-    // And who is about to run a host function.
+    // Takes a host function like the thread that runs them.
     scheduler.lock().printed = b"more text of a kernel\n".into();
     let host = (0, Work::Host(Box::new(|_| ())));
     scheduler.run_host_function(host, 0);
@@ -390,7 +390,7 @@ fn who_asks_does_the_work_if_no_thread_can() {
     let pieces = Pieces::new(3, None);
     let last = scheduler.submit(&[host], kernel(&pieces), 0);
     let asked = (1..100).find(|_| scheduler.are_done(&[host, last]));
-    // For the host function, and for each piece.
+    // One reference for the host function, and one for each piece.
     assert_eq!(asked, Some(4));
 }
 
@@ -398,7 +398,7 @@ fn who_asks_does_the_work_if_no_thread_can() {
 fn small_work_is_done_while_others_finish_what_takes_no_time() {
     let scheduler: &'static Scheduler = Box::leak(Box::default());
     scheduler.lock().workers.started = true;
-    std::thread::spawn(|| scheduler.work_for_ever(true));
+    std::thread::spawn(|| scheduler.run_worker(true));
     let small = scheduler.submit(&[], task(|| {}), 0);
     let began = Instant::now();
     while !scheduler.is_done(small) {
@@ -408,7 +408,7 @@ fn small_work_is_done_while_others_finish_what_takes_no_time() {
     }
 }
 
-/// Work that wants the scheduler's lock when it is dropped.
+/// Work that takes the scheduler's lock when it is dropped.
 struct WantsLock(&'static Scheduler, Arc<AtomicU32>);
 
 impl Drop for WantsLock {
