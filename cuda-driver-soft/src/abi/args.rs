@@ -1,36 +1,37 @@
-//! Arguments: pointers of the caller's, read and written in this one place.
+//! Arguments of exports: the only code that reads and writes through the caller's pointers.
 
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 
-/// The promise of whoever called an export: its pointer arguments are what the manual asks for. With it, arguments of that
-/// export (and nothing else) can be read and written; NULL is an error rather than a crash.
+/// The caller's promise that an export's pointer arguments are as the manual requires. It gives access to the arguments
+/// of that export only; NULL is an error rather than a crash.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller(());
 
 impl Caller {
-    /// Takes the promise.
+    /// Accepts the caller's promise.
     ///
     /// # Safety
-    /// Only in an export, whose own contract is that pointers are valid; only for that export's arguments.
+    /// May be called only in an export, whose own contract is that pointers are valid, and used only for that export's
+    /// arguments.
     pub(super) unsafe fn new() -> Self {
         Caller(())
     }
 
-    /// Where a result goes; NULL is `CUDA_ERROR_INVALID_VALUE`.
+    /// Returns a place for a result; NULL is `CUDA_ERROR_INVALID_VALUE`.
     pub(crate) fn out<T>(self, pointer: *mut T) -> Result<Out<T>> {
         self.out_or_null(pointer)
             .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// Where a result goes that the caller may not want.
+    /// Returns a place for an optional result; `None` for NULL.
     pub(crate) fn out_or_null<T>(self, pointer: *mut T) -> Option<Out<T>> {
         (!pointer.is_null()).then_some(Out(pointer))
     }
 
-    /// The value behind a pointer.
+    /// Returns the value behind a pointer.
     pub(crate) fn read<T: Copy>(self, pointer: *const T) -> Result<T> {
         if pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -39,7 +40,7 @@ impl Caller {
         Ok(unsafe { pointer.read_unaligned() })
     }
 
-    /// The values of an array; a NULL array is right only where its length is 0.
+    /// Returns the values of an array; NULL is permitted only if the length is 0.
     pub(crate) fn array<T: Copy>(self, pointer: *const T, length: usize) -> Result<Vec<T>> {
         if length == 0 {
             return Ok(Vec::new());
@@ -47,13 +48,13 @@ impl Caller {
         if pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        // SAFETY: not NULL, so valid for so many reads by the caller's promise.
+        // SAFETY: not NULL, so valid for `length` reads by the caller's promise.
         Ok((0..length)
             .map(|i| unsafe { pointer.add(i).read_unaligned() })
             .collect())
     }
 
-    /// A value in an array of results.
+    /// Writes a value into an array of results, unless it is NULL.
     pub(crate) fn set_at<T>(self, pointer: *mut T, index: usize, value: T) {
         if !pointer.is_null() {
             // SAFETY: not NULL, so valid for writes by the caller's promise; `index` is within the length that it gave.
@@ -61,7 +62,7 @@ impl Caller {
         }
     }
 
-    /// A NUL-terminated string.
+    /// Returns the bytes of a NUL-terminated string.
     pub(crate) fn bytes(self, text: *const c_char) -> Result<Vec<u8>> {
         if text.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -70,18 +71,18 @@ impl Caller {
         Ok(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
     }
 
-    /// A NUL-terminated name. What is no UTF-8 names nothing here.
+    /// Returns a NUL-terminated name. Invalid UTF-8 is replaced, which matches no name here.
     pub(crate) fn string(self, text: *const c_char) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.bytes(text)?).into_owned())
     }
 
-    /// Memory of the program that a copy may use until it is done.
+    /// Returns memory of the program that a copy may use until it is done.
     pub(crate) fn host(self, pointer: *const c_void, bytes: usize) -> HostRange {
         // SAFETY: valid by the caller's promise, for as long as the manual asks.
         unsafe { HostRange::new(pointer as usize, bytes) }
     }
 
-    /// Writes text into a buffer of `capacity` bytes, cut if it is longer, and terminated.
+    /// Writes text into a buffer of `capacity` bytes, truncated if it is too long, and NUL-terminated.
     pub(crate) fn set_text(self, buffer: *mut c_char, capacity: usize, text: &[u8]) {
         if buffer.is_null() || capacity == 0 {
             return;
@@ -93,7 +94,7 @@ impl Caller {
     }
 }
 
-/// Where the caller wants a result.
+/// A place for a result, not NULL.
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
@@ -104,7 +105,7 @@ impl<T> Out<T> {
     }
 }
 
-/// Puts a result where the caller wants it, if it does.
+/// Writes an optional result.
 pub(crate) fn set<T>(out: Option<Out<T>>, value: T) {
     if let Some(out) = out {
         out.set(value);

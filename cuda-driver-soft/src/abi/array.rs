@@ -1,4 +1,4 @@
-//! Arrays and mipmapped arrays, and copies of bytes to and from them.
+//! Arrays and mipmapped arrays, and byte copies to and from them.
 
 use std::ffi::{c_uint, c_void};
 
@@ -19,10 +19,10 @@ use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
 use crate::operation::region::{Base, Extent, Side};
 use crate::state::error::{Error, Result};
 
-/// The NULL stream, which the synchronous copies work on.
+/// The NULL stream, used by the synchronous copies.
 const NULL: CUstream = std::ptr::null_mut();
 
-/// A descriptor of C, of whichever version.
+/// Converts an array descriptor of either C structure.
 macro_rules! descriptor {
     ($d:expr, $depth:expr, $flags:expr) => {
         Descriptor {
@@ -40,7 +40,7 @@ fn format(descriptor: &Descriptor) -> CUarray_format {
     CUarray_format(descriptor.format)
 }
 
-/// The description of an array, for those who have room for it.
+/// Returns the descriptor of an array; an error if `out` is false, that is, the caller passed NULL for it.
 fn described(c: Caller, array: CUarray, out: bool) -> Result<Descriptor> {
     let _ = c;
     current_context()?;
@@ -52,7 +52,8 @@ fn described(c: Caller, array: CUarray, out: bool) -> Result<Descriptor> {
     }
 }
 
-/// As recorded: only of arrays whose memory the program is to bring, and there are none of those.
+/// Checks the arguments and returns `CUDA_ERROR_INVALID_VALUE`, as driver 580 does for arrays without deferred mapping;
+/// this driver has no others.
 fn requirements(living: impl FnOnce() -> Result<()>, device: CUdevice) -> Result<()> {
     current_context()?;
     device::get(device)?;
@@ -60,7 +61,7 @@ fn requirements(living: impl FnOnce() -> Result<()>, device: CUdevice) -> Result
     Err(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// One side of a copy of bytes: of an array, in its first row.
+/// Returns one side of a byte copy; for an array, in its first row.
 fn side(base: Base, offset: usize) -> Side {
     Side {
         base,
@@ -84,7 +85,7 @@ impl Bytes {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
             Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
         };
-        // Nothing is copied, but there must be something that it would be copied to and from.
+        // A copy of 0 bytes still needs valid sides.
         for side in [&to, &from] {
             if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -212,7 +213,7 @@ exports! {
         requirements(|| array::mipmap(mipmap as usize).map(drop), device)
     }
 
-    // As recorded: of arrays of one plane, and of those that are not sparse.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an array of one plane; this driver has no others.
     fn cuArrayGetPlane [c] (out: *mut CUarray, array: CUarray, _plane: c_uint) {
         current_context()?;
         c.out(out)?;

@@ -1,4 +1,4 @@
-//! Many copies, or moves of managed memory, in one call.
+//! Batches: many copies, or operations on ranges of managed memory, in one call.
 
 use std::ffi::{c_uint, c_ulonglong, c_void};
 
@@ -18,20 +18,20 @@ use crate::operation::copy::Waits;
 use crate::operation::region::{Base, Extent, Side};
 use crate::state::error::{Error, Result};
 
-/// Hints that may be given.
+/// Flags that a copy may have; all are hints without effect here.
 const FLAGS: c_uint = CUmemcpyFlags::CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE.0;
 
-/// The stream of a batch: as recorded, not the legacy one.
+/// Returns the stream of a batch. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for the legacy stream.
 fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
     let stream = stream::for_work(hstream as usize, mode)?;
     if stream.is_legacy() {
-        host::log!("batches are not for the legacy stream");
+        host::log!("batches cannot run on the legacy stream: use a created stream");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(stream)
 }
 
-/// Which entry of a list is for each of `count` others: entry `i` from index `indexes[i]` on.
+/// Maps each of `count` items to its entry in a list: entry `i` holds from item `indexes[i]` on.
 fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<Vec<usize>> {
     let indexes = c.array(indexes.cast_const(), entries)?;
     let ascend = indexes.windows(2).all(|pair| pair[0] < pair[1]);
@@ -43,7 +43,7 @@ fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Resul
     Ok((0..count).map(entry).collect())
 }
 
-/// Whether the source is read before the call returns.
+/// Returns true if the source must be read before the call returns.
 fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
     use CUmemcpySrcAccessOrder as Order;
     match order {
@@ -66,7 +66,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// All or none; on failure `failed` says which one was wrong.
+    /// Runs all copies or none; on failure `failed` is the index of the wrong one.
     fn run(self, c: Caller, stream: &StreamRef, failed: &mut usize) -> Result<()> {
         if self.count == 0 || self.kinds == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -124,7 +124,7 @@ fn batch(
     mode: NullStream,
 ) -> Result<()> {
     let stream = stream_of(hstream, mode)?;
-    // What is said where no single copy is wrong.
+    // The index in an error that concerns no single copy.
     let mut which = usize::MAX;
     let done = batch.run(c, &stream, &mut which);
     if done.is_err() {
@@ -133,11 +133,11 @@ fn batch(
     done
 }
 
-/// One side of a box.
+/// Returns one side of a box copy.
 fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
     match operand.type_ {
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER => {
-            // SAFETY: the type says that this member was written; it is integers, of which any bits are a value.
+            // SAFETY: the type says that this member was written; its integers are valid for any bits.
             let pointer = unsafe { &operand.op.ptr };
             Ok(Side {
                 base: Base::Unified(pointer.ptr),
@@ -147,14 +147,14 @@ fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
             })
         }
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
-            host::log!("batches of copies of arrays are not supported");
+            host::log!("batched copies to or from arrays are not supported");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
-/// A box; what is read before the call returns is waited for.
+/// Copies a box; waits for the copy if the source must be read before the call returns.
 fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Result<()> {
     let now = reads_now(op.srcAccessOrder)?;
     let extent = Extent {
@@ -201,7 +201,7 @@ fn boxes(
     done
 }
 
-/// Ranges of managed memory.
+/// Reads and checks ranges of managed memory.
 fn ranges(
     c: Caller,
     addresses: *mut CUdeviceptr,
@@ -230,7 +230,7 @@ fn prefetch(
     let entry = spread(c, indexes, entries, ranges.len())?;
     let locations = c.array(locations.cast_const(), entries)?.into_iter();
     let locations = locations.map(|location| {
-        // SAFETY: all members of the union are integers, of which any bits are a value.
+        // SAFETY: all members of the union are integers, which are valid for any bits.
         Location::of_type(location.type_.0, unsafe { location.anonymous1.id })
     });
     let locations = locations.collect::<Result<Vec<_>>>()?;
@@ -373,7 +373,7 @@ exports! {
         hstream: CUstream,
     ) {
         let stream = stream_of(hstream, mode)?;
-        // What is discarded may be anything from then on: also what it was.
+        // The contents of discarded memory are undefined, so keeping them is correct.
         ranges(c, addresses, sizes, count, flags)?;
         submit::join(&stream);
         Ok(())

@@ -23,7 +23,7 @@ fn begin(hstream: CUstream, mode: NullStream, capture_mode: CUstreamCaptureMode)
     capture::begin(&stream, capture_mode, None)
 }
 
-/// Where a program wants to be told of a capture; NULL where it does not.
+/// The caller's pointers for a capture's state; NULL for members that it does not ask for.
 struct Told {
     status: *mut CUstreamCaptureStatus,
     id: *mut cuuint64_t,
@@ -33,7 +33,7 @@ struct Told {
     count: *mut usize,
 }
 
-/// Of a stream that does not capture, or whose capture is spoiled, the status alone is told.
+/// Writes the state of a capture. Only the status is written if the stream does not capture or the capture is invalid.
 fn info(c: Caller, hstream: CUstream, mode: NullStream, told: &Told) -> Result<()> {
     use CUstreamCaptureStatus as Status;
     let status = c.out(told.status)?;
@@ -61,7 +61,7 @@ fn info(c: Caller, hstream: CUstream, mode: NullStream, told: &Told) -> Result<(
     Ok(())
 }
 
-/// Told of the status alone.
+/// Asks for the status only.
 fn status_only(status: *mut CUstreamCaptureStatus) -> Told {
     Told {
         status,
@@ -129,10 +129,10 @@ exports! {
         let (unwanted, out) = (out.is_null(), c.out_or_null(out));
         let stream = stream::named(hstream as usize, mode)?;
         let graph = capture::end(&stream);
-        // There is no graph where there is an error.
+        // On an error the graph is NULL.
         set(out, graph.unwrap_or(0) as CUgraph);
         match graph {
-            // Nobody could ever name it.
+            // The program has no handle of this graph.
             Ok(graph) if unwanted => graph::destroy(graph),
             other => other.map(drop),
         }

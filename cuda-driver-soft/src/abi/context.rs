@@ -20,7 +20,7 @@ use crate::queue::capture;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// The context of a handle; the current one for NULL.
+/// Returns the context of a handle; the current one for NULL.
 fn given_or_current(handle: CUcontext) -> Result<Arc<Context>> {
     match handle as usize {
         0 => context::current(),
@@ -36,7 +36,7 @@ fn create(c: Caller, out: *mut CUcontext, flags: c_uint, device: CUdevice) -> Re
     Ok(())
 }
 
-/// `cuCtxEnablePeerAccess` and its like: the current context and another living one, on any device.
+/// Returns the current context and the live context of a handle, on any device, for peer access.
 fn peer(handle: CUcontext) -> Result<(Arc<Context>, Arc<Context>)> {
     let current = current_context()?;
     if handle.is_null() {
@@ -156,7 +156,7 @@ exports! {
     }
 
     fn cuCtxGetApiVersion [c] (handle: CUcontext, out: *mut c_uint) {
-        // As recorded: 201 for a context that is not the current one and does not live.
+        // Driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for a destroyed context that is not current.
         given_or_current(handle).map_err(|error| {
             if handle.is_null() {
                 error
@@ -165,7 +165,7 @@ exports! {
             }
         })?;
         let out = c.out(out)?;
-        // As recorded on a real driver: the version of the context interface, not of CUDA.
+        // Driver 580 returns the version of the context interface, not of CUDA.
         out.set(3020);
         Ok(())
     }
@@ -215,7 +215,7 @@ exports! {
     }
 
     fn cuCtxSetSharedMemConfig [c] (config: CUsharedconfig) {
-        // Banks of 4 bytes are all that the architectures here have; other sizes are taken and change nothing.
+        // The architectures here have only banks of 4 bytes; other sizes are accepted without effect.
         current_context()?;
         if config.0 > 2 {
             Err(Error::CUDA_ERROR_INVALID_VALUE)

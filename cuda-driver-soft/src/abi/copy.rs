@@ -15,10 +15,10 @@ use crate::operation::region::Base;
 use crate::state::error::Result;
 use crate::state::gate;
 
-/// The NULL stream, which the synchronous copies work on.
+/// The NULL stream, used by the synchronous copies.
 const NULL: CUstream = std::ptr::null_mut();
 
-/// Memory at an address that may be the device's or the program's.
+/// Returns memory at an address of either the device or the program.
 pub(super) fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<MemoryPlace> {
     MemoryPlace::of(c.host(address as *const c_void, bytes), bytes as u64)
 }
@@ -47,13 +47,13 @@ impl Copy {
 
 use crate::operation::region::Base::{Device as device, Unified as any};
 
-/// Memory of the program.
+/// Returns memory of the program.
 fn host(pointer: *const c_void) -> Base {
     Base::Host(pointer as u64)
 }
 
-/// Contexts of a peer copy must live; NULL is the current one. What they are does not matter: all memory is in one address
-/// space.
+/// Checks that the contexts of a peer copy are live; NULL is the current one. They have no other effect, because all
+/// memory is in one address space.
 pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     gate::healthy()?;
     for handle in [to, from] {
@@ -232,7 +232,7 @@ exports! {
         stream: CUstream,
     ) {
         check_peers(to_context, from_context)?;
-        // As recorded: these are not captured.
+        // Driver 580 does not capture these copies.
         stream::for_work(stream as usize, mode)?;
         Copy {
             c,

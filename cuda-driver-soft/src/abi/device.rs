@@ -15,8 +15,8 @@ use crate::object::{device, primary};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Text into a buffer of `length` bytes, and whether all of it is there. No room at all is an error here, a crash with a
-/// real driver.
+/// Writes text into a buffer of `length` bytes, and returns true if it fits. A buffer without any room is an error here
+/// and a crash on the NVIDIA driver.
 fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<bool> {
     let capacity = usize::try_from(length)
         .ok()
@@ -34,7 +34,7 @@ fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
     Ok(())
 }
 
-/// No atomic operation is one across the bus, as on an H200.
+/// Checks a query of atomic operations between devices, and writes that none is native, as on an H200.
 fn no_atomics(
     c: Caller,
     out: *mut c_uint,
@@ -70,7 +70,7 @@ exports! {
 
     fn cuDeviceGetName [c] (name: *mut c_char, length: c_int, ordinal: CUdevice) {
         c.out(name)?;
-        // A name that is too long is cut.
+        // A name that is too long is truncated.
         set_text(c, name, length, &device::get(ordinal)?.name()).map(|_| ())
     }
 
@@ -83,7 +83,7 @@ exports! {
     }
 
     fn cuDeviceGetLuid [c] (luid: *mut c_char, mask: *mut c_uint, ordinal: CUdevice) {
-        // A number of the Windows display driver model, which no device here is part of.
+        // The LUID belongs to the Windows display driver model, which no device here uses.
         c.out(luid)?;
         c.out(mask)?;
         device::get(ordinal)?;
@@ -122,7 +122,7 @@ exports! {
         if device::get(from)?.ordinal == device::get(to)?.ordinal {
             return Err(Error::CUDA_ERROR_INVALID_DEVICE);
         }
-        // All devices are in one address space: access is supported; atomics and arrays across devices are not.
+        // All devices share one address space: access is supported; native atomics and arrays across devices are not.
         value.set(match attribute {
             P2P::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED => 1,
             known if known.name().is_some() => 0,
@@ -162,7 +162,7 @@ exports! {
 
     fn cuDeviceGetPCIBusId [c] (id: *mut c_char, length: c_int, ordinal: CUdevice) {
         c.out(id)?;
-        // As recorded: what fits is written, and too little room is an error all the same.
+        // Driver 580 writes as much as fits, and returns an error if the text is truncated.
         if set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())? {
             Ok(())
         } else {
@@ -218,7 +218,7 @@ exports! {
         kind: CUexecAffinityType,
         ordinal: CUdevice,
     ) {
-        // As recorded: no kind is supported, whether or not it exists.
+        // Driver 580 supports none of them, and accepts unknown values too.
         let _ = kind;
         let supported = c.out(supported)?;
         device::get(ordinal)?;

@@ -13,7 +13,8 @@ use super::exports;
 use crate::call::lookup;
 use crate::state::error::{Error, Result};
 
-/// As recorded: some calls count NULL as a wrong argument, not as a handle that names nothing.
+/// Returns `CUDA_ERROR_INVALID_VALUE` for NULL. Driver 580 does so in some calls, and returns
+/// `CUDA_ERROR_INVALID_HANDLE` in others.
 fn not_null(hfunc: CUfunction) -> Result<()> {
     if hfunc.is_null() {
         Err(Error::CUDA_ERROR_INVALID_VALUE)
@@ -65,7 +66,7 @@ exports! {
     fn cuFuncGetName [c] (out: *mut *const c_char, hfunc: CUfunction) {
         let out = c.out(out)?;
         not_null(hfunc)?;
-        // Lives as long as the function's module, as the manual promises.
+        // Valid as long as the function's module, as the manual promises.
         out.set(lookup::function(hfunc as usize)?.name.as_ptr());
         Ok(())
     }

@@ -29,7 +29,7 @@ fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     })
 }
 
-/// What a node is to depend on; without data, plain dependencies.
+/// Reads the dependencies of a node; plain dependencies if `data` is NULL.
 pub(super) fn edges_from(
     c: Caller,
     nodes: *const CUgraphNode,
@@ -50,7 +50,7 @@ pub(super) fn edges_from(
     Ok(edges.collect())
 }
 
-/// Edges from nodes to nodes.
+/// Reads edges from nodes to nodes.
 fn pairs(
     c: Caller,
     from: *const CUgraphNode,
@@ -63,7 +63,7 @@ fn pairs(
     Ok(from.into_iter().zip(to).collect())
 }
 
-/// Where a list goes, in parallel arrays of which any may be NULL, and how long it may be.
+/// The caller's parallel arrays for a list, any of which may be NULL, and the pointer to their length.
 struct Lists {
     nodes: *mut CUgraphNode,
     others: *mut CUgraphNode,
@@ -71,7 +71,7 @@ struct Lists {
     count: *mut usize,
 }
 
-/// Gives a list to a program: its length where there is no array, else as much as there is room for, and zeros behind it.
+/// Writes a list: only its length if all arrays are NULL, else as many entries as there is room for, then zeros.
 fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
     let count = c.out(to.count)?;
     if to.nodes.is_null() && to.others.is_null() && to.data.is_null() {
@@ -97,7 +97,7 @@ fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
         c.set_at(to.others, index, other as CUgraphNode);
         c.set_at(to.data, index, data);
     }
-    // As documented: the entries beyond are NULL, and the count is of those that there are.
+    // As documented, the entries beyond the list are NULL, and the count is that of the valid entries.
     for index in list.len()..room {
         c.set_at(to.nodes, index, std::ptr::null_mut());
         c.set_at(to.others, index, std::ptr::null_mut());
@@ -107,7 +107,7 @@ fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
     Ok(())
 }
 
-/// Nodes alone.
+/// Writes nodes without edge data.
 fn give_nodes(c: Caller, nodes: Vec<usize>, to: *mut CUgraphNode, count: *mut usize) -> Result<()> {
     let list: Vec<_> = nodes.into_iter().map(|n| (Edge::plain(n), 0)).collect();
     let others = std::ptr::null_mut();
@@ -124,7 +124,7 @@ fn give_nodes(c: Caller, nodes: Vec<usize>, to: *mut CUgraphNode, count: *mut us
     )
 }
 
-/// Nodes with the data of their edges.
+/// Writes nodes with the data of their edges.
 fn give_edges(
     c: Caller,
     edges: Vec<Edge>,
@@ -355,7 +355,7 @@ exports! {
         let text = dot::print(&*graphs()?, graph as usize)?;
         let path = c.string(path)?;
         std::fs::write(&path, text).map_err(|error| {
-            host::log!("{path}: {error}");
+            host::log!("cannot write {path}: {error}");
             Error::CUDA_ERROR_OPERATING_SYSTEM
         })
     }
@@ -374,7 +374,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let pointer = pointer as usize;
-        // SAFETY: the caller vouches for the destructor and what it is given until it has run, once.
+        // SAFETY: the caller keeps the destructor and its data valid until the destructor has run, and it runs once.
         let destroy = Arc::new(move || unsafe { destroy(pointer as *mut c_void) });
         out.set(user_object::create(destroy, count)? as CUuserObject);
         Ok(())
@@ -416,7 +416,7 @@ exports! {
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        // As recorded, more than it has is not an error, and nothing happens.
+        // Driver 580 returns success and releases nothing for more references than the graph has.
         let Some(left) = held.checked_sub(count) else {
             return Ok(());
         };

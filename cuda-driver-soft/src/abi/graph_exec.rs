@@ -28,7 +28,7 @@ use crate::operation::kernel::Attributes;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// With a buffer for a log, in which nothing is said.
+/// Instantiates a graph, with a log buffer that receives an empty text.
 fn instantiate_with_log(
     c: Caller,
     out: *mut CUgraphExec,
@@ -56,7 +56,7 @@ fn instantiate_with_params(
     let (out, mut asked) = (c.out(out)?, c.read(params.cast_const())?);
     let made = graph::instantiate(graph as usize, asked.flags).and_then(|made| {
         if asked.flags & UPLOAD != 0 {
-            // Nothing has to be brought anywhere, but the stream must be one.
+            // Uploading has no effect here, but the stream must be valid.
             stream::for_work(asked.hUploadStream as usize, mode)?;
         }
         Ok(made)
@@ -71,7 +71,7 @@ fn instantiate_with_params(
     Ok(())
 }
 
-/// Makes a node of an executable graph do something else of the same kind.
+/// Changes the operation of a node of an executable graph to one of the same type.
 fn change(
     exec: CUgraphExec,
     node: CUgraphNode,
@@ -80,7 +80,7 @@ fn change(
     graph_exec(exec as usize)?.set_operation(node as usize, make()?)
 }
 
-/// A kernel with the attributes that its node has in the executable graph.
+/// Changes a kernel, keeping the attributes that its node has in the executable graph.
 fn change_kernel(
     c: Caller,
     graph: CUgraphExec,
@@ -98,7 +98,7 @@ fn attributes_in(graph: CUgraphExec, node: CUgraphNode) -> Result<Attributes> {
     })
 }
 
-/// What became of an update, told where the caller wants it.
+/// Returns the result structure of an update.
 fn told(refused: Option<Refusal>) -> CUgraphExecUpdateResultInfo {
     let success = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
     CUgraphExecUpdateResultInfo {
@@ -125,7 +125,7 @@ exports! {
         flags: c_ulonglong,
     ) {
         let out = c.out(out)?;
-        // As recorded: there is no stream here to upload on.
+        // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for this flag, because the call has no stream to upload on.
         if flags & UPLOAD != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -143,7 +143,7 @@ exports! {
 
     fn cuGraphLaunch | cuGraphLaunch_ptsz [_c, mode] (graph: CUgraphExec, hstream: CUstream) {
         let graph = graph_exec(graph as usize)?;
-        // As recorded: this is not captured.
+        // Driver 580 does not capture this call.
         graph.launch(&stream::for_work(hstream as usize, mode)?)
     }
 
@@ -265,7 +265,7 @@ exports! {
     ) {
         let params = c.read(params.cast_const())?;
         if params.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
-            // SAFETY: the member that the type selects; of a pointer any bits are a value.
+            // SAFETY: the type selects this member; a pointer is valid for any bits.
             let child = unsafe { params.anonymous1.graph.graph };
             return graph::set_child(graph as usize, node as usize, child as usize);
         }

@@ -1,4 +1,4 @@
-//! What the nodes of graphs do: making them, and asking and changing what they do.
+//! Graph nodes: adds them, and returns and changes their operations.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::operation::{GraphAllocation, Operation};
 use crate::queue::edge::Edge;
 use crate::state::error::{Error, Result};
 
-/// The attributes of a node that launches a kernel.
+/// Returns the attributes of a kernel node.
 pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
     match &graphs()?.node(node)?.operation {
         Operation::Kernel(kernel) => Ok(kernel.attributes.clone()),
@@ -35,7 +35,7 @@ pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
     }
 }
 
-/// Adds a node. `make` is asked for its operation once the other arguments are known to be right.
+/// Adds a node. `make` is called for its operation after the other arguments are checked.
 fn add(
     c: Caller,
     out: *mut CUgraphNode,
@@ -72,12 +72,12 @@ fn add_with(
     Ok(())
 }
 
-/// Changes what a node does to something of the same kind.
+/// Changes the operation of a node to one of the same type.
 fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     call::set_operation(node as usize, make)
 }
 
-/// What a node does, if it is of the kind that `pick` takes.
+/// Returns the operation of a node, if `pick` accepts it.
 fn ask<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
     let world = graphs()?;
     pick(&world.node(node as usize)?.operation).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
@@ -92,7 +92,7 @@ macro_rules! pick {
     };
 }
 
-/// The bytes of an attribute that a node can be asked for.
+/// Returns the byte offsets that a query of a node's attribute writes; `None` if it cannot be queried.
 fn attribute_bytes(id: Id) -> Option<Vec<usize>> {
     Some(match id {
         Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => (0..28).collect(),
@@ -108,7 +108,7 @@ fn attribute_bytes(id: Id) -> Option<Vec<usize>> {
     })
 }
 
-/// Whether an attribute of a node can be set.
+/// Returns true if the attribute of a node can be set.
 fn can_be_set(id: Id) -> bool {
     matches!(
         id,
@@ -124,11 +124,11 @@ fn can_be_set(id: Id) -> bool {
     )
 }
 
-/// What a node has that nobody has set.
+/// Returns the value of an attribute that was never set.
 fn default_attribute(id: Id) -> [u64; 8] {
     let mut value = [0; 8];
     value[0] = match id {
-        // Clusters are spread over the device; the remote domain is the second.
+        // The default scheduling policy spreads clusters over the device; the remote domain is the second one.
         Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => 1,
         Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => 0x0100,
         _ => 0,
@@ -546,7 +546,7 @@ fn add_any(
     let asked = c.read(params.cast_const())?;
     if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
         use CUgraphChildGraphNodeOwnership as Ownership;
-        // SAFETY: the member that the type selects; of a pointer and an enumeration any bits are a value.
+        // SAFETY: the type selects this member; a pointer and an enumeration are valid for any bits.
         let child = unsafe { asked.anonymous1.graph };
         let graph_of = child.graph as usize;
         return add_with(

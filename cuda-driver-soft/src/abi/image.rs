@@ -1,4 +1,4 @@
-//! Kernel images and compiler options, as C hands them over: pointers without a length, and arrays of untyped values.
+//! Module images and compiler options from C: pointers without a length, and arrays of untyped values.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::time::Instant;
@@ -10,25 +10,25 @@ use crate::object::jit::{Log, Options};
 use crate::state::error::{Error, Result};
 use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 
-/// Bytes of the header of an ELF file.
+/// Size of an ELF header in bytes.
 const ELF_HEADER: usize = 64;
 
-/// A header that says more than this many bytes is taken for damage: what it promises is copied, and is not there.
+/// The largest size that a header may state. A larger one means a damaged image: reading that much memory would crash.
 const MOST_FAT_BINARY: usize = 4 << 30;
 
-/// What a compiler puts around a fat binary: a structure that says where it is. As recorded, libraries are loaded from it,
-/// and modules are not.
+/// Reads an image, or the wrapper structure that a compiler puts around a fat binary. Driver 580 loads libraries from
+/// the wrapper, but not modules.
 pub(super) fn image_or_wrapper(c: Caller, pointer: *const c_void) -> Result<Image> {
     let bytes = pointer.cast::<u8>();
     if !pointer.is_null() && starts_with(c, bytes, &WRAPPER_MAGIC)? {
-        // magic, version, address of the fat binary, name of a file
+        // The members are magic, version, address of the fat binary and a file name.
         let inner = c.read(bytes.wrapping_add(8).cast::<*const c_void>())?;
         return image(c, inner);
     }
     image(c, pointer)
 }
 
-/// Whether memory starts so. Byte by byte: text may end, with a NUL, before all of it is there.
+/// Returns true if memory starts with `magic`. Reads byte by byte, because a text may end before that, with its NUL.
 fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
     for (i, expected) in magic.iter().enumerate() {
         if c.read(bytes.wrapping_add(i))? != *expected {
@@ -38,7 +38,7 @@ fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// The image behind a pointer; its first bytes say what it is and how long.
+/// Reads the image behind a pointer; its first bytes state its format and length.
 pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
     if pointer.is_null() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -60,15 +60,15 @@ fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
         .ok_or(Error::CUDA_ERROR_INVALID_IMAGE)?;
     let length = fatbin::length(header).unwrap_or(usize::MAX);
     if length > MOST_FAT_BINARY {
-        host::log!("a fat binary that says it has {length} bytes");
+        host::log!("the fat binary's header states {length} bytes: the image is damaged");
         return Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
     Ok(Image::FatBinary(c.array(bytes, length)?))
 }
 
-/// An ELF file: as much of it as its header vouches for.
+/// Reads an ELF file, as long as its header states.
 fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
-    // After the magic come class (2 for 64 bits), byte order and version: without them there is nothing more to read.
+    // Class (2 for 64 bits), byte order and version follow the magic. With other values the header's layout is unknown.
     for (at, expected) in [(4, 2), (5, 1), (6, 1)] {
         if c.read(bytes.wrapping_add(at))? != expected {
             return Ok(Image::Elf(ELF_MAGIC.to_vec()));
@@ -79,15 +79,15 @@ fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
     Ok(Image::Elf(c.array(bytes, length)?))
 }
 
-/// A buffer for a log, and the option whose value says its size and gets the length written.
+/// A buffer for a log, and the option that holds its size and receives the length written.
 struct LogBuffer {
-    /// Address of the buffer. Addresses, not pointers: a linker keeps them for later calls on any thread.
+    /// Address of the buffer. An integer, because a linker keeps it for later calls on any thread.
     buffer: usize,
     size: usize,
     size_option: usize,
 }
 
-/// Compiler options of one call, and where its logs go.
+/// Compiler options of one call, and the buffers for its logs.
 pub(super) struct Jit {
     pub(super) options: Options,
     /// Address of the array of values.
@@ -95,21 +95,21 @@ pub(super) struct Jit {
     info: Option<LogBuffer>,
     error: Option<LogBuffer>,
     wall_time: Option<usize>,
-    /// `CU_JIT_FALLBACK_STRATEGY` is there, which a linker does not take.
+    /// True if `CU_JIT_FALLBACK_STRATEGY` is given, which a linker does not accept.
     pub(super) falls_back: bool,
     started: Instant,
 }
 
-/// Architectures that `CU_JIT_TARGET` knows, and 0.
+/// The architectures of `CU_JIT_TARGET`, and 0.
 const TARGETS: [u32; 26] = [
     0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
     110, 120, 121,
 ];
-/// What is added to an architecture for its variants `a` and `f`.
+/// Added to an architecture for its variants `a` and `f`.
 const ACCELERATED: u32 = 1 << 16;
 const FAMILY: u32 = 2 << 16;
 
-/// The architecture that a value of `CU_JIT_TARGET` means.
+/// Returns the architecture of a value of `CU_JIT_TARGET`.
 fn target(value: u32) -> Result<u32> {
     let (variant, sm) = (value & !0xFFFF, value & 0xFFFF);
     let known = match variant {
@@ -126,7 +126,7 @@ fn target(value: u32) -> Result<u32> {
 }
 
 impl Jit {
-    /// Reads and checks the options, as recorded on a real driver.
+    /// Reads and checks the options like driver 580.
     pub(super) fn read(
         c: Caller,
         count: c_uint,
@@ -173,14 +173,14 @@ impl Jit {
                 CUjit_option::CU_JIT_CACHE_MODE if number > 2 => {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
-                // Which only a compiler of long ago took.
+                // Only long-outdated compilers accept this option.
                 CUjit_option::CU_JIT_NEW_SM3X_OPT => jit.options.refused = true,
                 CUjit_option::CU_JIT_OPTIMIZATION_LEVEL | CUjit_option::CU_JIT_SPLIT_COMPILE
                     if number.cast_signed() < 0 =>
                 {
                     jit.options.refused = true;
                 }
-                // Symbols given by address, and lists of names: nothing here can do with them what they ask.
+                // Symbols given by address, and lists of names, are not implemented.
                 CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT
@@ -205,12 +205,12 @@ impl Jit {
         Ok(jit)
     }
 
-    /// Writes logs, their lengths and the time that passed.
+    /// Writes the logs, their lengths and the elapsed time.
     pub(super) fn report(&self, c: Caller, log: &Log) {
         for (buffer, text) in [(&self.info, &log.info), (&self.error, &log.error)] {
             let Some(buffer) = buffer else { continue };
             c.set_text(buffer.buffer as *mut c_char, buffer.size, text.as_bytes());
-            // As recorded: the length without its NUL, or the whole size where the text was cut.
+            // Driver 580 writes the length without the NUL, or the whole size if the text was truncated.
             let length = text.len().min(buffer.size);
             self.set_value(c, buffer.size_option, length as u32);
         }
@@ -220,7 +220,7 @@ impl Jit {
         }
     }
 
-    /// Results of 32 bits go into the option's value itself, not behind it.
+    /// Writes a result of 32 bits, which goes into the option's value itself.
     fn set_value(&self, c: Caller, option: usize, value: u32) {
         c.set_at(
             (self.values as *mut *mut c_void)

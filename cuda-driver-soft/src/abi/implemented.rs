@@ -1,7 +1,7 @@
-//! Which exports do something.
+//! The list of implemented exports.
 
-/// Symbols of the exports that are implemented; all others answer `CUDA_ERROR_NOT_SUPPORTED`. A test compares the list with
-/// what is written.
+/// Symbols of the implemented exports; all others return `CUDA_ERROR_NOT_SUPPORTED`. A test compares this list with the
+/// exports in the code.
 pub const IMPLEMENTED: &[&str] = &[
     "cuArray3DCreate",
     "cuArray3DCreate_v2",

@@ -15,7 +15,7 @@ use crate::state::gate;
 /// The flag that the call requires.
 const LAZY_PEER_ACCESS: c_uint = CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.0;
 
-/// The bytes of a handle.
+/// Returns the bytes of a handle.
 fn bytes(reserved: [std::ffi::c_char; BYTES]) -> [u8; BYTES] {
     reserved.map(|byte| byte as u8)
 }
@@ -24,7 +24,7 @@ fn linux() -> Result<()> {
     if cfg!(target_os = "linux") {
         Ok(())
     } else {
-        host::log!("processes share no memory on this system");
+        host::log!("sharing memory between processes is supported on Linux only");
         Err(Error::CUDA_ERROR_NOT_SUPPORTED)
     }
 }

@@ -1,4 +1,4 @@
-//! Launches: with arguments by pointers, with a packed buffer, and in the manner of CUDA 2.0.
+//! Launches: with pointers to arguments, with a packed buffer, and through the functions of CUDA 2.0.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::queue::capture;
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 
-/// Bytes of arguments that a launch may have, for any architecture.
+/// The largest size of the arguments of a launch, for any architecture, in bytes.
 const MOST_PARAMS: usize = 32764;
 
-/// The parameter buffer of a launch.
+/// Returns the parameter buffer of a launch.
 fn arguments(
     c: Caller,
     launch: &Checked,
@@ -41,7 +41,7 @@ fn arguments(
     };
     match packed {
         Some(_) if !params.is_null() => Err(Error::CUDA_ERROR_INVALID_VALUE),
-        // As recorded: too short a buffer is filled up with zeros, but there must be one.
+        // Driver 580 pads a short buffer with zeros, but returns `CUDA_ERROR_INVALID_VALUE` for an empty one.
         Some(buffer) if buffer.is_empty() && !layout.is_empty() => {
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
@@ -60,8 +60,8 @@ fn arguments(
     }
 }
 
-/// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key. As recorded, a list that is
-/// empty or gives no size names none.
+/// Returns the buffer of an `extra` list: pairs of a key and a pointer, ended by a NULL key. Driver 580 ignores a list
+/// that is empty or has no size.
 fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     const POINTER: usize = CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize;
     const SIZE: usize = CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize;
@@ -86,7 +86,7 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// A launch with its arguments: an array of pointers, or a packed buffer.
+/// Checks a launch and reads its arguments: an array of pointers, or a packed buffer.
 pub(super) fn ready(
     c: Caller,
     function: CUfunction,
@@ -119,7 +119,7 @@ fn launch(
     submit::launch(checked.with(arguments)?, attributes, packed, &stream)
 }
 
-/// What the attributes of a launch ask for.
+/// The attributes of a launch, decoded.
 struct Described {
     cooperative: bool,
     cluster: Option<[u32; 3]>,
@@ -127,9 +127,8 @@ struct Described {
     events: Vec<Arc<Event>>,
 }
 
-/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative, and blocks of a cluster. Hints are
-/// taken and change nothing; what would change the result and cannot be done is refused. All of them are kept for a node of
-/// a graph.
+/// Decodes the attributes of `cuLaunchKernelEx`. Hints are accepted without effect; an attribute that would change the
+/// result and is not implemented is an error. All of them are kept for a node of a graph.
 fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<Described> {
     let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     let mut kept = Attributes::new();
@@ -150,9 +149,9 @@ fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Resul
     })
 }
 
-/// The value of an attribute, whatever it is.
+/// Returns the value of an attribute as raw words.
 pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
-    // SAFETY: the union is made of plain data and of this size; the callers' values have all bytes set, as they come from C.
+    // SAFETY: the union consists of plain data and has this size; callers' values come from C and have all bytes set.
     unsafe {
         std::ptr::from_ref(value)
             .cast::<[u64; 8]>()
@@ -160,20 +159,21 @@ pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
     }
 }
 
-/// What an attribute asks of a launch.
+/// The effect of an attribute on a launch.
 pub(super) enum Asked {
     Nothing,
     Cooperative(bool),
-    /// Blocks of a cluster, if there are to be clusters.
+    /// Blocks per cluster, if there are clusters.
     Cluster(Option<[u32; 3]>),
-    /// An event that is recorded when blocks say so, or have begun: at the latest when all is done, as here.
+    /// An event to record at the end of the launch. Kernels may trigger it earlier on a GPU; the end is the latest
+    /// time.
     Event(Arc<Event>),
 }
 
-/// Checks an attribute of a launch.
+/// Checks and decodes an attribute of a launch.
 pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
     use CUlaunchAttributeID as Id;
-    // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
+    // SAFETY: the attribute's id selects the member; all are integers, which are valid for any bits.
     let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
     match attribute.id {
         Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(Asked::Cooperative(flag != 0)),
@@ -183,18 +183,18 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
         }
         Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
         | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
-            // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
+            // SAFETY: both members begin with the event, a pointer that is looked up and not dereferenced.
             let event = unsafe { attribute.value.programmaticEvent.event };
             return Ok(Asked::Event(event::get(event as usize)?));
         }
-        // As recorded: a hint of nothing in one dimension is no cluster.
+        // Driver 580 returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` if only some dimensions of this hint are 0.
         Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
             let cluster = [cluster.x, cluster.y, cluster.z];
             if cluster != [0; 3] && cluster.contains(&0) {
                 return Err(Error::CUDA_ERROR_INVALID_CLUSTER_SIZE);
             }
         }
-        // As recorded: switches with two settings.
+        // Driver 580 accepts only 0 and 1 for these.
         Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
         | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
             if !matches!(flag, 0 | 1) =>
@@ -204,7 +204,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
             return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
-        // An attribute of streams, not of launches.
+        // This attribute is for streams, not for launches.
         Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -220,7 +220,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
     Ok(Asked::Nothing)
 }
 
-/// A launch that is described by a structure: its shape, all its attributes, and the events that it records.
+/// Decodes a launch configuration: its shape, all its attributes, and the events that it records.
 pub(super) fn described(
     c: Caller,
     config: &CUlaunchConfig,
@@ -256,13 +256,13 @@ fn launch_ex(
     Ok(())
 }
 
-/// The function that a call of CUDA 2.0 names: those need a context.
+/// Returns the function for a call of CUDA 2.0, which needs a current context.
 fn old_function(function: CUfunction) -> Result<Arc<Function>> {
     current_context()?;
     lookup::function(function as usize)
 }
 
-/// Where a parameter begins and ends; it must lie inside of what a launch may have.
+/// Returns the range of a parameter; it must be within the largest size of a launch's arguments.
 fn param_range(offset: c_int, bytes: usize) -> Result<(usize, usize)> {
     let offset = usize::try_from(offset).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
     let end = offset.checked_add(bytes);
@@ -270,7 +270,7 @@ fn param_range(offset: c_int, bytes: usize) -> Result<(usize, usize)> {
     Ok((offset, end.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?))
 }
 
-/// Writes into the parameter buffer that a function of the old interface keeps.
+/// Writes into the parameter buffer that a function keeps for the CUDA 2.0 interface.
 fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
     let function = old_function(function)?;
     let (offset, end) = param_range(offset, value.len())?;
@@ -282,7 +282,7 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
+/// Launches through the CUDA 2.0 interface, with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, NullStream::Legacy)?;
     let mut old = lookup::function(function as usize)?.old().clone();

@@ -18,7 +18,7 @@ use crate::object::{device, library, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::Kind;
 
-/// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
+/// Checks library options. They have no further effect: this driver always loads for the host and keeps the bytes.
 fn check_options(
     c: Caller,
     options: *mut CUlibraryOption,
@@ -134,7 +134,7 @@ exports! {
         let library = library::get(handle as usize)?;
         let name = c.string(name)?;
         let found = library.module_in(&current_context()?)?.global(&name);
-        // As recorded, also for the name of a kernel.
+        // Driver 580 returns the same code for the name of a kernel.
         let (is_address, is_bytes) = found.map_err(|_| Error::CUDA_ERROR_NOT_FOUND)?;
         let managed = memory::find(is_address).is_some_and(|a| a.kind == Kind::Managed);
         if !managed {
@@ -161,7 +161,7 @@ exports! {
 
     fn cuKernelGetName [c] (out: *mut *const c_char, handle: CUkernel) {
         let out = c.out(out)?;
-        // Lives as long as the library, as the manual promises.
+        // Valid as long as the library, as the manual promises.
         out.set(library::kernel(handle as usize)?.name.as_ptr());
         Ok(())
     }
@@ -174,7 +174,7 @@ exports! {
     ) {
         let offset = c.out(offset)?;
         let kernel = library::kernel(handle as usize)?;
-        // As recorded: of all that can be asked about a kernel, this needs a context.
+        // Driver 580 needs a context here, but not in other queries of a kernel.
         current_context()?;
         let (is_offset, is_size) = kernel
             .plain()?

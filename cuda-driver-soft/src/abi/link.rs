@@ -16,13 +16,13 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use image::Image;
 
-/// The options of each linker, whose arrays the caller keeps until the linker is destroyed.
+/// Returns the options of each linker; the caller keeps their arrays valid until the linker is destroyed.
 fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
     static TABLE: LazyLock<Mutex<HashMap<usize, Jit>>> = LazyLock::new(Mutex::default);
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the linker's logs where its creator wanted them.
+/// Writes the linker's logs into the buffers from its creation.
 fn report(c: Caller, state: CUlinkState) {
     if let (Some(jit), Ok(linker)) = (
         options_of_linkers().get(&(state as usize)),
@@ -51,7 +51,7 @@ fn create(
     Ok(())
 }
 
-/// The kind of input, if the linker takes it.
+/// Checks the type of an input.
 fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
     match kind {
         CUjitInputType::CU_JIT_INPUT_CUBIN
@@ -60,7 +60,7 @@ fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
         CUjitInputType::CU_JIT_INPUT_OBJECT => Ok(InputKind::Object),
         CUjitInputType::CU_JIT_INPUT_LIBRARY => Ok(InputKind::Library),
         CUjitInputType::CU_JIT_INPUT_NVVM => {
-            host::log!("the linker takes PTX; LTO code is not supported");
+            host::log!("LTO code (CU_JIT_INPUT_NVVM) is not supported: link PTX instead");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -71,7 +71,7 @@ fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
 struct Options(c_uint, *mut CUjit_option, *mut *mut c_void);
 
 impl Options {
-    /// Options of a single input: as recorded, those that are about how it is compiled.
+    /// Checks the options of a single input. Driver 580 accepts only options about its compilation.
     fn check(self, c: Caller) -> Result<()> {
         Jit::read(c, self.0, self.1, self.2)?;
         let of_input = |option: &CUjit_option| {
@@ -196,7 +196,7 @@ exports! {
         report(c, state);
         let completed = completed?;
         set(c.out_or_null(size), completed.len());
-        // Lives as long as the linker, as the manual promises.
+        // Valid as long as the linker, as the manual promises.
         out.set(completed.as_ptr().cast_mut().cast());
         Ok(())
     }

@@ -21,7 +21,7 @@ fn advise(
     location: impl FnOnce() -> Result<Location>,
 ) -> Result<()> {
     use CUmem_advise as Id;
-    // As recorded, before the device is looked at; prefetching needs none.
+    // Driver 580 checks the context before the device; prefetching needs no context.
     current_context()?;
     let advice = match advice {
         Id::CU_MEM_ADVISE_SET_READ_MOSTLY => Advice::ReadMostly(true),
@@ -49,7 +49,7 @@ fn prefetch(
 }
 
 fn place(location: &CUmemLocation) -> Result<Location> {
-    // SAFETY: all members of the union are integers, of which any bits are a value.
+    // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
     Location::of_type(location.type_.0, id)
 }

@@ -15,7 +15,7 @@ use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 use engine::memory::{Access, Allocation, Kind, space};
 
-/// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
+/// Converts an address for the 32-bit functions of CUDA 2.0, which cannot return a larger one.
 fn short(address: u64) -> Result<CUdeviceptr_v1> {
     CUdeviceptr_v1::try_from(address).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)
 }
@@ -30,7 +30,7 @@ fn alloc_host(c: Caller, out: *mut *mut c_void, bytes: usize, flags: c_uint) -> 
 fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
     let (context, read_only) = call::check_register(pointer as u64, bytes as u64, flags)?;
     let _ = c;
-    // SAFETY: the caller of cuMemHostRegister vouches for the memory until it is unregistered, as the manual asks.
+    // SAFETY: the caller of cuMemHostRegister keeps the memory mapped until it is unregistered, as the manual requires.
     let registered =
         unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
     registered.map_err(|_| Error::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)?;
@@ -38,7 +38,7 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
     Ok(())
 }
 
-/// The range that memory is a part of, and its length: of a mapping, the whole reservation.
+/// Returns the base and length of the range that memory is a part of: for a mapping, the whole reservation.
 fn range(allocation: &Allocation) -> (u64, u64) {
     let own = (allocation.base, allocation.bytes);
     match allocation.kind {
@@ -47,7 +47,7 @@ fn range(allocation: &Allocation) -> (u64, u64) {
     }
 }
 
-/// Writes one pointer attribute to `data`; `Err` where the attribute has no value for this memory.
+/// Writes one pointer attribute to `data`; returns an error if the attribute has no value for this memory.
 fn pointer_attribute(
     c: Caller,
     data: *mut c_void,
@@ -59,7 +59,7 @@ fn pointer_attribute(
     let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
     match attribute {
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
-            // As recorded: what is mapped, or of a pool, is no context's.
+            // Driver 580 returns no context for mapped memory and for memory of a pool.
             let allocation = known?;
             let context = context::table().get(allocation.owner as usize);
             let of_context = context.is_ok() && pool::pool_of(allocation) == 0;
@@ -75,7 +75,7 @@ fn pointer_attribute(
             c.out(data.cast::<c_uint>())?.set(kind.0);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
-            // As recorded: of what nobody may access there is none.
+            // Driver 580 returns no address for memory that no device may access.
             let usable = known?.access != Access::None;
             c.out(data.cast::<u64>())?
                 .set(if usable { address } else { 0 });
@@ -92,7 +92,7 @@ fn pointer_attribute(
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
-            // Synchronous operations are synchronous here whatever was asked for. As recorded, those on managed memory are.
+            // Synchronous operations are always synchronous here. Driver 580 returns 1 for managed memory.
             let allocation = known?;
             let synchronous =
                 allocation.kind == Kind::Managed || memory::is_synchronous(allocation);
@@ -158,7 +158,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(pool::pool_of(known?) as u64);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
-            // Since CUDA 13.4.
+            // Added in CUDA 13.4.
             if settings::version() < 13040 {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
@@ -170,7 +170,7 @@ fn pointer_attribute(
     Ok(())
 }
 
-/// What `cuPointerGetAttributes` gives for memory that an attribute has no value for.
+/// Writes the value that `cuPointerGetAttributes` returns for memory without a value for the attribute.
 fn no_value(
     c: Caller,
     data: *mut c_void,
@@ -191,9 +191,9 @@ fn no_value(
         | Id::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS
         | Id::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE
         | Id::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => c.out(data.cast::<c_uint>())?.set(0),
-        // An address of the program's is one of the program's.
+        // Memory unknown to the driver is memory of the program.
         Id::CU_POINTER_ATTRIBUTE_HOST_POINTER => c.out(data.cast::<u64>())?.set(address),
-        // As recorded: where a range begins and how long it is is left as it was.
+        // Driver 580 leaves these results unchanged.
         Id::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | Id::CU_POINTER_ATTRIBUTE_RANGE_SIZE => {}
         _ => c.out(data.cast::<u64>())?.set(0),
     }
@@ -245,7 +245,7 @@ exports! {
         size: *mut usize,
         address: CUdeviceptr,
     ) {
-        // As recorded: who asks for nothing is told nothing, not even an error.
+        // Driver 580 returns success if neither result is asked for.
         if base.is_null() && size.is_null() {
             return gate::healthy();
         }
@@ -291,7 +291,7 @@ exports! {
         current_context()?;
         let out = c.out(out)?;
         let found = call::host_device_pointer(pointer as u64, flags);
-        // As recorded: there is no address where there is an error.
+        // Driver 580 writes NULL on an error.
         out.set(found.unwrap_or(0));
         found.map(|_| ())
     }

@@ -1,6 +1,6 @@
 //! Stream memory operations.
 //!
-//! Their first versions (CUDA 8 to 11) answer `CUDA_ERROR_NOT_SUPPORTED` on a driver of CUDA 13, and so they do here.
+//! Their first versions (CUDA 8 to 11) return `CUDA_ERROR_NOT_SUPPORTED` on a driver of CUDA 13, and also here.
 
 use std::ffi::c_uint;
 
@@ -14,12 +14,12 @@ use crate::call::{stream, submit};
 use crate::operation::memory_operation::{self as operation, MemoryOperation};
 use crate::state::error::{Error, Result};
 
-/// One of a batch.
+/// Reads one operation of a batch.
 fn read(params: &CUstreamBatchMemOpParams) -> Result<MemoryOperation> {
     type Kind = CUstreamBatchMemOpType;
     // SAFETY: every member of the union begins with the operation.
     let kind = unsafe { params.operation };
-    // SAFETY: all members are integers, of which any bits are a value; the operation says which one was written.
+    // SAFETY: all members are integers, which are valid for any bits; the operation says which one was written.
     unsafe {
         let (wait, write) = (&params.waitValue, &params.writeValue);
         match kind {
@@ -42,7 +42,7 @@ fn read(params: &CUstreamBatchMemOpParams) -> Result<MemoryOperation> {
     }
 }
 
-/// All of a batch, or none.
+/// Reads all operations of a batch; one wrong operation is an error for the whole batch.
 pub(super) fn batch(
     c: Caller,
     count: c_uint,

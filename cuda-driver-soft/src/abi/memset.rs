@@ -1,4 +1,4 @@
-//! Fills.
+//! Memory fills.
 
 use std::ffi::{c_uchar, c_uint, c_ushort};
 
@@ -11,7 +11,7 @@ use crate::operation::copy::Waits;
 use crate::operation::fill::{Fill, FillValue};
 use crate::state::error::Result;
 
-/// Without a stream, the call is a synchronous one.
+/// Sets a row of memory; synchronous if there is no stream.
 fn row(
     address: CUdeviceptr,
     value: FillValue,

@@ -1,10 +1,10 @@
 //! The C ABI: every exported function of `cuda.h`, with its exact type.
 //!
-//! An export converts its arguments and calls the rooms below; no panic leaves it. The exports that do something are
-//! written in the files of this room, one per group of the manual, with the macro [`exports!`]; each becomes an inherent
-//! constant of [`Table`]. For every symbol of the registry the trait [`Stubs`] has a constant of the same name, a function
-//! that answers `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the written function where there is one and else the
-//! stub, and the compiler checks that both have the type of `cuda.h`.
+//! An export converts its arguments and calls the rooms below; no panic leaves it. The implemented exports are in the
+//! files of this room, one per group of the manual, inside the macro [`exports!`]; each becomes an inherent constant of
+//! [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of the registry: a function that
+//! returns `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the implemented function if there is one, else the stub,
+//! and the compiler checks both against their types in `cuda.h`.
 
 mod args;
 mod array;
@@ -56,20 +56,20 @@ use cuda_driver_sys::CUresult;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// When an export may be called.
+/// The conditions under which an export may be called.
 #[derive(Clone, Copy)]
 pub(crate) enum When {
-    /// Also before `cuInit`.
+    /// At any time, even before `cuInit`.
     Anytime,
     /// After `cuInit`.
     Initialised,
-    /// After `cuInit`, also by a host function on a stream.
+    /// After `cuInit`, also in a host function on a stream.
     InHostFunctions,
     /// After `cuInit`, and not after a fault was reported.
     Healthy,
 }
 
-/// Runs the body of an export, if this is the time for it; a panic becomes `CUDA_ERROR_UNKNOWN`.
+/// Runs the body of an export if the export may be called now; a panic becomes `CUDA_ERROR_UNKNOWN`.
 #[inline]
 pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
     let mut body = Some(body);
@@ -78,7 +78,7 @@ pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -
     })
 }
 
-/// [`guard`], once for all exports: it is most of what an export compiles to.
+/// Does the work of [`guard`] for all exports, so that it is compiled once.
 fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
     let checked = || {
         match when {
@@ -101,7 +101,7 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
             error
         }
         Err(_) => {
-            host::log!("{name}: a panic inside the driver, see above");
+            host::log!("{name}: internal error: a panic in the driver; the message is above");
             Error::CUDA_ERROR_UNKNOWN
         }
     }
@@ -113,13 +113,14 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
 /// fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hStream: CUstream) { …body… }
 /// ```
 ///
-/// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body,
-/// which is a `Result<()>`. The first name in brackets is the [`Caller`](args::Caller), through which pointers are read and
-/// written; the second, if there is one, is the [`NullStream`](crate::object::stream::NullStream).
+/// The name after `|` is the variant for the per-thread default stream, and names after `=` are older exports of the
+/// same type. All have the same body, which is a `Result<()>`. The first name in brackets is the
+/// [`Caller`](args::Caller), which reads and writes through pointers; the second, if there is one, is the
+/// [`NullStream`](crate::object::stream::NullStream).
 ///
-/// The gate is asked before the body runs: `anytime fn` may be called before `cuInit`, `inside fn` by a host function, and
-/// `healthy fn` is refused after a fault was reported. Calls that check something else first ask [`gate::healthy`]
-/// themselves.
+/// The gate is checked before the body runs: an `anytime fn` may be called before `cuInit`, an `inside fn` in a host
+/// function, and a `healthy fn` returns the fault after one was reported. Calls that check something else first call
+/// [`gate::healthy`] themselves.
 macro_rules! exports {
     (
         @one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?]
@@ -130,7 +131,7 @@ macro_rules! exports {
             pub const $name: unsafe extern "system" fn($($ty),*) -> cuda_driver_sys::CUresult = {
                 #[allow(non_snake_case)]
                 unsafe extern "system" fn $name($($arg: $ty),*) -> cuda_driver_sys::CUresult {
-                    // SAFETY: whoever calls an export of the driver vouches for its pointers, as the manual asks.
+                    // SAFETY: the caller of an export promises that its pointers are as the manual requires.
                     let $caller = unsafe { $crate::abi::args::Caller::new() };
                     let _ = $caller;
                     $(let $mode = $crate::object::stream::NullStream::$which;)?

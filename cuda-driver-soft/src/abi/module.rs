@@ -15,14 +15,14 @@ use crate::object::jit::{Log, Options};
 use crate::state::error::{Error, Result};
 use image::Image;
 
-/// Reads a file whose name C gave.
+/// Reads a file whose name is a C string.
 pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
     let name = c.string(name)?;
     if name.is_empty() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     std::fs::read(&name).map(Image::of).map_err(|error| {
-        host::log!("{name}: {error}");
+        host::log!("cannot read {name}: {error}");
         Error::CUDA_ERROR_FILE_NOT_FOUND
     })
 }

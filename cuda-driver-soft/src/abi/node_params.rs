@@ -1,4 +1,4 @@
-//! `CUgraphNodeParams`: what a node of any kind does, in one structure.
+//! `CUgraphNodeParams`: the operation of a node of any type, in one structure.
 
 use cuda_driver_sys::{
     CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v3,
@@ -19,7 +19,7 @@ use crate::operation::kernel::Attributes;
 use crate::operation::memory_operation::Batch;
 use crate::state::error::{Error, Result};
 
-/// What the structure asks for. Child graphs are another matter: adding one takes or copies it.
+/// Makes the operation that the structure describes. Child graphs are handled elsewhere: adding one copies or moves it.
 pub(super) fn operation_of(
     c: Caller,
     params: &CUgraphNodeParams,
@@ -32,7 +32,7 @@ pub(super) fn operation_of(
     let of = &params.anonymous1;
     match params.type_ {
         Type::CU_GRAPH_NODE_TYPE_KERNEL => {
-            // SAFETY: the member that the type selects; of numbers and pointers any bits are a value.
+            // SAFETY: the type selects this member; numbers and pointers are valid for any bits.
             let p = unsafe { of.kernel };
             kernel(c, &kernel_params!(p, p.kern, p.ctx), attributes)
         }
@@ -56,7 +56,7 @@ pub(super) fn operation_of(
             })
         }
         Type::CU_GRAPH_NODE_TYPE_HOST => {
-            // SAFETY: as above; the function is an optional pointer, which the caller vouches for.
+            // SAFETY: as above; the function is an optional pointer, and the caller promises that it is NULL or valid.
             let p = unsafe { of.host };
             host_node(p.fn_, p.userData, p.syncMode).map(Operation::Host)
         }
@@ -91,7 +91,7 @@ pub(super) fn operation_of(
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
         known if known.name().is_some() => {
-            host::log!("nodes of the kind {known:?} are not supported");
+            host::log!("nodes of type {known:?} are not supported");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),

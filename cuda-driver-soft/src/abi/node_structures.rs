@@ -1,4 +1,4 @@
-//! The structures of C that describe the operations of nodes, one for each type of node.
+//! The C structures that describe the operations of nodes, one for each type of node.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::operation::region::{Base, Side};
 use crate::operation::{EventUse, HostFunction, Operation};
 use crate::state::error::{Error, Result};
 
-/// The parameters of a kernel, as the newer structures have them.
+/// The parameters of a kernel, in the form of the newer structures.
 pub(super) struct KernelParams {
     pub(super) func: CUfunction,
     pub(super) kern: CUkernel,
@@ -37,7 +37,7 @@ pub(super) struct KernelParams {
     pub(super) extra: *mut *mut c_void,
 }
 
-/// Those of one of the three structures.
+/// Reads one of the three structures.
 macro_rules! kernel_params {
     ($p:expr, $kern:expr, $ctx:expr) => {
         KernelParams {
@@ -68,7 +68,7 @@ pub(super) fn newer(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result
     Ok(kernel_params!(p, p.kern, p.ctx))
 }
 
-/// A launch, with the attributes of the node that it is for.
+/// Makes a kernel operation with the attributes of its node.
 pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Result<Operation> {
     let (func, kern) = (p.func as usize, p.kern as usize);
     let (function, context) = library::function_for_node(func, kern, p.ctx as usize)?;
@@ -80,7 +80,7 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
         cooperative: false,
         cluster: None,
     };
-    // As recorded, more arguments than there are is a wrong argument here, not too much of something.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for too many argument bytes here.
     let wrong = |error| match error {
         Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => Error::CUDA_ERROR_INVALID_VALUE,
         other => other,
@@ -126,7 +126,7 @@ pub(super) fn host(c: Caller, params: *const CUDA_HOST_NODE_PARAMS) -> Result<Op
 
 pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
     let handle = handle as usize;
-    // As recorded, NULL is a wrong argument here.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for NULL here.
     if handle == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
@@ -134,7 +134,7 @@ pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
     Ok(EventUse { handle, event })
 }
 
-/// Memory operations.
+/// Reads memory operations.
 pub(super) fn operations(
     c: Caller,
     params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
@@ -154,16 +154,16 @@ pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
     }
 }
 
-/// Frees what some node allocates at this address.
+/// Makes an operation that frees the memory which a node allocates at this address.
 pub(super) fn free(address: CUdeviceptr) -> Result<Operation> {
     let memory = graph_memory::at(address);
     memory.map(Operation::Free).ok_or_else(|| {
-        host::log!("no node allocates memory at {address:#x}");
+        host::log!("no allocation node owns memory at {address:#x}");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
 
-/// The structure of a copy.
+/// Returns the structure of a copy.
 pub(super) fn copy_params(node: &CopyOperation) -> CUDA_MEMCPY3D {
     let host = |side: &Side| match side.base {
         Base::Host(address) => address,
@@ -226,7 +226,7 @@ pub(super) fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
 }
 
 pub(super) fn host_params(node: &HostFunction) -> CUDA_HOST_NODE_PARAMS {
-    // SAFETY: the number is of a function pointer of this type, which the program gave.
+    // SAFETY: the number is the address of a function pointer of this type, which the program passed.
     let function =
         unsafe { std::mem::transmute::<usize, cuda_driver_sys::CUhostFn>(node.function) };
     CUDA_HOST_NODE_PARAMS {
@@ -254,7 +254,7 @@ pub(super) fn kernel_node_params(kernel: &KernelLaunch) -> CUDA_KERNEL_NODE_PARA
     }
 }
 
-/// Checks the context of a copy or a fill, which says nothing more here.
+/// Checks the context of a copy or a fill, which has no other effect here.
 pub(super) fn check_context(handle: CUcontext) -> Result<()> {
     if handle.is_null() {
         return Ok(());

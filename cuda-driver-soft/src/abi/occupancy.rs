@@ -43,7 +43,7 @@ fn best(
     let (grid, block) = (c.out(grid)?, c.out(block)?);
     let function = library::function_or_kernel(function as usize, &context)?;
     let dynamic_of = |threads: c_int| match size {
-        // SAFETY: the caller vouches for its function, which takes the number of threads and gives bytes.
+        // SAFETY: the caller promises that its function is valid; it takes a number of threads and returns bytes.
         Some(size) => unsafe { size(threads) },
         None => dynamic,
     };
@@ -53,7 +53,7 @@ fn best(
     Ok(())
 }
 
-/// What the occupancy of clusters is asked for: the device, the function, the launch with its clusters.
+/// Reads the arguments of the cluster occupancy queries: the device, the function, and the launch with its clusters.
 fn of_clusters(
     c: Caller,
     function: CUfunction,

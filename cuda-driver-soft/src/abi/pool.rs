@@ -41,9 +41,9 @@ fn alloc(
     Ok(())
 }
 
-/// Where a location is from which memory is accessed: a device, or the host.
+/// Returns the device of a location from which memory is accessed; `None` for the host.
 fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
-    // SAFETY: all members of the union are integers, of which any bits are a value.
+    // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
     match location.type_ {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(Some(id)),
@@ -53,21 +53,22 @@ fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
     }
 }
 
-/// Where pools of this type of memory can be. `current`: what the host's current part stands for.
+/// Checks the location and the type of memory of a pool. `current` is the meaning of
+/// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
 fn home(
     location: &CUmemLocation,
     kind: CUmemAllocationType,
     current: Result<Option<Location>>,
 ) -> Result<Home> {
     let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-    // As recorded, before the type is looked at.
+    // Driver 580 checks this before the type.
     let here = if here { Some(current?) } else { None };
     let is_managed = match kind {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED => false,
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => true,
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
-    // SAFETY: all members of the union are integers, of which any bits are a value.
+    // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
     let location = match location.type_ {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID if is_managed => None,
@@ -77,7 +78,7 @@ fn home(
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => {
             Some(Location::of_type(location.type_.0, id)?)
         }
-        // As recorded.
+        // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` here.
         _ if is_managed => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
@@ -87,12 +88,13 @@ fn home(
     })
 }
 
-/// That of a pool that is asked for: as recorded, the host's current part has none of its own.
+/// Returns the location of an existing pool. Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for
+/// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
 fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<Home> {
     home(location, kind, Err(Error::CUDA_ERROR_NOT_SUPPORTED))
 }
 
-/// That of a pool that is made: as recorded, a device that is not there is an invalid value.
+/// Returns the location for a new pool. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device.
 fn new_home(props: &CUmemPoolProps) -> Result<Home> {
     let current = match props.allocType {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Ok(Some(Location::HostNuma(0))),
@@ -105,7 +107,7 @@ fn new_home(props: &CUmemPoolProps) -> Result<Home> {
     })
 }
 
-/// Whether a pool's memory is to be exportable.
+/// Returns true if a pool's memory must be exportable.
 fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
     match types {
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),
@@ -114,7 +116,7 @@ fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
             if on_device && !home.is_managed && cfg!(target_os = "linux") {
                 return Ok(true);
             }
-            host::log!("pools of this memory are not handed to other processes");
+            host::log!("pools of this type of memory cannot be exported");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => {
@@ -124,7 +126,7 @@ fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
     }
 }
 
-/// The one kind of handle that pools are exported by.
+/// Checks that the type is a file descriptor, the only type of handle that pools are exported by.
 fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<()> {
     let descriptor = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if kind == descriptor && flags == 0 {
@@ -134,7 +136,7 @@ fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<(
     }
 }
 
-/// Memory that a node of a graph is to allocate.
+/// Makes the operation of an allocation node.
 pub(super) fn alloc_node(
     c: Caller,
     props: &CUmemPoolProps,
@@ -145,10 +147,10 @@ pub(super) fn alloc_node(
     gate::healthy()?;
     let home = home_of(&props.location, props.allocType)?;
     let (Some(Location::Device(ordinal)), false) = (home.location, home.is_managed) else {
-        host::log!("nodes of graphs allocate memory of a device only");
+        host::log!("allocation nodes support only device memory");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     };
-    // What other devices may do with it changes nothing, since all memory is in one address space.
+    // Access of other devices changes nothing, because all memory is in one address space.
     for wish in c.array(access, count)? {
         if let Some(ordinal) = accessor(&wish.location)? {
             device::get(ordinal)?;
@@ -161,7 +163,7 @@ pub(super) fn alloc_node(
     })
 }
 
-/// What a node is asked to allocate.
+/// Returns the parameters of an allocation node.
 pub(super) fn alloc_params(node: &GraphAllocation) -> CUDA_MEM_ALLOC_NODE_PARAMS {
     let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
     params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -1,4 +1,4 @@
-//! Initialisation, version, error names, `cuGetProcAddress`.
+//! Initialisation, version, error names and `cuGetProcAddress`.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -14,7 +14,7 @@ use crate::call::init;
 use crate::state::error::{self, Error, Result};
 use crate::state::{gate, settings};
 
-/// Has the system tell of forks and of the end of the process.
+/// Registers handlers for forks and for the end of the process.
 fn watch() {
     #[cfg(unix)]
     {
@@ -24,13 +24,13 @@ fn watch() {
         extern "C" fn exiting() {
             gate::mark_exiting();
         }
-        // SAFETY: the handler only stores to an atomic, which is allowed in the child of a fork.
+        // SAFETY: the handler only stores to an atomic, which is permitted in the child of a fork.
         let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         // SAFETY: the handler only stores to an atomic.
         let atexit = unsafe { libc::atexit(exiting) };
         if atfork != 0 || atexit != 0 {
             host::log!(
-                "the system refused a handler: calls after fork or during exit are not recognised"
+                "cannot register the handlers of fork and exit: calls after fork or during exit are not detected"
             );
         }
     }
@@ -42,7 +42,7 @@ const PER_THREAD: u64 =
 const FLAGS: u64 =
     PER_THREAD | CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM.0 as u64;
 
-/// What `cuGetProcAddress` answers: an address and a status.
+/// Returns the address and the status for `cuGetProcAddress`.
 fn query(
     name: &[u8],
     version: c_int,
@@ -52,13 +52,13 @@ fn query(
     let version = match u32::try_from(version) {
         Ok(version) if version > own => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         Ok(version) => version,
-        // As recorded: −1 gives the function itself.
+        // Driver 580 returns the newest function for the version −1.
         Err(_) => own,
     };
     if flags & !FLAGS != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // What is newer than the driver says it is, it has never heard of.
+    // Functions that are newer than the reported version do not exist for the caller.
     let of_base = || {
         Function::ALL
             .iter()
@@ -97,7 +97,7 @@ fn query(
     })
 }
 
-/// Gives the text of a code, or NULL and an error.
+/// Writes the text of a result code, or NULL and returns an error.
 fn describe(
     text: Option<&'static std::ffi::CStr>,
     out: super::args::Out<*const c_char>,
@@ -133,7 +133,7 @@ exports! {
     ) {
         let (name, function) = (c.bytes(symbol)?, c.out(function)?);
         let (address, _) = query(&name, version, flags)?;
-        // As recorded on 470 to 580: without a status to say it in, and with nothing written.
+        // Drivers 470 to 580 return `CUDA_ERROR_NOT_FOUND` here and write nothing; this variant has no status.
         if address.is_null() {
             return Err(Error::CUDA_ERROR_NOT_FOUND);
         }
@@ -156,7 +156,7 @@ exports! {
     }
 
     anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
-        // No table is known; the code is that of an id that a real driver does not know.
+        // This driver has no tables; the NVIDIA driver returns the same code for an unknown id.
         c.out(table)?.set(std::ptr::null());
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }

@@ -16,10 +16,10 @@ use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
 use crate::operation::region::{Base, Extent, Side};
 use crate::state::error::{Error, Result};
 
-/// The NULL stream, which the synchronous copies work on.
+/// The NULL stream, used by the synchronous copies.
 const NULL: CUstream = std::ptr::null_mut();
 
-/// Where an array is given, and which level of it.
+/// An array and its mipmap level.
 type InArray = (CUarray, u32);
 
 fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr, array: InArray) -> Base {
@@ -32,7 +32,7 @@ fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr, array: InA
     }
 }
 
-/// Both sides of a rectangle or box.
+/// Both sides of a rectangle or box copy, and its extent.
 pub(super) struct Sides {
     pub(super) to: Side,
     pub(super) from: Side,
@@ -100,7 +100,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
     Ok(sides)
 }
 
-/// The members that `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER` have in common.
+/// Reads the members that `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER` have in common.
 macro_rules! sides_of_box {
     ($copy:expr) => {{
         let copy = $copy;

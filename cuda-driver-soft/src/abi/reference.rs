@@ -15,7 +15,7 @@ use crate::object::texture::Resource;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// What a reference is bound to, if it is of the wanted kind.
+/// Returns the resource that a reference is bound to, if `wanted` accepts it.
 fn bound<T>(
     reference: usize,
     surface: bool,

@@ -1,4 +1,4 @@
-//! Symbols and their addresses, as `dlsym` and `cuGetProcAddress` give them.
+//! Symbols and their addresses, for `dlsym` and `cuGetProcAddress`.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
@@ -10,7 +10,7 @@ use super::table::list;
 use super::undocumented;
 use crate::state::settings;
 
-/// Addresses by symbol.
+/// Returns the addresses of all symbols.
 fn addresses() -> &'static HashMap<&'static str, usize> {
     static ADDRESSES: OnceLock<HashMap<&'static str, usize>> = OnceLock::new();
     ADDRESSES.get_or_init(|| match EXPORTED.get() {
@@ -28,15 +28,15 @@ type Address = (&'static str, usize);
 
 static EXPORTED: OnceLock<fn() -> Vec<Address>> = OnceLock::new();
 
-/// Tells which addresses the symbols have for the system's loader, so that `cuGetProcAddress` gives the same, and where the
-/// marker is. For the library that exports them, when it is loaded.
+/// Sets the addresses that the system's loader gives to the symbols, so that `cuGetProcAddress` returns the same ones,
+/// and the exported marker. Called by the library that exports them, when it is loaded.
 #[doc(hidden)]
 pub fn set_exports(exported: fn() -> Vec<Address>, marker: &'static crate::Marker) {
     let _ = EXPORTED.set(exported);
     crate::marker::set(marker);
 }
 
-/// The address of an export; null for a symbol that this driver lacks, at the version that it reports.
+/// Returns the address of an export; null for a symbol that is newer than the version that this driver reports.
 pub(crate) fn address(function: Function) -> *const c_void {
     if function.since() > settings::version() {
         return std::ptr::null();
@@ -46,7 +46,7 @@ pub(crate) fn address(function: Function) -> *const c_void {
         .map_or(std::ptr::null(), |&address| address as *const c_void)
 }
 
-/// The address of a function that drivers export though `cuda.h` does not have it; null for any other name.
+/// Returns the address of an undocumented export (one that is not in `cuda.h`); null for any other name.
 fn address_of_undocumented(name: &[u8]) -> *const c_void {
     let found = undocumented::ALL
         .iter()
@@ -56,8 +56,9 @@ fn address_of_undocumented(name: &[u8]) -> *const c_void {
         .map_or(std::ptr::null(), |&address| address as *const c_void)
 }
 
-/// Finds a symbol of the software driver, as `dlsym` does: the 685 exports of `cuda.h` (those that the reported version
-/// has), those of the profiler and of graphics, and the marker by which a software driver is known; null for any other.
+/// Finds a symbol of the software driver, as `dlsym` does: the exports of `cuda.h` up to the reported version, those of
+/// the profiler and of graphics interoperability, and the marker that identifies a software driver. Returns null for
+/// any other symbol.
 #[must_use]
 pub fn resolve(symbol: &CStr) -> *const c_void {
     if symbol == crate::MARKER {
@@ -69,8 +70,8 @@ pub fn resolve(symbol: &CStr) -> *const c_void {
     }
 }
 
-/// The function that `cuGetProcAddress` means by a name: the newest form up to a version. `None` if no form has the name,
-/// null if all are newer.
+/// Finds the undocumented function for a name of `cuGetProcAddress`: the newest variant up to a version. Returns `None`
+/// if no variant has the name, null if all are newer.
 pub(super) fn find_undocumented(
     base: &[u8],
     version: u32,

@@ -19,7 +19,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::Kind;
 
-/// Puts a host function on a stream. This is one of the calls that a host function may make.
+/// Submits a host function to a stream. Host functions may make this call too.
 fn launch_host_function(
     hstream: CUstream,
     function: CUhostFn,
@@ -34,7 +34,7 @@ fn launch_host_function(
     submit::host_function(node, &stream)
 }
 
-/// A host function with its data.
+/// Makes a host function with its data.
 pub(super) fn host_node(
     function: CUhostFn,
     data: *mut c_void,
@@ -46,8 +46,8 @@ pub(super) fn host_node(
     }
     let data = data as usize;
     Ok(HostFunction {
-        // SAFETY: who gives a function to a stream or to a graph vouches for it and for its data until it has run, or the
-        // graph is gone.
+        // SAFETY: the program that passes a function to a stream or a graph keeps it and its data valid until it has
+        // run, or until the graph is destroyed.
         call: Arc::new(move || unsafe { function(data as *mut c_void) }),
         function: function as usize,
         data,
@@ -105,7 +105,8 @@ exports! {
         capture::check_legacy(stream.key())?;
         let (hstream, data) = (hstream as usize, data as usize);
         let call = move |fault: u32| {
-            // SAFETY: the caller of cuStreamAddCallback vouches for the function and its data until it has run.
+            // SAFETY: the caller of cuStreamAddCallback keeps the function and its data valid until the function has
+            // run.
             unsafe { callback(hstream as CUstream, CUresult(fault), data as *mut c_void) };
         };
         submit::callback(call, &stream);
@@ -194,13 +195,13 @@ exports! {
         length: usize,
         flags: c_uint,
     ) {
-        // Managed memory is reachable from everywhere at any time, so attaching it changes nothing.
+        // All streams can access managed memory at any time, so attaching it changes nothing.
         const GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL.0;
         const HOST: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_HOST.0;
         const SINGLE: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE.0;
         let stream = stream::for_work(hstream as usize, mode)?;
         let found = memory::find(address);
-        // All of an allocation, and a single stream that was created.
+        // The range must be a whole allocation, and a single stream must be a created one.
         let whole = found.is_some_and(|a| {
             a.kind == Kind::Managed
                 && a.base == address

@@ -9,7 +9,7 @@ use crate::call::stream;
 use crate::object::stream_attribute::{self as attributes, AttributeValue};
 use crate::state::error::{Error, Result};
 
-/// What kind of value an attribute has.
+/// Returns the type of value of an attribute.
 fn kind(attribute: CUlaunchAttributeID) -> Result<AttributeValue> {
     attributes::kind(attribute).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
@@ -21,7 +21,7 @@ exports! {
         out: *mut CUlaunchAttributeValue,
     ) {
         let stream = stream::named(hstream as usize, mode)?;
-        // As recorded: no more is written than the value has.
+        // Driver 580 writes only the bytes of the value.
         match attributes::get(&stream, attribute)? {
             AttributeValue::Window(bytes) => c.out(out.cast())?.set(bytes),
             AttributeValue::Number(number) => c.out(out.cast::<c_int>())?.set(number),

@@ -13,8 +13,8 @@ pub struct Table;
 
 macro_rules! define {
     ([] $($symbol:ident ($($arg:ident: $ty:ty),*) $base:ident $since:literal $mode:ident $(($twin:ident))?;)*) => {
-        /// For every symbol a function that answers `CUDA_ERROR_NOT_SUPPORTED`; [`Table`] has inherent constants for those
-        /// that do more.
+        /// A function for every symbol that returns `CUDA_ERROR_NOT_SUPPORTED`; [`Table`] has inherent constants for
+        /// the implemented ones.
         #[allow(missing_docs, non_upper_case_globals)]
         pub trait Stubs {
             $(const $symbol: unsafe extern "system" fn($($ty),*) -> CUresult = {
@@ -27,17 +27,17 @@ macro_rules! define {
         }
         impl Stubs for Table {}
 
-        /// What [`Table`] has under each symbol, where its type can be asked for.
+        /// The constants of [`Table`] as typed members.
         #[allow(missing_docs, non_snake_case)]
         #[derive(Debug)]
         pub(super) struct TypedTable {
             $(pub(super) $symbol: unsafe extern "system" fn($($ty),*) -> CUresult,)*
         }
 
-        /// All exports. A written export whose type is not that of `cuda.h` does not compile here.
+        /// All exports. An implemented export with another type than in `cuda.h` does not compile here.
         pub(super) static EXPORTS: TypedTable = TypedTable { $($symbol: Table::$symbol,)* };
 
-        /// (symbol, address of the export, whether it is more than a stub)
+        /// Returns the symbol and address of every export, and true if it is implemented.
         pub(super) fn list() -> Vec<(&'static str, usize, bool)> {
             vec![$((
                 stringify!($symbol),
@@ -49,7 +49,7 @@ macro_rules! define {
 }
 for_each_function! { define }
 
-/// The answer of a function that is not implemented; the log says so once.
+/// Returns the result of a function that is not implemented, and logs the first call of each.
 pub(super) fn not_supported(symbol: &'static str) -> CUresult {
     if host::environment::log() {
         static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());

@@ -13,7 +13,7 @@ use crate::object::tensor_map;
 use crate::state::error::{Error, Result};
 use engine::tensor_map::{BYTES, Mode, TensorMap};
 
-/// What all three kinds of map say.
+/// The parameters that all three kinds of map have in common.
 struct Common {
     data_type: CUtensorMapDataType,
     rank: cuuint32_t,
@@ -27,12 +27,12 @@ struct Common {
     fill: CUtensorMapFloatOOBfill,
 }
 
-/// An enumerator as a byte; what is none becomes one that no check lets through.
+/// Converts an enumerator to a byte; a value that does not fit becomes one that no check accepts.
 fn byte(value: u32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
-/// So many numbers of an array of the caller's, the others 0.
+/// Reads `count` numbers of the caller's array; the others are 0.
 fn numbers<const N: usize, T: Copy + Default, U: Copy>(
     c: Caller,
     from: *const U,
@@ -50,7 +50,7 @@ fn numbers<const N: usize, T: Copy + Default, U: Copy>(
 impl Common {
     fn read(self, c: Caller) -> Result<TensorMap> {
         let rank = self.rank as usize;
-        // As recorded: strides are asked for even where there are none.
+        // Driver 580 requires strides even for rank 1, which has none.
         if !(1..=5).contains(&rank) || self.strides.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -70,14 +70,14 @@ impl Common {
     }
 }
 
-/// Writes the map, if it is right. As recorded, anywhere, though kernels want it at a multiple of 64.
+/// Writes the map, if it is valid. Driver 580 accepts any address, although kernels need a multiple of 64.
 fn write(c: Caller, out: *mut CUtensorMap, map: &TensorMap) -> Result<()> {
     let out = c.out(out.cast::<[u8; BYTES]>())?;
     out.set(tensor_map::encode(map)?);
     Ok(())
 }
 
-/// A corner of a pixel box.
+/// Converts a corner of a pixel box.
 fn corner(value: c_int) -> Result<i16> {
     i16::try_from(value).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }

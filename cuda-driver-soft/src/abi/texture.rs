@@ -26,7 +26,7 @@ fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resourc
     let res = description.res;
     Ok(match description.resType {
         CUresourcetype::CU_RESOURCE_TYPE_ARRAY => {
-            // SAFETY: any bits are a handle, and those of the whole union were read.
+            // SAFETY: a handle is valid for any bits, and all bits of the union were read.
             let array = unsafe { res.array };
             Resource::Array(array.hArray as usize)
         }
@@ -36,7 +36,7 @@ fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resourc
             Resource::Mipmap(mipmap.hMipmappedArray as usize)
         }
         CUresourcetype::CU_RESOURCE_TYPE_LINEAR => {
-            // SAFETY: all its members are numbers, of which any bits are one.
+            // SAFETY: all members are numbers, which are valid for any bits.
             let linear = unsafe { res.linear };
             Resource::Linear {
                 address: linear.devPtr,
@@ -61,7 +61,7 @@ fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resourc
     })
 }
 
-/// The description of a resource, as it was given.
+/// Returns the resource's description as the program gave it.
 fn description(resource: &Resource) -> CUDA_RESOURCE_DESC {
     let mut res = CUDA_RESOURCE_DESC_st__res {
         reserved: CUDA_RESOURCE_DESC_st__res__reserved { reserved: [0; 32] },
@@ -196,7 +196,7 @@ exports! {
         Ok(())
     }
 
-    // As recorded: without a view nothing is written, and that is no error.
+    // Driver 580 writes nothing and returns success if the object has no view.
     healthy fn cuTexObjectGetResourceViewDesc [c] (
         out: *mut CUDA_RESOURCE_VIEW_DESC,
         object: CUtexObject,

@@ -1,7 +1,8 @@
-//! What drivers export beside `cuda.h`: the profiler's functions, and those by which memory is shared with OpenGL, EGL and
-//! VDPAU. Some programs are linked with them, and others do without a driver that lacks one.
+//! Exports that are not in `cuda.h`: the profiler's functions, and those for interoperability with OpenGL, EGL and
+//! VDPAU. Some programs are linked with them, and others do not use a driver without them.
 //!
-//! They have no parameters here, whatever they have in C: no body reads any, and where CUDA is, the caller cleans up.
+//! They have no parameters here, unlike in C: no body reads any, and on all platforms of CUDA the caller cleans up the
+//! stack.
 
 use cuda_driver_sys::CUresult;
 
@@ -15,7 +16,7 @@ exports! {
         Err(Error::CUDA_ERROR_NOT_SUPPORTED)
     }
 
-    // No profiler can be attached: there is nothing to start or to stop.
+    // No profiler can be attached, so there is nothing to start or stop.
     fn cuProfilerStart [_c] () {
         current_context().map(drop)
     }
@@ -25,8 +26,8 @@ exports! {
     }
 }
 
-/// Hands these functions to a macro, each as `symbol base version per_thread;`: its name, what `cuGetProcAddress` knows it
-/// by, the CUDA version that introduced it, and whether it works on the default stream of the thread.
+/// Passes these functions to a macro, each as `symbol base version per_thread;`: its name, its name for
+/// `cuGetProcAddress`, the CUDA version that introduced it, and true if it works on the per-thread default stream.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_undocumented {
@@ -93,7 +94,7 @@ macro_rules! define {
             )*
         }
 
-        /// All of them.
+        /// All undocumented exports.
         pub(super) static ALL: &[Undocumented] = &[
             $(Undocumented {
                 symbol: stringify!($own),
@@ -114,12 +115,12 @@ macro_rules! define {
 }
 for_each_undocumented! { define }
 
-/// One of these functions.
+/// An undocumented export.
 pub(super) struct Undocumented {
     pub(super) symbol: &'static str,
     pub(super) base: &'static str,
     pub(super) since: u32,
     pub(super) per_thread: bool,
-    /// As this crate has it; a library that exports it has an address of its own.
+    /// The function in this crate; in a library that exports it, the exported symbol has another address.
     pub(super) own: unsafe extern "system" fn() -> CUresult,
 }

@@ -15,7 +15,7 @@ use crate::object::virtual_memory::{self as vmm, GRANULE};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// A flag word that there are no flags for.
+/// Returns an error unless the flags are 0.
 fn no_flags(flags: c_ulonglong) -> Result<()> {
     if flags == 0 {
         Ok(())
@@ -24,9 +24,9 @@ fn no_flags(flags: c_ulonglong) -> Result<()> {
     }
 }
 
-/// The device of a location; memory of the host's is not supported.
+/// Returns the device of a location; host memory is not supported.
 fn ordinal(location: &CUmemLocation) -> Result<i32> {
-    // SAFETY: all members of the union are integers, of which any bits are a value.
+    // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
     match location.type_ {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(device::get(id)?.ordinal),
@@ -36,7 +36,7 @@ fn ordinal(location: &CUmemLocation) -> Result<i32> {
     }
 }
 
-/// Whether memory is to be exportable.
+/// Returns true if memory must be exportable.
 fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
     match types {
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),
@@ -47,7 +47,7 @@ fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
                 Err(Error::CUDA_ERROR_NOT_SUPPORTED)
             }
         }
-        // As recorded, where no channel of the fabric is open.
+        // Driver 580 returns `CUDA_ERROR_NOT_PERMITTED` if no fabric channel is open.
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => {
             Err(Error::CUDA_ERROR_NOT_PERMITTED)
         }
@@ -61,7 +61,7 @@ exports! {
         props: *const CUmemAllocationProp,
         option: CUmemAllocationGranularity_flags,
     ) {
-        // As recorded: the same for memory of any kind, even of none.
+        // Driver 580 returns the same value for all properties, even invalid ones.
         let out = c.out(out)?;
         c.read(props)?;
         if option.0 > CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED.0 {
@@ -137,7 +137,7 @@ exports! {
             .array(wishes, count)?
             .into_iter()
             .map(|wish| match wish.flags.0 {
-                // As recorded: a device that is not there is an invalid value here.
+                // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device here.
                 flags @ (0 | 1 | 3) => match ordinal(&wish.location) {
                     Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
                     found => Ok((found?, flags)),
@@ -153,9 +153,9 @@ exports! {
         address: CUdeviceptr,
     ) {
         let (out, location) = (c.out(out)?, c.read(location)?);
-        // SAFETY: all members of the union are integers, of which any bits are a value.
+        // SAFETY: all members of the union are integers, which are valid for any bits.
         let id = unsafe { location.anonymous1.id };
-        // As recorded: the kind of location does not matter, and there is a value where there is an error.
+        // Driver 580 ignores the type of location, and writes 0 on an error.
         let found = vmm::access(address, device::get(id)?.ordinal);
         out.set(found.unwrap_or(0).into());
         found.map(|_| ())

@@ -15,7 +15,9 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     capture::check_unsafe()?;
     let world = graphs()?;
     if world.graph(graph)?.owner.is_some() {
-        host::log!("the graph of a node is instantiated with the node's graph");
+        host::log!(
+            "cannot instantiate the graph of a node alone: instantiate the graph that contains the node"
+        );
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     exec::check_flags(flags)?;

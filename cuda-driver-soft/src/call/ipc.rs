@@ -11,7 +11,7 @@ pub(crate) fn export(address: u64) -> Result<[u8; ipc::BYTES]> {
     let found = memory::find(address);
     let found = found.filter(|a| a.kind == Kind::Device && pool::pool_of(a) == 0);
     let allocation = found.ok_or_else(|| {
-        host::log!("{address:#x} is not memory that another process can have");
+        host::log!("cannot export {address:#x}: it is not memory of cuMemAlloc");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     ipc::share(allocation)

@@ -102,25 +102,25 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let refuse = |why: &str| {
-        host::log!("{bytes} bytes at {address:#x}: {why}");
+        host::log!("cannot register {bytes} bytes at {address:#x}: {why}");
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     };
     let known = space().find(address);
     if space().reserves(address) || known.is_some_and(|a| a.kind != Kind::Registered) {
-        return refuse("this is memory of the driver");
+        return refuse("the driver allocated this memory");
     }
     // Registered memory cannot be swapped out, so it must fit into the machine's memory; the page table also grows with
     // it.
     if host::memory().is_some_and(|most| bytes > most) {
-        host::log!("the machine does not have {bytes} bytes to register");
+        host::log!("cannot register {bytes} bytes: the machine has less memory");
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;
     // Kernels access it directly: a missing page would end the program.
     match host::mapping(address, bytes) {
-        Mapping::Inaccessible => refuse("part of it is not the program's to read"),
+        Mapping::Inaccessible => refuse("part of it is not readable"),
         Mapping::ReadOnly if !read_only => {
-            refuse("part of it cannot be written, and CU_MEMHOSTREGISTER_READ_ONLY is not set")
+            refuse("part of it is read-only: set CU_MEMHOSTREGISTER_READ_ONLY")
         }
         _ => Ok((context, read_only)),
     }

@@ -21,7 +21,9 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         None => pool::get(pool::current_of_device(context.device.ordinal)?)?,
     };
     if pool.is_imported {
-        host::log!("another process's pool hands out nothing here");
+        host::log!(
+            "cannot allocate from an imported pool: allocate in the process that created it"
+        );
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let capturing = stream.is_capturing();
@@ -53,7 +55,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
 /// Adds an allocation node to the capture.
 fn captured(bytes: u64, kind: Kind, stream: &StreamRef) -> Result<u64> {
     if kind != Kind::Device {
-        host::log!("nodes of graphs allocate memory of a device only");
+        host::log!("allocation nodes support only device memory");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     let memory = GraphMemory::new(&stream.context, bytes)?;

@@ -39,7 +39,7 @@ fn run(
     stream.drain();
     observe_fault()?;
     task().map_err(|gone| {
-        host::log!("a copy or fill, of memory that was freed meanwhile: {gone}");
+        host::log!("memory of a copy or fill was freed before the copy or fill ran: {gone}");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }

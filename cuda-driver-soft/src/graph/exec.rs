@@ -154,7 +154,7 @@ impl Step {
 pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
     let found = TABLE.get(handle);
     found.map_err(|why| {
-        host::log!("executable graph {handle:#x} is {why:?}: a real driver may crash here");
+        host::log!("executable graph {handle:#x} is {why:?}; the NVIDIA driver may crash here");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
@@ -221,7 +221,9 @@ fn claim(plan: &Plan) -> Result<()> {
         }
     });
     if refused {
-        host::log!("a graph that allocates memory is instantiated already");
+        host::log!(
+            "a graph with allocation nodes can have only one executable graph: destroy the other one first"
+        );
         for memory in claimed {
             memory.unclaim();
         }
@@ -365,7 +367,7 @@ impl Exec {
         });
         let ours = |memory: &Arc<GraphMemory>| allocs.iter().any(|m| Arc::ptr_eq(m, memory));
         if frees.iter().any(|m| !ours(m) && !m.is_allocated()) {
-            host::log!("the graph is to free memory that is not allocated");
+            host::log!("the graph frees memory that is not allocated");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let left: Vec<_> = allocs
@@ -374,7 +376,9 @@ impl Exec {
             .cloned()
             .collect();
         if !left.is_empty() && self.flags & AUTO_FREE == 0 {
-            host::log!("memory of the graph's last launch is still allocated");
+            host::log!(
+                "memory of the graph's last launch is still allocated: free it, or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH"
+            );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         for memory in &left {
@@ -391,7 +395,9 @@ impl Exec {
     ) -> Result<R> {
         let mut state = self.lock();
         let step = state.plan.step(node).ok_or_else(|| {
-            host::log!("node {node:#x} is none that the executable graph was made from");
+            host::log!(
+                "node {node:#x} is not in the graph that the executable graph was made from"
+            );
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
         change(step)

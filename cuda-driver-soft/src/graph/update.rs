@@ -82,9 +82,7 @@ impl Exec {
     pub(crate) fn set_operation(&self, node: usize, operation: Operation) -> Result<()> {
         self.with_step(node, |step| {
             compare(&step.operation, &operation).map_err(|difference| {
-                host::log!(
-                    "a node of an executable graph cannot be changed like this: {difference:?}"
-                );
+                host::log!("cannot change node {node:#x} of an executable graph: {difference:?}");
                 Error::CUDA_ERROR_INVALID_VALUE
             })?;
             step.operation = operation;

@@ -84,7 +84,7 @@ impl World {
     /// Returns the live graph of this handle.
     pub(crate) fn graph(&self, handle: usize) -> Result<&Graph> {
         self.graphs.get(&handle).ok_or_else(|| {
-            host::log!("{handle:#x} is no graph, or is destroyed: a real driver may crash here");
+            host::log!("{handle:#x} is not a live graph handle; the NVIDIA driver may crash here");
             Error::CUDA_ERROR_INVALID_VALUE
         })
     }
@@ -98,7 +98,7 @@ impl World {
     /// Returns the live node of this handle.
     pub(crate) fn node(&self, handle: usize) -> Result<&Node> {
         self.nodes.get(&handle).ok_or_else(|| {
-            host::log!("{handle:#x} is no node, or is destroyed: a real driver may crash here");
+            host::log!("{handle:#x} is not a live node handle; the NVIDIA driver may crash here");
             Error::CUDA_ERROR_INVALID_VALUE
         })
     }
@@ -233,7 +233,9 @@ impl World {
     fn check_no_own_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
             if self.node(*handle)?.operation.is_memory() {
-                host::log!("of a graph that allocates or frees memory, nothing can be removed");
+                host::log!(
+                    "cannot remove nodes or dependencies of a graph that allocates or frees memory"
+                );
                 return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
             }
         }
@@ -245,7 +247,7 @@ impl World {
         for handle in &self.graph(graph)?.nodes {
             match &self.node(*handle)?.operation {
                 operation if operation.is_memory() => {
-                    host::log!("a graph that allocates or frees memory cannot be copied");
+                    host::log!("cannot copy a graph that allocates or frees memory");
                     return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
                 }
                 Operation::Child(child) => self.check_no_memory(*child)?,
@@ -415,7 +417,7 @@ impl World {
             }
         }
         if order.len() < nodes.len() {
-            host::log!("the graph has a cycle");
+            host::log!("cannot instantiate the graph: its dependencies form a cycle");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         Ok(order)
