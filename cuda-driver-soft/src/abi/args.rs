@@ -57,7 +57,7 @@ impl Caller {
     /// Writes a value into an array of results, unless it is NULL.
     pub(crate) fn set_at<T>(self, pointer: *mut T, index: usize, value: T) {
         if !pointer.is_null() {
-            // SAFETY: not NULL, so valid for writes by the caller's promise; `index` is within the length that it gave.
+            // SAFETY: not NULL, so valid for writes by the caller's promise; `index` is within the length that the caller gave.
             unsafe { pointer.add(index).write_unaligned(value) };
         }
     }
@@ -78,7 +78,7 @@ impl Caller {
 
     /// Returns memory of the program that a copy may use until it is done.
     pub(crate) fn host(self, pointer: *const c_void, bytes: usize) -> HostRange {
-        // SAFETY: valid by the caller's promise, for as long as the manual asks.
+        // SAFETY: valid by the caller's promise, for as long as the manual requires.
         unsafe { HostRange::new(pointer as usize, bytes) }
     }
 

@@ -1,4 +1,4 @@
-//! Arrays and mipmapped arrays, and byte copies to and from them.
+//! Exports of arrays and mipmapped arrays, and byte copies to and from them.
 
 use std::ffi::{c_uint, c_void};
 
@@ -71,7 +71,7 @@ fn side(base: Base, offset: usize) -> Side {
     }
 }
 
-struct Bytes {
+struct ByteCopy {
     c: Caller,
     mode: NullStream,
     stream: CUstream,
@@ -79,7 +79,7 @@ struct Bytes {
     count: usize,
 }
 
-impl Bytes {
+impl ByteCopy {
     fn copy(self, to: Side, from: Side) -> Result<()> {
         let stream = match self.waits {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
@@ -271,7 +271,7 @@ exports! {
         from: *const c_void,
         count: usize,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream: NULL,
@@ -288,7 +288,7 @@ exports! {
         count: usize,
         stream: CUstream,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream,
@@ -304,7 +304,7 @@ exports! {
         offset: usize,
         count: usize,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream: NULL,
@@ -321,7 +321,7 @@ exports! {
         count: usize,
         stream: CUstream,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream,
@@ -337,7 +337,7 @@ exports! {
         from: CUdeviceptr,
         count: usize,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream: NULL,
@@ -353,7 +353,7 @@ exports! {
         offset: usize,
         count: usize,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream: NULL,
@@ -370,7 +370,7 @@ exports! {
         from_offset: usize,
         count: usize,
     ) {
-        Bytes {
+        ByteCopy {
             c,
             mode,
             stream: NULL,

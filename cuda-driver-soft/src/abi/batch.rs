@@ -1,4 +1,4 @@
-//! Batches: many copies, or operations on ranges of managed memory, in one call.
+//! Exports of batches: many copies, or operations on ranges of managed memory, in one call.
 
 use std::ffi::{c_uint, c_ulonglong, c_void};
 
@@ -8,7 +8,7 @@ use cuda_driver_sys::{
 };
 
 use super::args::{Caller, set};
-use super::copy::anywhere;
+use super::copy::unified_place;
 use super::exports;
 use crate::call::{stream, submit};
 use crate::object::managed::{self, Location};
@@ -88,8 +88,8 @@ impl Batch {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
             let (to, from) = (
-                anywhere(c, to[i], sizes[i])?,
-                anywhere(c, from[i], sizes[i])?,
+                unified_place(c, to[i], sizes[i])?,
+                unified_place(c, from[i], sizes[i])?,
             );
             to.check_writable()?;
             copies.push((to, from, sizes[i] as u64, orders[entries[i]]));
@@ -311,8 +311,8 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         one(
-            anywhere(c, to, size)?,
-            anywhere(c, from, size)?,
+            unified_place(c, to, size)?,
+            unified_place(c, from, size)?,
             size as u64,
             now,
             &stream,

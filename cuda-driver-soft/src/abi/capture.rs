@@ -1,4 +1,4 @@
-//! Stream capture.
+//! Exports of stream capture: begin, end, query and update a capture.
 
 use std::ffi::c_uint;
 
@@ -24,7 +24,7 @@ fn begin(hstream: CUstream, mode: NullStream, capture_mode: CUstreamCaptureMode)
 }
 
 /// The caller's pointers for a capture's state; NULL for members that it does not ask for.
-struct Told {
+struct CaptureOutputs {
     status: *mut CUstreamCaptureStatus,
     id: *mut cuuint64_t,
     graph: *mut CUgraph,
@@ -34,9 +34,9 @@ struct Told {
 }
 
 /// Writes the state of a capture. Only the status is written if the stream does not capture or the capture is invalid.
-fn info(c: Caller, hstream: CUstream, mode: NullStream, told: &Told) -> Result<()> {
+fn info(c: Caller, hstream: CUstream, mode: NullStream, outputs: &CaptureOutputs) -> Result<()> {
     use CUstreamCaptureStatus as Status;
-    let status = c.out(told.status)?;
+    let status = c.out(outputs.status)?;
     let stream = stream::named(hstream as usize, mode)?;
     let Some(info) = captured::info(stream.key())? else {
         status.set(Status::CU_STREAM_CAPTURE_STATUS_NONE);
@@ -46,24 +46,27 @@ fn info(c: Caller, hstream: CUstream, mode: NullStream, told: &Told) -> Result<(
         status.set(Status::CU_STREAM_CAPTURE_STATUS_INVALIDATED);
         return Ok(());
     }
-    if info.lossy && told.data.is_null() && !told.nodes.is_null() {
+    if info.lossy && outputs.data.is_null() && !outputs.nodes.is_null() {
         return Err(Error::CUDA_ERROR_LOSSY_QUERY);
     }
     status.set(Status::CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    set(c.out_or_null(told.id), info.id);
-    set(c.out_or_null(told.graph), info.graph as CUgraph);
-    set(c.out_or_null(told.nodes), info.nodes as *const CUgraphNode);
+    set(c.out_or_null(outputs.id), info.id);
+    set(c.out_or_null(outputs.graph), info.graph as CUgraph);
     set(
-        c.out_or_null(told.data),
+        c.out_or_null(outputs.nodes),
+        info.nodes as *const CUgraphNode,
+    );
+    set(
+        c.out_or_null(outputs.data),
         info.data as *const CUgraphEdgeData,
     );
-    set(c.out_or_null(told.count), info.count);
+    set(c.out_or_null(outputs.count), info.count);
     Ok(())
 }
 
 /// Asks for the status only.
-fn status_only(status: *mut CUstreamCaptureStatus) -> Told {
-    Told {
+fn status_only(status: *mut CUstreamCaptureStatus) -> CaptureOutputs {
+    CaptureOutputs {
         status,
         id: std::ptr::null_mut(),
         graph: std::ptr::null_mut(),
@@ -154,7 +157,7 @@ exports! {
             c,
             hstream,
             mode,
-            &Told {
+            &CaptureOutputs {
                 id,
                 ..status_only(status)
             },
@@ -173,7 +176,7 @@ exports! {
             c,
             hstream,
             mode,
-            &Told {
+            &CaptureOutputs {
                 status,
                 id,
                 graph,
@@ -197,7 +200,7 @@ exports! {
             c,
             hstream,
             mode,
-            &Told {
+            &CaptureOutputs {
                 status,
                 id,
                 graph,

@@ -1,4 +1,4 @@
-//! Copies in one piece.
+//! Exports that copy memory in one piece, synchronously and in stream order.
 
 use std::ffi::c_void;
 
@@ -19,11 +19,11 @@ use crate::state::gate;
 const NULL: CUstream = std::ptr::null_mut();
 
 /// Returns memory at an address of either the device or the program.
-pub(super) fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<MemoryPlace> {
+pub(super) fn unified_place(c: Caller, address: u64, bytes: usize) -> Result<MemoryPlace> {
     MemoryPlace::of(c.host(address as *const c_void, bytes), bytes as u64)
 }
 
-struct Copy {
+struct LinearCopy {
     c: Caller,
     mode: NullStream,
     stream: CUstream,
@@ -33,7 +33,7 @@ struct Copy {
     from: Base,
 }
 
-impl Copy {
+impl LinearCopy {
     fn run(self) -> Result<()> {
         let stream = match self.waits {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
@@ -68,7 +68,7 @@ use crate::operation::copy::Waits::{Asynchronous, Synchronous};
 
 exports! {
     fn cuMemcpy | cuMemcpy_ptds [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream: NULL,
@@ -86,7 +86,7 @@ exports! {
         bytes: usize,
         stream: CUstream,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream,
@@ -103,7 +103,7 @@ exports! {
         from: *const c_void,
         bytes: usize,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream: NULL,
@@ -121,7 +121,7 @@ exports! {
         bytes: usize,
         stream: CUstream,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream,
@@ -138,7 +138,7 @@ exports! {
         from: CUdeviceptr,
         bytes: usize,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream: NULL,
@@ -156,7 +156,7 @@ exports! {
         bytes: usize,
         stream: CUstream,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream,
@@ -173,7 +173,7 @@ exports! {
         from: CUdeviceptr,
         bytes: usize,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream: NULL,
@@ -191,7 +191,7 @@ exports! {
         bytes: usize,
         stream: CUstream,
     ) {
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream,
@@ -211,7 +211,7 @@ exports! {
         bytes: usize,
     ) {
         check_peers(to_context, from_context)?;
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream: NULL,
@@ -234,7 +234,7 @@ exports! {
         check_peers(to_context, from_context)?;
         // Driver 580 does not capture these copies.
         stream::for_work(stream as usize, mode)?;
-        Copy {
+        LinearCopy {
             c,
             mode,
             stream,

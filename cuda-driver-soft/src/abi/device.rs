@@ -1,4 +1,4 @@
-//! Devices and their primary contexts.
+//! Exports of devices and their primary contexts.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -251,8 +251,8 @@ exports! {
 
     fn cuDevicePrimaryCtxGetState [c] (ordinal: CUdevice, flags: *mut c_uint, active: *mut c_int) {
         let (flags, active) = (c.out(flags)?, c.out(active)?);
-        let (is_flags, is_active) = primary::state(ordinal)?;
-        flags.set(is_flags);
+        let (found_flags, is_active) = primary::state(ordinal)?;
+        flags.set(found_flags);
         active.set(is_active.into());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Events.
+//! Exports of events.
 
 use std::ffi::c_uint;
 

@@ -1,4 +1,4 @@
-//! Functions.
+//! Exports of functions: their attributes, modules and parameters.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;
@@ -79,9 +79,9 @@ exports! {
     ) {
         let offset = c.out(offset)?;
         not_null(hfunc)?;
-        let (is_offset, is_size) = lookup::function(hfunc as usize)?.param(index)?;
-        offset.set(is_offset);
-        set(c.out_or_null(size), is_size);
+        let (found_offset, found_size) = lookup::function(hfunc as usize)?.param(index)?;
+        offset.set(found_offset);
+        set(c.out_or_null(size), found_size);
         Ok(())
     }
 

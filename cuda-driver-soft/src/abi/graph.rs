@@ -1,4 +1,4 @@
-//! Graphs: their nodes and dependencies.
+//! Exports of graphs: create, clone and destroy them, and query and change their dependencies.
 
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::exports;
 use crate::call::graph;
 use crate::call::lookup::graphs;
 use crate::graph::dot;
-use crate::graph::world::world;
+use crate::graph::store::store;
 use crate::object::user_object;
 use crate::queue::edge::{Edge, EdgeData};
 use crate::state::error::{Error, Result};
@@ -64,7 +64,7 @@ fn pairs(
 }
 
 /// The caller's parallel arrays for a list, any of which may be NULL, and the pointer to their length.
-struct Lists {
+struct EdgeOutputs {
     nodes: *mut CUgraphNode,
     others: *mut CUgraphNode,
     data: *mut CUgraphEdgeData,
@@ -72,7 +72,7 @@ struct Lists {
 }
 
 /// Writes a list: only its length if all arrays are NULL, else as many entries as there is room for, then zeros.
-fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
+fn write_edges(c: Caller, list: &[(Edge, usize)], to: &EdgeOutputs) -> Result<()> {
     let count = c.out(to.count)?;
     if to.nodes.is_null() && to.others.is_null() && to.data.is_null() {
         count.set(list.len());
@@ -108,14 +108,19 @@ fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
 }
 
 /// Writes nodes without edge data.
-fn give_nodes(c: Caller, nodes: Vec<usize>, to: *mut CUgraphNode, count: *mut usize) -> Result<()> {
+fn write_nodes(
+    c: Caller,
+    nodes: Vec<usize>,
+    to: *mut CUgraphNode,
+    count: *mut usize,
+) -> Result<()> {
     let list: Vec<_> = nodes.into_iter().map(|n| (Edge::plain(n), 0)).collect();
     let others = std::ptr::null_mut();
     let data = std::ptr::null_mut();
-    give(
+    write_edges(
         c,
         &list,
-        &Lists {
+        &EdgeOutputs {
             nodes: to,
             others,
             data,
@@ -134,10 +139,10 @@ fn give_edges(
 ) -> Result<()> {
     let list: Vec<_> = edges.into_iter().map(|edge| (edge, 0)).collect();
     let others = std::ptr::null_mut();
-    give(
+    write_edges(
         c,
         &list,
-        &Lists {
+        &EdgeOutputs {
             nodes,
             others,
             data,
@@ -152,7 +157,7 @@ exports! {
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        out.set(world().create() as CUgraph);
+        out.set(store().create() as CUgraph);
         Ok(())
     }
 
@@ -161,27 +166,27 @@ exports! {
     }
 
     fn cuGraphClone [c] (out: *mut CUgraph, graph: CUgraph) {
-        let mut world = graphs()?;
+        let mut store = graphs()?;
         let out = c.out(out)?;
-        out.set(world.clone_graph(graph as usize)? as CUgraph);
+        out.set(store.clone_graph(graph as usize)? as CUgraph);
         Ok(())
     }
 
     fn cuGraphNodeFindInClone [c] (out: *mut CUgraphNode, node: CUgraphNode, clone: CUgraph) {
-        let world = graphs()?;
+        let store = graphs()?;
         let out = c.out(out)?;
-        out.set(world.find_in_clone(node as usize, clone as usize)? as CUgraphNode);
+        out.set(store.find_in_clone(node as usize, clone as usize)? as CUgraphNode);
         Ok(())
     }
 
     fn cuGraphGetNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         let list = graphs()?.graph(graph as usize)?.nodes.clone();
-        give_nodes(c, list, nodes, count)
+        write_nodes(c, list, nodes, count)
     }
 
     fn cuGraphGetRootNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         let list = graphs()?.roots(graph as usize)?;
-        give_nodes(c, list, nodes, count)
+        write_nodes(c, list, nodes, count)
     }
 
     fn cuGraphGetEdges [c] (
@@ -191,10 +196,10 @@ exports! {
         count: *mut usize,
     ) {
         let list = graphs()?.edges(graph as usize)?;
-        give(
+        write_edges(
             c,
             &list,
-            &Lists {
+            &EdgeOutputs {
                 nodes: from,
                 others: to,
                 data: std::ptr::null_mut(),
@@ -211,10 +216,10 @@ exports! {
         count: *mut usize,
     ) {
         let list = graphs()?.edges(graph as usize)?;
-        give(
+        write_edges(
             c,
             &list,
-            &Lists {
+            &EdgeOutputs {
                 nodes: from,
                 others: to,
                 data,
@@ -267,8 +272,8 @@ exports! {
         to: *const CUgraphNode,
         count: usize,
     ) {
-        let mut world = graphs()?;
-        world.add_dependencies(
+        let mut store = graphs()?;
+        store.add_dependencies(
             graph as usize,
             &pairs(c, from, to, std::ptr::null(), count)?,
         )
@@ -281,8 +286,8 @@ exports! {
         data: *const CUgraphEdgeData,
         count: usize,
     ) {
-        let mut world = graphs()?;
-        world.add_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
+        let mut store = graphs()?;
+        store.add_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
     }
 
     fn cuGraphRemoveDependencies [c] (
@@ -291,8 +296,8 @@ exports! {
         to: *const CUgraphNode,
         count: usize,
     ) {
-        let mut world = graphs()?;
-        world.remove_dependencies(
+        let mut store = graphs()?;
+        store.remove_dependencies(
             graph as usize,
             &pairs(c, from, to, std::ptr::null(), count)?,
         )
@@ -305,8 +310,8 @@ exports! {
         data: *const CUgraphEdgeData,
         count: usize,
     ) {
-        let mut world = graphs()?;
-        world.remove_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
+        let mut store = graphs()?;
+        store.remove_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
     }
 
     fn cuGraphDestroyNode [_c] (node: CUgraphNode) {
@@ -315,38 +320,38 @@ exports! {
     }
 
     fn cuGraphNodeGetType [c] (node: CUgraphNode, out: *mut CUgraphNodeType) {
-        let world = graphs()?;
+        let store = graphs()?;
         let out = c.out(out)?;
-        out.set(world.node(node as usize)?.operation.kind());
+        out.set(store.node(node as usize)?.operation.kind());
         Ok(())
     }
 
     fn cuGraphGetId [c] (graph: CUgraph, out: *mut c_uint) {
-        let world = graphs()?;
+        let store = graphs()?;
         let out = c.out(out)?;
-        out.set(world.graph(graph as usize)?.id);
+        out.set(store.graph(graph as usize)?.id);
         Ok(())
     }
 
     fn cuGraphNodeGetContainingGraph [c] (node: CUgraphNode, out: *mut CUgraph) {
-        let world = graphs()?;
+        let store = graphs()?;
         let out = c.out(out)?;
-        out.set(world.node(node as usize)?.graph as CUgraph);
+        out.set(store.node(node as usize)?.graph as CUgraph);
         Ok(())
     }
 
     fn cuGraphNodeGetLocalId [c] (node: CUgraphNode, out: *mut c_uint) {
-        let world = graphs()?;
+        let store = graphs()?;
         let out = c.out(out)?;
-        out.set(world.node(node as usize)?.local);
+        out.set(store.node(node as usize)?.local);
         Ok(())
     }
 
     fn cuGraphNodeGetToolsId [c] (node: CUgraphNode, out: *mut c_ulonglong) {
-        let world = graphs()?;
+        let store = graphs()?;
         let out = c.out(out)?;
-        let node = world.node(node as usize)?;
-        let graph = world.graph(node.graph)?.id;
+        let node = store.node(node as usize)?;
+        let graph = store.graph(node.graph)?.id;
         out.set(u64::from(graph) << 32 | u64::from(node.local));
         Ok(())
     }
@@ -395,8 +400,8 @@ exports! {
         flags: c_uint,
     ) {
         const MOVE: c_uint = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE.0;
-        let mut world = graphs()?;
-        let of = world.graph_mut(graph as usize)?;
+        let mut store = graphs()?;
+        let of = store.graph_mut(graph as usize)?;
         if count == 0 || flags & !MOVE != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -410,8 +415,8 @@ exports! {
     }
 
     fn cuGraphReleaseUserObject [_c] (graph: CUgraph, object: CUuserObject, count: c_uint) {
-        let mut world = graphs()?;
-        let of = world.graph_mut(graph as usize)?;
+        let mut store = graphs()?;
+        let of = store.graph_mut(graph as usize)?;
         let held = of.objects.get(&(object as usize)).copied().unwrap_or(0);
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -425,7 +430,7 @@ exports! {
         } else {
             of.objects.insert(object as usize, left);
         }
-        drop(world);
+        drop(store);
         user_object::release(object as usize, count, &[])
     }
 }

@@ -1,4 +1,4 @@
-//! Executable graphs.
+//! Exports of executable graphs: instantiate, launch, update and destroy them.
 
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 
@@ -99,7 +99,7 @@ fn attributes_in(graph: CUgraphExec, node: CUgraphNode) -> Result<Attributes> {
 }
 
 /// Returns the result structure of an update.
-fn told(refused: Option<Refusal>) -> CUgraphExecUpdateResultInfo {
+fn update_info(refused: Option<Refusal>) -> CUgraphExecUpdateResultInfo {
     let success = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
     CUgraphExecUpdateResultInfo {
         result: refused.map_or(success, |r| r.difference),
@@ -285,7 +285,7 @@ exports! {
         result: *mut CUgraphExecUpdateResult,
     ) {
         let refused = graph::update(graph as usize, with as usize)?.err();
-        let info = told(refused);
+        let info = update_info(refused);
         set(c.out_or_null(error_node), info.errorNode);
         set(c.out_or_null(result), info.result);
         refused.map_or(Ok(()), |_| Err(Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
@@ -297,7 +297,7 @@ exports! {
         info: *mut CUgraphExecUpdateResultInfo,
     ) {
         let refused = graph::update(graph as usize, with as usize)?.err();
-        set(c.out_or_null(info), told(refused));
+        set(c.out_or_null(info), update_info(refused));
         refused.map_or(Ok(()), |_| Err(Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
     }
 

@@ -1,4 +1,4 @@
-//! Graph nodes: adds them, and returns and changes their operations.
+//! Exports of graph nodes: add them, and query and change their operations.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use super::graph::edges_from;
-use super::launch::{Asked, check_attribute, words};
+use super::launch::{AttributeEffect, check_attribute, words};
 use super::node_params::{give_params, operation_of};
 use super::node_structures::{
     batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host,
-    host_params, kernel, kernel_node_params, newer, older, operations,
+    host_params, kernel, kernel_node_params, kernel_params_v1, kernel_params_v2, operations,
 };
 use super::pool::alloc_node;
 use crate::call::graph as call;
@@ -78,14 +78,14 @@ fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result
 }
 
 /// Returns the operation of a node, if `pick` accepts it.
-fn ask<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
-    let world = graphs()?;
-    pick(&world.node(node as usize)?.operation).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+fn operation_if<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
+    let store = graphs()?;
+    pick(&store.node(node as usize)?.operation).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 macro_rules! pick {
     ($node:expr, $kind:ident) => {
-        ask($node, |operation| match operation {
+        operation_if($node, |operation| match operation {
             Operation::$kind(of) => Some(of.clone()),
             _ => None,
         })
@@ -145,7 +145,7 @@ exports! {
         params: *const CUDA_KERNEL_NODE_PARAMS_v1,
     ) {
         add(c, out, graph, nodes, count, || {
-            kernel(c, &older(c, params)?, Attributes::new())
+            kernel(c, &kernel_params_v1(c, params)?, Attributes::new())
         })
     }
 
@@ -157,7 +157,7 @@ exports! {
         params: *const CUDA_KERNEL_NODE_PARAMS,
     ) {
         add(c, out, graph, nodes, count, || {
-            kernel(c, &newer(c, params)?, Attributes::new())
+            kernel(c, &kernel_params_v2(c, params)?, Attributes::new())
         })
     }
 
@@ -373,7 +373,7 @@ exports! {
         params: *const CUDA_KERNEL_NODE_PARAMS_v1,
     ) {
         change(node, || {
-            kernel(c, &older(c, params)?, attributes_of(node as usize)?)
+            kernel(c, &kernel_params_v1(c, params)?, attributes_of(node as usize)?)
         })
     }
 
@@ -382,7 +382,7 @@ exports! {
         params: *const CUDA_KERNEL_NODE_PARAMS,
     ) {
         change(node, || {
-            kernel(c, &newer(c, params)?, attributes_of(node as usize)?)
+            kernel(c, &kernel_params_v2(c, params)?, attributes_of(node as usize)?)
         })
     }
 
@@ -486,9 +486,9 @@ exports! {
             ..CUlaunchAttribute::default()
         })?;
         match asked {
-            Asked::Cluster(cluster) => kernel.ready.check_cluster(cluster)?,
-            Asked::Event(_) => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
-            Asked::Cooperative(_) | Asked::Nothing => {}
+            AttributeEffect::Cluster(cluster) => kernel.ready.check_cluster(cluster)?,
+            AttributeEffect::Event(_) => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+            AttributeEffect::Cooperative(_) | AttributeEffect::Nothing => {}
         }
         let mut attributes = kernel.attributes.clone();
         attributes.insert(id.0, words(&value));
@@ -518,7 +518,7 @@ exports! {
     }
 
     fn cuGraphNodeGetParams [c] (node: CUgraphNode, out: *mut CUgraphNodeParams) {
-        let operation = ask(node, |operation| Some(operation.clone()))?;
+        let operation = operation_if(node, |operation| Some(operation.clone()))?;
         give_params(c, &operation, out)
     }
 }
@@ -526,7 +526,7 @@ exports! {
 fn set_any(c: Caller, node: CUgraphNode, params: *const CUgraphNodeParams) -> Result<()> {
     change(node, || {
         let params = c.read(params)?;
-        if params.type_ != ask(node, |operation| Some(operation.kind()))? {
+        if params.type_ != operation_if(node, |operation| Some(operation.kind()))? {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let attributes = attributes_of(node as usize).unwrap_or_default();
@@ -576,9 +576,9 @@ fn add_any(
         call::add(graph, after, operation)
     })?;
     if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC {
-        let mut told = asked;
-        told.anonymous1.alloc.dptr = address;
-        c.out(params)?.set(told);
+        let mut result = asked;
+        result.anonymous1.alloc.dptr = address;
+        c.out(params)?.set(result);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Memory and events of other processes.
+//! Exports that share memory and events with other processes.
 
 use std::ffi::c_uint;
 

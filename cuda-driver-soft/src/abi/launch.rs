@@ -1,4 +1,4 @@
-//! Launches: with pointers to arguments, with a packed buffer, and through the functions of CUDA 2.0.
+//! Exports that launch kernels: with pointers to arguments, a packed buffer, or the functions of CUDA 2.0.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub(super) fn ready(
     checked.with(arguments)
 }
 
-#[allow(clippy::too_many_arguments)] // as many as the exports have
+#[allow(clippy::too_many_arguments)] // like the exports
 fn launch(
     c: Caller,
     function: CUfunction,
@@ -113,14 +113,14 @@ fn launch(
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
     let checked = launch::check(function as usize, shape, &stream.context);
-    let checked = capture::spoil(stream.key(), checked)?;
+    let checked = capture::invalidate_on_error(stream.key(), checked)?;
     let arguments = arguments(c, &checked, params, extra)?;
     let packed = params.is_null() && !extra.is_null();
     submit::launch(checked.with(arguments)?, attributes, packed, &stream)
 }
 
 /// The attributes of a launch, decoded.
-struct Described {
+struct DecodedAttributes {
     cooperative: bool,
     cluster: Option<[u32; 3]>,
     kept: Attributes,
@@ -129,19 +129,23 @@ struct Described {
 
 /// Decodes the attributes of `cuLaunchKernelEx`. Hints are accepted without effect; an attribute that would change the
 /// result and is not implemented is an error. All of them are kept for a node of a graph.
-fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<Described> {
+fn attributes(
+    c: Caller,
+    list: *const CUlaunchAttribute,
+    count: c_uint,
+) -> Result<DecodedAttributes> {
     let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
         kept.insert(attribute.id.0, words(&attribute.value));
         match check_attribute(&attribute)? {
-            Asked::Cooperative(asked) => cooperative = asked,
-            Asked::Cluster(asked) => cluster = asked,
-            Asked::Event(event) => events.push(event),
-            Asked::Nothing => {}
+            AttributeEffect::Cooperative(asked) => cooperative = asked,
+            AttributeEffect::Cluster(asked) => cluster = asked,
+            AttributeEffect::Event(event) => events.push(event),
+            AttributeEffect::Nothing => {}
         }
     }
-    Ok(Described {
+    Ok(DecodedAttributes {
         cooperative,
         cluster,
         kept,
@@ -160,7 +164,7 @@ pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
 }
 
 /// The effect of an attribute on a launch.
-pub(super) enum Asked {
+pub(super) enum AttributeEffect {
     Nothing,
     Cooperative(bool),
     /// Blocks per cluster, if there are clusters.
@@ -171,21 +175,23 @@ pub(super) enum Asked {
 }
 
 /// Checks and decodes an attribute of a launch.
-pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
+pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<AttributeEffect> {
     use CUlaunchAttributeID as Id;
     // SAFETY: the attribute's id selects the member; all are integers, which are valid for any bits.
     let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
     match attribute.id {
-        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(Asked::Cooperative(flag != 0)),
+        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(AttributeEffect::Cooperative(flag != 0)),
         Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
             let cluster = [cluster.x, cluster.y, cluster.z];
-            return Ok(Asked::Cluster((cluster != [0; 3]).then_some(cluster)));
+            return Ok(AttributeEffect::Cluster(
+                (cluster != [0; 3]).then_some(cluster),
+            ));
         }
         Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
         | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
             // SAFETY: both members begin with the event, a pointer that is looked up and not dereferenced.
             let event = unsafe { attribute.value.programmaticEvent.event };
-            return Ok(Asked::Event(event::get(event as usize)?));
+            return Ok(AttributeEffect::Event(event::get(event as usize)?));
         }
         // Driver 580 returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` if only some dimensions of this hint are 0.
         Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
@@ -217,7 +223,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
         known if known.name().is_some() => {}
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
-    Ok(Asked::Nothing)
+    Ok(AttributeEffect::Nothing)
 }
 
 /// Decodes a launch configuration: its shape, all its attributes, and the events that it records.

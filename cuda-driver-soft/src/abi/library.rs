@@ -1,4 +1,4 @@
-//! Libraries and their kernels.
+//! Exports of libraries and their kernels.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -116,9 +116,9 @@ exports! {
         }
         let library = library::get(handle as usize)?;
         let name = c.string(name)?;
-        let (is_address, is_bytes) = library.module_in(&current_context()?)?.global(&name)?;
-        set(c.out_or_null(address), is_address);
-        set(c.out_or_null(bytes), is_bytes as usize);
+        let (found_address, found_bytes) = library.module_in(&current_context()?)?.global(&name)?;
+        set(c.out_or_null(address), found_address);
+        set(c.out_or_null(bytes), found_bytes as usize);
         Ok(())
     }
 
@@ -135,14 +135,14 @@ exports! {
         let name = c.string(name)?;
         let found = library.module_in(&current_context()?)?.global(&name);
         // Driver 580 returns the same code for the name of a kernel.
-        let (is_address, is_bytes) = found.map_err(|_| Error::CUDA_ERROR_NOT_FOUND)?;
-        let managed = memory::find(is_address).is_some_and(|a| a.kind == Kind::Managed);
+        let (found_address, found_bytes) = found.map_err(|_| Error::CUDA_ERROR_NOT_FOUND)?;
+        let managed = memory::find(found_address).is_some_and(|a| a.kind == Kind::Managed);
         if !managed {
             host::log!("`{name}` is not managed memory");
             return Err(Error::CUDA_ERROR_NOT_FOUND);
         }
-        set(c.out_or_null(address), is_address);
-        set(c.out_or_null(bytes), is_bytes as usize);
+        set(c.out_or_null(address), found_address);
+        set(c.out_or_null(bytes), found_bytes as usize);
         Ok(())
     }
 
@@ -176,13 +176,13 @@ exports! {
         let kernel = library::kernel(handle as usize)?;
         // Driver 580 needs a context here, but not in other queries of a kernel.
         current_context()?;
-        let (is_offset, is_size) = kernel
+        let (found_offset, found_size) = kernel
             .plain()?
             .params()
             .nth(index)
             .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-        offset.set(is_offset as usize);
-        set(c.out_or_null(size), is_size as usize);
+        offset.set(found_offset as usize);
+        set(c.out_or_null(size), found_size as usize);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The linker.
+//! Exports of the linker.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_uint, c_void};

@@ -1,4 +1,4 @@
-//! Advice on managed memory.
+//! Exports that advise on and prefetch managed memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 

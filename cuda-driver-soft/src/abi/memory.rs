@@ -1,4 +1,4 @@
-//! Memory management.
+//! Exports that allocate, free, register and query memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -16,7 +16,7 @@ use crate::state::{gate, settings};
 use engine::memory::{Access, Allocation, Kind, space};
 
 /// Converts an address for the 32-bit functions of CUDA 2.0, which cannot return a larger one.
-fn short(address: u64) -> Result<CUdeviceptr_v1> {
+fn to_32_bits(address: u64) -> Result<CUdeviceptr_v1> {
     CUdeviceptr_v1::try_from(address).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)
 }
 
@@ -138,7 +138,7 @@ fn pointer_attribute(
             c.out(data.cast::<c_uint>())?.set(1);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
-            // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, of what can be exported.
+            // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR if the memory can be exported.
             let pool = pool::get(pool::pool_of(known?)).ok();
             let mapped = virtual_memory::mapped_at(address);
             let types = (mapped.is_some_and(|memory| memory.is_shareable)
@@ -202,9 +202,9 @@ fn no_value(
 
 exports! {
     fn cuMemGetInfo_v2 [c] (free: *mut usize, total: *mut usize) {
-        let (is_free, is_total) = call::info()?;
-        set(c.out_or_null(free), is_free as usize);
-        set(c.out_or_null(total), is_total as usize);
+        let (found_free, found_total) = call::info()?;
+        set(c.out_or_null(free), found_free as usize);
+        set(c.out_or_null(total), found_total as usize);
         Ok(())
     }
 
@@ -249,9 +249,9 @@ exports! {
         if base.is_null() && size.is_null() {
             return gate::healthy();
         }
-        let (is_base, is_size) = call::address_range(address)?;
-        set(c.out_or_null(base), is_base);
-        set(c.out_or_null(size), is_size as usize);
+        let (found_base, found_size) = call::address_range(address)?;
+        set(c.out_or_null(base), found_base);
+        set(c.out_or_null(size), found_size as usize);
         Ok(())
     }
 
@@ -303,7 +303,7 @@ exports! {
     ) {
         current_context()?;
         let out = c.out(out)?;
-        out.set(short(call::host_device_pointer(pointer as u64, flags)?)?);
+        out.set(to_32_bits(call::host_device_pointer(pointer as u64, flags)?)?);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Stream memory operations.
+//! Exports of stream memory operations.
 //!
 //! Their first versions (CUDA 8 to 11) return `CUDA_ERROR_NOT_SUPPORTED` on a driver of CUDA 13, and also here.
 

@@ -1,4 +1,4 @@
-//! Memory fills.
+//! Exports that fill memory.
 
 use std::ffi::{c_uchar, c_uint, c_ushort};
 

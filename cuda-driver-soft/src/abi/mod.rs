@@ -58,7 +58,7 @@ use crate::state::gate;
 
 /// The conditions under which an export may be called.
 #[derive(Clone, Copy)]
-pub(crate) enum When {
+pub(crate) enum CallTime {
     /// At any time, even before `cuInit`.
     Anytime,
     /// After `cuInit`.
@@ -71,7 +71,7 @@ pub(crate) enum When {
 
 /// Runs the body of an export if the export may be called now; a panic becomes `CUDA_ERROR_UNKNOWN`.
 #[inline]
-pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
+pub(crate) fn guard(name: &str, when: CallTime, body: impl FnOnce() -> Result<()>) -> CUresult {
     let mut body = Some(body);
     guard_dyn(name, when, &mut || {
         body.take().map_or(Ok(()), |body| body())
@@ -79,13 +79,13 @@ pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -
 }
 
 /// Does the work of [`guard`] for all exports, so that it is compiled once.
-fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
+fn guard_dyn(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
     let checked = || {
         match when {
-            When::Anytime => {}
-            When::InHostFunctions => gate::initialised()?,
-            When::Initialised => gate::outside_host_functions()?,
-            When::Healthy => {
+            CallTime::Anytime => {}
+            CallTime::InHostFunctions => gate::initialised()?,
+            CallTime::Initialised => gate::outside_host_functions()?,
+            CallTime::Healthy => {
                 gate::outside_host_functions()?;
                 gate::healthy()?;
             }
@@ -136,7 +136,7 @@ macro_rules! exports {
                     let _ = $caller;
                     $(let $mode = $crate::object::stream::NullStream::$which;)?
                     let body = move || -> $crate::state::error::Result<()> { $body };
-                    $crate::abi::guard(stringify!($name), $crate::abi::When::$when, body)
+                    $crate::abi::guard(stringify!($name), $crate::abi::CallTime::$when, body)
                 }
                 $name
             };

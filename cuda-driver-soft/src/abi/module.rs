@@ -1,4 +1,4 @@
-//! Modules.
+//! Exports of modules.
 
 use std::ffi::{c_char, c_uint, c_void};
 
@@ -111,9 +111,9 @@ exports! {
         if address.is_null() && bytes.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let (is_address, is_bytes) = module.global(&c.string(name)?)?;
-        set(c.out_or_null(address), is_address);
-        set(c.out_or_null(bytes), is_bytes as usize);
+        let (found_address, found_bytes) = module.global(&c.string(name)?)?;
+        set(c.out_or_null(address), found_address);
+        set(c.out_or_null(bytes), found_bytes as usize);
         Ok(())
     }
 
@@ -124,12 +124,12 @@ exports! {
         name: *const c_char,
     ) {
         let module = lookup::module(hmod as usize)?;
-        let (is_address, is_bytes) = module.global(&c.string(name)?)?;
-        let short = |n: u64| c_uint::try_from(n).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE);
+        let (found_address, found_bytes) = module.global(&c.string(name)?)?;
+        let to_32_bits = |n: u64| c_uint::try_from(n).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE);
         if !address.is_null() {
-            c.out(address)?.set(short(is_address)?);
+            c.out(address)?.set(to_32_bits(found_address)?);
         }
-        set(c.out_or_null(bytes), short(is_bytes)?);
+        set(c.out_or_null(bytes), to_32_bits(found_bytes)?);
         Ok(())
     }
 }

@@ -54,7 +54,10 @@ macro_rules! kernel_params {
 }
 pub(super) use kernel_params;
 
-pub(super) fn older(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<KernelParams> {
+pub(super) fn kernel_params_v1(
+    c: Caller,
+    params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+) -> Result<KernelParams> {
     let p = c.read(params)?;
     Ok(kernel_params!(
         p,
@@ -63,7 +66,10 @@ pub(super) fn older(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Res
     ))
 }
 
-pub(super) fn newer(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelParams> {
+pub(super) fn kernel_params_v2(
+    c: Caller,
+    params: *const CUDA_KERNEL_NODE_PARAMS,
+) -> Result<KernelParams> {
     let p = c.read(params)?;
     Ok(kernel_params!(p, p.kern, p.ctx))
 }

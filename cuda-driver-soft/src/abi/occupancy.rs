@@ -1,4 +1,4 @@
-//! Occupancy.
+//! Exports of the occupancy calculator.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
@@ -47,9 +47,10 @@ fn best(
         Some(size) => unsafe { size(threads) },
         None => dynamic,
     };
-    let (is_grid, is_block) = occupancy::best_block(&function, context.device, limit, dynamic_of)?;
-    grid.set(is_grid);
-    block.set(is_block);
+    let (found_grid, found_block) =
+        occupancy::best_block(&function, context.device, limit, dynamic_of)?;
+    grid.set(found_grid);
+    block.set(found_block);
     Ok(())
 }
 

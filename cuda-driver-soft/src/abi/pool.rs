@@ -1,4 +1,4 @@
-//! Stream-ordered allocation and memory pools.
+//! Exports of stream-ordered allocation and memory pools.
 
 use std::ffi::{c_int, c_ulonglong, c_void};
 

@@ -1,4 +1,4 @@
-//! Initialisation, version, error names and `cuGetProcAddress`.
+//! Exports of initialisation, version and error names, and `cuGetProcAddress`.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -1,4 +1,4 @@
-//! Copies of rectangles and boxes.
+//! Exports that copy rectangles and boxes.
 
 use std::ffi::c_void;
 
@@ -20,9 +20,9 @@ use crate::state::error::{Error, Result};
 const NULL: CUstream = std::ptr::null_mut();
 
 /// An array and its mipmap level.
-type InArray = (CUarray, u32);
+type ArrayLevel = (CUarray, u32);
 
-fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr, array: InArray) -> Base {
+fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr, array: ArrayLevel) -> Base {
     match kind {
         CUmemorytype::CU_MEMORYTYPE_HOST => Base::Host(host as u64),
         CUmemorytype::CU_MEMORYTYPE_DEVICE => Base::Device(device),
@@ -33,7 +33,7 @@ fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr, array: InA
 }
 
 /// Both sides of a rectangle or box copy, and its extent.
-pub(super) struct Sides {
+pub(super) struct CopySides {
     pub(super) to: Side,
     pub(super) from: Side,
     pub(super) extent: Extent,
@@ -41,7 +41,7 @@ pub(super) struct Sides {
 
 fn run(
     c: Caller,
-    sides: impl FnOnce() -> Result<Sides>,
+    sides: impl FnOnce() -> Result<CopySides>,
     hstream: CUstream,
     mode: NullStream,
     waits: Waits,
@@ -55,7 +55,7 @@ fn run(
     submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, host)
 }
 
-fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sides> {
+fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<CopySides> {
     let copy = c.read(copy)?;
     let side = |kind, host, device, array, x: usize, y: usize, pitch: usize| Side {
         base: base(kind, host, device, (array, 0)),
@@ -63,7 +63,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
         pitch: pitch as u64,
         rows: 0,
     };
-    let sides = Sides {
+    let sides = CopySides {
         to: side(
             copy.dstMemoryType,
             copy.dstHost.cast_const(),
@@ -104,7 +104,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
 macro_rules! sides_of_box {
     ($copy:expr) => {{
         let copy = $copy;
-        Sides {
+        CopySides {
             to: Side {
                 base: base(
                     copy.dstMemoryType,
@@ -136,11 +136,11 @@ macro_rules! sides_of_box {
     }};
 }
 
-pub(super) fn cuboid(c: Caller, copy: *const CUDA_MEMCPY3D) -> Result<Sides> {
+pub(super) fn cuboid(c: Caller, copy: *const CUDA_MEMCPY3D) -> Result<CopySides> {
     Ok(sides_of_box!(c.read(copy)?))
 }
 
-fn peer(c: Caller, copy: *const CUDA_MEMCPY3D_PEER) -> Result<Sides> {
+fn peer(c: Caller, copy: *const CUDA_MEMCPY3D_PEER) -> Result<CopySides> {
     let copy = c.read(copy)?;
     super::copy::check_peers(copy.dstContext, copy.srcContext)?;
     Ok(sides_of_box!(copy))

@@ -1,4 +1,4 @@
-//! Texture and surface references.
+//! Exports of texture and surface references.
 
 use std::ffi::{c_char, c_int, c_uint};
 

@@ -1,4 +1,4 @@
-//! Attributes of streams.
+//! Exports of stream attributes.
 
 use std::ffi::c_int;
 

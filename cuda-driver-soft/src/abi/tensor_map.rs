@@ -1,4 +1,4 @@
-//! Tensor map objects.
+//! Exports that encode tensor maps.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -14,7 +14,7 @@ use crate::state::error::{Error, Result};
 use engine::tensor_map::{BYTES, Mode, TensorMap};
 
 /// The parameters that all three kinds of map have in common.
-struct Common {
+struct CommonParams {
     data_type: CUtensorMapDataType,
     rank: cuuint32_t,
     address: *mut c_void,
@@ -47,7 +47,7 @@ fn numbers<const N: usize, T: Copy + Default, U: Copy>(
     Ok(all)
 }
 
-impl Common {
+impl CommonParams {
     fn read(self, c: Caller) -> Result<TensorMap> {
         let rank = self.rank as usize;
         // Driver 580 requires strides even for rank 1, which has none.
@@ -101,7 +101,7 @@ exports! {
         l2_promotion: CUtensorMapL2promotion,
         fill: CUtensorMapFloatOOBfill,
     ) {
-        let common = Common {
+        let common = CommonParams {
             data_type,
             rank,
             address,
@@ -135,7 +135,7 @@ exports! {
         l2_promotion: CUtensorMapL2promotion,
         fill: CUtensorMapFloatOOBfill,
     ) {
-        let common = Common {
+        let common = CommonParams {
             data_type,
             rank,
             address,
@@ -177,7 +177,7 @@ exports! {
         l2_promotion: CUtensorMapL2promotion,
         fill: CUtensorMapFloatOOBfill,
     ) {
-        let common = Common {
+        let common = CommonParams {
             data_type,
             rank,
             address,

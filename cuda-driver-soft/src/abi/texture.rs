@@ -1,4 +1,4 @@
-//! Texture and surface objects.
+//! Exports of texture and surface objects.
 
 use std::ffi::c_uint;
 

@@ -1,4 +1,4 @@
-//! Virtual memory management.
+//! Exports of virtual memory management.
 
 use std::ffi::{c_int, c_ulonglong, c_void};
 

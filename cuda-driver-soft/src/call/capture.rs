@@ -2,7 +2,7 @@
 
 use cuda_driver_sys::CUevent_record_flags;
 
-use crate::graph::world::world;
+use crate::graph::store::store;
 use crate::object::stream::StreamRef;
 use crate::operation::Operation;
 use crate::queue::capture::{self, CaptureMode, captures};
@@ -25,13 +25,13 @@ pub(crate) fn begin(
     if captures.has(key) {
         return Err(Error::CUDA_ERROR_ILLEGAL_STATE);
     }
-    let mut world = world();
+    let mut store = store();
     let (graph, after) = match into {
         Some((graph, after)) => {
-            world.check_dependencies(graph, &after)?;
+            store.check_dependencies(graph, &after)?;
             (graph, after)
         }
-        None => (world.create(), Vec::new()),
+        None => (store.create(), Vec::new()),
     };
     captures.begin(key, mode, graph, after);
     Ok(())
@@ -41,14 +41,14 @@ pub(crate) fn begin(
 pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
     let mut captures = captures();
     let capture = captures.end(stream.key())?;
-    let mut world = world();
+    let mut store = store();
     let ended = capture
         .check()
-        .and_then(|()| capture.check_joined(|from, nodes| world.reaches(from, nodes)));
+        .and_then(|()| capture.check_joined(|from, nodes| store.reaches(from, nodes)));
     if ended.is_err() {
         // Driver 580 destroys the graph, even one that existed before the capture.
-        let destroyed = world.destroy(capture.graph, &captures);
-        drop(world);
+        let destroyed = store.destroy(capture.graph, &captures);
+        drop(store);
         drop(captures);
         destroyed?.end()?;
     }
@@ -59,7 +59,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
 pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Result<()> {
     let mut captures = captures();
     let (graph, _) = captures.next(stream.key())?;
-    world().check_dependencies(graph, &after)?;
+    store().check_dependencies(graph, &after)?;
     captures.set_next(stream.key(), after, replace)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Res
 pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     let mut captures = captures();
     let (graph, after) = captures.next(stream.key())?;
-    let node = world().add(graph, after, operation)?;
+    let node = store().add(graph, after, operation)?;
     captures.set_next(stream.key(), vec![Edge::plain(node)], true)
 }
 
@@ -99,12 +99,12 @@ fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
     }
     let mut captures = captures();
     let graphs = captures.forget(gone);
-    let mut world = world();
+    let mut store = store();
     let destroyed = graphs
         .into_iter()
-        .map(|graph| world.destroy(graph, &captures));
+        .map(|graph| store.destroy(graph, &captures));
     let destroyed: Vec<_> = destroyed.collect();
-    drop(world);
+    drop(store);
     drop(captures);
     for of_graph in destroyed.into_iter().flatten() {
         // Errors are dropped: destroying the stream succeeds even if releasing a user object fails.

@@ -115,9 +115,9 @@ fn time(event: &Event) -> Result<Option<Instant>> {
 }
 
 /// Returns an error if the event was recorded in a capture: the host can neither query such an event nor wait for it.
-pub(crate) fn refuse_captured(event: &Event, spoils: bool) -> Result<()> {
+pub(crate) fn refuse_captured(event: &Event, invalidates: bool) -> Result<()> {
     match event.captured() {
-        Some(captured) => capture::refuse_event(&captured, spoils),
+        Some(captured) => capture::refuse_event(&captured, invalidates),
         None => Ok(()),
     }
 }

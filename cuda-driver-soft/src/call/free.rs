@@ -10,7 +10,7 @@ use engine::memory::{Kind, space};
 
 /// Frees memory of a kind that `ours` accepts, after all work of the context that owns it.
 fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
-    free_nothing()?;
+    check_context()?;
     let allocation = memory::find(address)
         .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a)))
         .ok_or_else(|| {
@@ -43,8 +43,8 @@ fn free_of_graph(memory: &GraphMemory) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the call may free nothing (NULL): permitted without a context, but not with a destroyed one.
-fn free_nothing() -> Result<()> {
+/// Checks that the current context, if there is one, is live and without a fault. Freeing NULL needs no context.
+fn check_context() -> Result<()> {
     match current_context() {
         Err(Error::CUDA_ERROR_INVALID_CONTEXT) => Ok(()),
         other => other.map(drop),
@@ -55,7 +55,7 @@ fn free_nothing() -> Result<()> {
 pub(crate) fn free(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {
-        return free_nothing();
+        return check_context();
     }
     free_after_work(address, |kind| matches!(kind, Kind::Device | Kind::Managed))
 }
@@ -64,14 +64,14 @@ pub(crate) fn free(address: u64) -> Result<()> {
 pub(crate) fn free_host(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {
-        return free_nothing();
+        return check_context();
     }
     free_after_work(address, |kind| kind == Kind::Pinned)
 }
 
 /// `cuMemHostUnregister`: waits for the work of its context.
 pub(crate) fn unregister(address: u64) -> Result<()> {
-    free_nothing()?;
+    check_context()?;
     capture::check_unsafe()?;
     if address == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

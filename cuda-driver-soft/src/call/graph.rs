@@ -2,8 +2,8 @@
 
 use crate::call::lookup::{graph_exec, graphs};
 use crate::graph::exec::{self, Plan};
+use crate::graph::store::store;
 use crate::graph::update::Refusal;
-use crate::graph::world::world;
 use crate::object::context;
 use crate::operation::Operation;
 use crate::queue::capture::{self, captures};
@@ -13,8 +13,8 @@ use crate::state::error::{Error, Result};
 /// `cuGraphInstantiate`
 pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     capture::check_unsafe()?;
-    let world = graphs()?;
-    if world.graph(graph)?.owner.is_some() {
+    let store = graphs()?;
+    if store.graph(graph)?.owner.is_some() {
         host::log!(
             "cannot instantiate the graph of a node alone: instantiate the graph that contains the node"
         );
@@ -22,9 +22,9 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     }
     exec::check_flags(flags)?;
     context::current()?;
-    let plan = Plan::of(&world, graph)?;
-    let objects = world.graph(graph)?.objects.clone();
-    drop(world);
+    let plan = Plan::of(&store, graph)?;
+    let objects = store.graph(graph)?.objects.clone();
+    drop(store);
     exec::create(plan, flags, objects)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
 /// `cuGraphDestroy`
 pub(crate) fn destroy(graph: usize) -> Result<()> {
     let captures = captures();
-    let destroyed = world().destroy(graph, &captures);
+    let destroyed = store().destroy(graph, &captures);
     drop(captures);
     destroyed?.end()
 }
@@ -45,24 +45,24 @@ pub(crate) fn destroy(graph: usize) -> Result<()> {
 /// Adds a child graph node with the graph itself, which must not have an owner.
 pub(crate) fn move_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
     let captures = captures();
-    world().move_child(graph, after, child, &captures)
+    store().move_child(graph, after, child, &captures)
 }
 
 /// Adds a child graph node with a copy of a graph.
 pub(crate) fn add_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
-    world().add_child(graph, after, child)
+    store().add_child(graph, after, child)
 }
 
 /// Adds a node.
 pub(crate) fn add(graph: usize, after: Vec<Edge>, operation: Operation) -> Result<usize> {
-    world().add(graph, after, operation)
+    store().add(graph, after, operation)
 }
 
 /// Changes the operation of a node to one of the same type; `make` is called once the node is found.
 pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     graphs()?.node(node)?;
     let operation = make()?;
-    let old = world().replace(node, operation)?;
+    let old = store().replace(node, operation)?;
     // Dropped without the lock: the old operation may hold the last reference to its memory.
     drop(old);
     Ok(())
@@ -71,13 +71,13 @@ pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation
 /// `cuGraphExecUpdate`
 pub(crate) fn update(exec: usize, graph: usize) -> Result<std::result::Result<(), Refusal>> {
     let exec = graph_exec(exec)?;
-    let plan = Plan::of(&world(), graph)?;
+    let plan = Plan::of(&store(), graph)?;
     Ok(exec.update(&plan))
 }
 
 /// `cuGraphExecChildGraphNodeSetParams`: takes the operations of a graph with the same topology.
 pub(crate) fn set_child(exec: usize, node: usize, graph: usize) -> Result<()> {
     let exec = graph_exec(exec)?;
-    let plan = Plan::of(&world(), graph)?;
+    let plan = Plan::of(&store(), graph)?;
     exec.set_child(node, &plan)
 }

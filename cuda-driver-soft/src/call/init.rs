@@ -1,4 +1,4 @@
-//! `cuInit`
+//! Initialises the driver: `cuInit`.
 
 use crate::marker;
 use crate::object::device;
@@ -16,7 +16,7 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         let devices = device::from_environment()?;
         if !marker::take() {
             host::log!(
-                "another copy of the software driver is initialised in this process: use the library or libcuda.so.1, not both"
+                "another copy of the software driver is initialised here: use the library or libcuda.so.1, not both"
             );
             return Err(Error::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
         }

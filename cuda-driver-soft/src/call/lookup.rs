@@ -3,7 +3,7 @@
 use std::sync::{Arc, MutexGuard};
 
 use crate::graph::exec::{self, Exec};
-use crate::graph::world::{World, world};
+use crate::graph::store::{GraphStore, store};
 use crate::object::context::{self, Context};
 use crate::object::function::{self, Function};
 use crate::object::linker::{self, Linker};
@@ -39,9 +39,9 @@ pub(crate) fn generic_memory(handle: usize) -> Result<Arc<Generic>> {
 }
 
 /// Returns the store of all graphs, locked.
-pub(crate) fn graphs() -> Result<MutexGuard<'static, World>> {
+pub(crate) fn graphs() -> Result<MutexGuard<'static, GraphStore>> {
     gate::healthy()?;
-    Ok(world())
+    Ok(store())
 }
 
 pub(crate) fn graph_exec(handle: usize) -> Result<Arc<Exec>> {

@@ -96,7 +96,7 @@ pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Resul
         // Driver 580 returns an error for an event that was recorded in a capture that has ended.
         let captured = event.captured();
         if captured.is_some_and(|captured| capture::is_over(&captured)) {
-            return capture::spoil(key, Err(Error::CUDA_ERROR_INVALID_VALUE));
+            return capture::invalidate_on_error(key, Err(Error::CUDA_ERROR_INVALID_VALUE));
         }
         return capturing::add(stream, Operation::Wait(EventUse { handle, event }));
     }

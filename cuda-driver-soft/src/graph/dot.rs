@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-use crate::graph::world::World;
+use crate::graph::store::GraphStore;
 use crate::operation::Operation;
 use crate::state::error::Result;
 
 /// `cuGraphDebugDotPrint`: prints a graph with its child graphs.
-pub(crate) fn print(world: &World, graph: usize) -> Result<String> {
+pub(crate) fn print(store: &GraphStore, graph: usize) -> Result<String> {
     let mut text = String::from("digraph dot {\n");
-    cluster(world, graph, &mut text)?;
+    cluster(store, graph, &mut text)?;
     text.push_str("}\n");
     Ok(text)
 }
 
-fn cluster(world: &World, graph: usize, text: &mut String) -> Result<()> {
-    let of = world.graph(graph)?;
+fn cluster(store: &GraphStore, graph: usize, text: &mut String) -> Result<()> {
+    let of = store.graph(graph)?;
     let name = |local: u32| format!("graph_{}_node_{local}", of.id);
     let _ = writeln!(text, "subgraph cluster_{0} {{\nlabel=\"graph_{0}\";", of.id);
     for &handle in &of.nodes {
-        let node = world.node(handle)?;
+        let node = store.node(handle)?;
         let label = label(&node.operation).replace(['"', '\\'], "");
         let _ = writeln!(
             text,
@@ -28,11 +28,11 @@ fn cluster(world: &World, graph: usize, text: &mut String) -> Result<()> {
             node.local,
         );
         for edge in &node.after {
-            let from = world.node(edge.node)?.local;
+            let from = store.node(edge.node)?.local;
             let _ = writeln!(text, "\"{}\" -> \"{}\";", name(from), name(node.local));
         }
         if let Operation::Child(child) = node.operation {
-            cluster(world, child, text)?;
+            cluster(store, child, text)?;
         }
     }
     text.push_str("}\n");

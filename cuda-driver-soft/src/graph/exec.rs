@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::CUgraphInstantiate_flags as Flags;
 
-use crate::graph::world::{World, next_id};
+use crate::graph::store::{GraphStore, next_id};
 use crate::object::graph_memory::GraphMemory;
 use crate::object::stream::StreamRef;
 use crate::object::user_object;
@@ -59,8 +59,8 @@ pub(crate) struct Step {
 }
 
 impl Plan {
-    pub(crate) fn of(world: &World, graph: usize) -> Result<Self> {
-        let nodes = &world.graph(graph)?.nodes;
+    pub(crate) fn of(store: &GraphStore, graph: usize) -> Result<Self> {
+        let nodes = &store.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
         let at = |node: usize| {
             index
@@ -68,11 +68,11 @@ impl Plan {
                 .copied()
                 .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
         };
-        let order = world.order(graph)?;
+        let order = store.order(graph)?;
         let order = order.into_iter().map(at).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::new();
         for &handle in nodes {
-            let node = world.node(handle)?;
+            let node = store.node(handle)?;
             let after = node
                 .after
                 .iter()
@@ -81,7 +81,7 @@ impl Plan {
                 node: handle,
                 operation: node.operation.clone(),
                 child: match node.operation {
-                    Operation::Child(child) => Some(Plan::of(world, child)?),
+                    Operation::Child(child) => Some(Plan::of(store, child)?),
                     _ => None,
                 },
                 after: after.collect::<Result<_>>()?,
@@ -233,20 +233,20 @@ fn claim(plan: &Plan) -> Result<()> {
 }
 
 /// One piece of a launch.
-struct Piece {
+struct LaunchPiece {
     work: Option<(Work, u64)>,
-    event: Option<Point>,
+    event: Option<EventPoint>,
     /// Indices of pieces; empty for a piece that waits only for the stream.
     after: Vec<usize>,
 }
 
-enum Point {
+enum EventPoint {
     Record(EventUse),
     Wait(EventUse),
 }
 
 /// Adds the pieces of a plan, which begins after `entry`; returns the pieces that no other piece of the plan waits for.
-fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<Piece>) -> Result<Vec<usize>> {
+fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<Vec<usize>> {
     // The last pieces of each step.
     let mut ends: Vec<Vec<usize>> = vec![Vec::new(); plan.steps.len()];
     let mut waited = vec![false; plan.steps.len()];
@@ -270,7 +270,7 @@ fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<Piece>) -> Result<Vec<usi
                 let work = Some((operation.work(), 0));
                 let behind = vec![into.len()];
                 let after = std::mem::replace(&mut after, behind);
-                into.push(Piece {
+                into.push(LaunchPiece {
                     work,
                     event: None,
                     after,
@@ -285,12 +285,12 @@ fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<Piece>) -> Result<Vec<usi
             None
         };
         let event = match &step.operation {
-            Operation::Record(event) => Some(Point::Record(event.clone())),
-            Operation::Wait(event) => Some(Point::Wait(event.clone())),
+            Operation::Record(event) => Some(EventPoint::Record(event.clone())),
+            Operation::Wait(event) => Some(EventPoint::Wait(event.clone())),
             _ => None,
         };
         ends[index] = vec![into.len()];
-        into.push(Piece { work, event, after });
+        into.push(LaunchPiece { work, event, after });
     }
     let exits = (0..plan.steps.len()).filter(|&i| !waited[i]);
     Ok(exits.flat_map(|i| ends[i].clone()).collect())
@@ -327,14 +327,14 @@ impl Exec {
                 after.push(start);
             }
             let (work, cost) = match piece.event {
-                Some(Point::Record(event)) => {
+                Some(EventPoint::Record(event)) => {
                     let time = Arc::new(OnceLock::new());
                     let id = scheduler().submit(&after, event.event.record_work(&time), 0);
                     recorded.push((event, id, time));
                     ids.push(id);
                     continue;
                 }
-                Some(Point::Wait(event)) => {
+                Some(EventPoint::Wait(event)) => {
                     let here = recorded
                         .iter()
                         .rev()
@@ -377,7 +377,8 @@ impl Exec {
             .collect();
         if !left.is_empty() && self.flags & AUTO_FREE == 0 {
             host::log!(
-                "memory of the graph's last launch is still allocated: free it, or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH"
+                "memory of the last launch is still allocated: free it or set \
+                 CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH"
             );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -406,9 +407,9 @@ impl Exec {
 
 /// Returns the earlier tasks of the events that nodes wait for. Called before the queues are locked: recording an event
 /// locks the event first and then the queues.
-fn known_points(all: &[Piece]) -> HashMap<usize, TaskId> {
+fn known_points(all: &[LaunchPiece]) -> HashMap<usize, TaskId> {
     let waits = all.iter().filter_map(|piece| match &piece.event {
-        Some(Point::Wait(event)) => Some((event.handle, event.event.task()?)),
+        Some(EventPoint::Wait(event)) => Some((event.handle, event.event.task()?)),
         _ => None,
     });
     waits.collect()

@@ -3,5 +3,5 @@
 
 pub(crate) mod dot;
 pub(crate) mod exec;
+pub(crate) mod store;
 pub(crate) mod update;
-pub(crate) mod world;

@@ -57,27 +57,27 @@ pub(crate) struct StreamKey {
 }
 
 impl StreamKey {
-    fn key(self) -> Key {
+    fn key(self) -> QueueKey {
         (self.context, self.queue)
     }
 }
 
 /// A queue in a context.
-type Key = (u64, QueueId);
+type QueueKey = (u64, QueueId);
 
 /// A stream's part of a capture.
 #[derive(Default)]
-struct Branch {
+struct CaptureBranch {
     /// The dependencies of its next node.
     after: Vec<Edge>,
     /// True if this stream and the legacy stream wait for each other.
     blocking: bool,
-    told: Told,
+    returned: ReturnedEdges,
 }
 
 /// Arrays that the program has pointers to: kept until its next query of the stream.
 #[derive(Default)]
-struct Told {
+struct ReturnedEdges {
     nodes: Box<[usize]>,
     data: Box<[[u8; 8]]>,
 }
@@ -88,16 +88,16 @@ pub(crate) struct Capture {
     mode: CaptureMode,
     /// The thread that began it.
     thread: QueueId,
-    origin: Key,
+    origin: QueueKey,
     invalid: bool,
-    branches: HashMap<Key, Branch>,
+    branches: HashMap<QueueKey, CaptureBranch>,
 }
 
 /// The active captures by number, and the streams in them.
 #[derive(Default)]
 pub(crate) struct Captures {
     all: HashMap<u64, Capture>,
-    by_stream: HashMap<Key, u64>,
+    by_stream: HashMap<QueueKey, u64>,
     last: u64,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn none() -> bool {
 }
 
 /// The state of a capture on one of its streams.
-pub(crate) struct Info {
+pub(crate) struct CaptureInfo {
     pub(crate) id: u64,
     /// True if the capture is active but can only end in an error.
     pub(crate) invalid: bool,
@@ -154,7 +154,7 @@ impl Capture {
     pub(crate) fn check_joined(&self, reaches: impl Fn(&[Edge], &[Edge]) -> bool) -> Result<()> {
         let origin = self.branches.get(&self.origin);
         let origin = origin.map_or(&[][..], |branch| &branch.after);
-        let joined = |branch: &Branch| reaches(origin, &branch.after);
+        let joined = |branch: &CaptureBranch| reaches(origin, &branch.after);
         if self.branches.values().all(joined) {
             return Ok(());
         }
@@ -186,9 +186,9 @@ impl Captures {
     ) {
         self.last += 1;
         let origin = stream.key();
-        let branch = Branch {
+        let branch = CaptureBranch {
             after,
-            ..Branch::of(stream)
+            ..CaptureBranch::of(stream)
         };
         let capture = Capture {
             graph,
@@ -292,7 +292,7 @@ impl Captures {
 
 /// Returns the state of the capture of a stream; `None` if the stream does not capture. As documented, the legacy
 /// stream cannot be queried while a blocking stream captures.
-pub(crate) fn info(stream: StreamKey) -> Result<Option<Info>> {
+pub(crate) fn info(stream: StreamKey) -> Result<Option<CaptureInfo>> {
     if none() {
         return Ok(None);
     }
@@ -309,28 +309,28 @@ pub(crate) fn info(stream: StreamKey) -> Result<Option<Info>> {
         let data = edge.data;
         [data.from_port, data.to_port, data.kind, 0, 0, 0, 0, 0]
     });
-    branch.told = Told {
+    branch.returned = ReturnedEdges {
         nodes: branch.after.iter().map(|edge| edge.node).collect(),
         data: data.collect(),
     };
     let count = branch.after.len();
     let address = |place: usize| if count == 0 { 0 } else { place };
-    Ok(Some(Info {
+    Ok(Some(CaptureInfo {
         id,
         invalid,
         graph,
-        nodes: address(branch.told.nodes.as_ptr().addr()),
-        data: address(branch.told.data.as_ptr().addr()),
+        nodes: address(branch.returned.nodes.as_ptr().addr()),
+        data: address(branch.returned.data.as_ptr().addr()),
         count,
-        lossy: branch.told.data.iter().any(|data| *data != [0; 8]),
+        lossy: branch.returned.data.iter().any(|data| *data != [0; 8]),
     }))
 }
 
-impl Branch {
+impl CaptureBranch {
     fn of(stream: StreamKey) -> Self {
-        Branch {
+        CaptureBranch {
             blocking: stream.blocking,
-            ..Branch::default()
+            ..CaptureBranch::default()
         }
     }
 
@@ -346,7 +346,7 @@ impl Branch {
 
 /// Invalidates the stream's capture after a failed call. Driver 580 does so for some calls, unless the error is
 /// `CUDA_ERROR_INVALID_HANDLE`.
-pub(crate) fn spoil<T>(stream: StreamKey, result: Result<T>) -> Result<T> {
+pub(crate) fn invalidate_on_error<T>(stream: StreamKey, result: Result<T>) -> Result<T> {
     if let Err(error) = &result
         && *error != Error::CUDA_ERROR_INVALID_HANDLE
     {
@@ -403,7 +403,7 @@ pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
     }
     let branch = capture.branches.entry(stream.key());
     branch
-        .or_insert_with(|| Branch::of(stream))
+        .or_insert_with(|| CaptureBranch::of(stream))
         .join(&event.after);
     captures.by_stream.insert(stream.key(), event.capture);
     Ok(())
@@ -439,14 +439,14 @@ pub(crate) fn is_over(event: &Captured) -> bool {
     !captures().all.contains_key(&event.capture)
 }
 
-/// Returns the error of a host query of, or wait for, an event that was recorded in a capture. `spoils` invalidates the
-/// capture if it is still active; a query of elapsed time does not.
-pub(crate) fn refuse_event(event: &Captured, spoils: bool) -> Result<()> {
+/// Returns the error of a host query of, or wait for, an event that was recorded in a capture. If `invalidates` is
+/// true, an active capture becomes invalid; a query of elapsed time passes false.
+pub(crate) fn refuse_event(event: &Captured, invalidates: bool) -> Result<()> {
     let mut captures = captures();
     let Some(capture) = captures.all.get_mut(&event.capture) else {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     };
-    capture.invalid |= spoils;
+    capture.invalid |= invalidates;
     Err(Error::CUDA_ERROR_CAPTURED_EVENT)
 }
 

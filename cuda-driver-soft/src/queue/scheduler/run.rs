@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::queue::scheduler::tasks::{HostThread, Piece, Running, Tasks, Wake};
+use crate::queue::scheduler::tasks::{HostThread, Running, TakenWork, Tasks, Wake};
 use crate::queue::scheduler::{Scheduler, scheduler, threads};
 use crate::queue::work::{Divisible, Fault, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
@@ -16,8 +16,8 @@ const MUCH_TEXT: usize = 1 << 20;
 impl Scheduler {
     /// Runs a piece of work; returns false if there was nothing to do. A panic inside becomes a fault: the task must
     /// end, or threads that wait for it would never return.
-    pub(super) fn run(&self, piece: Piece) -> bool {
-        let (Piece::Once(id, _) | Piece::Some(id, _)) = &piece;
+    pub(super) fn run(&self, piece: TakenWork) -> bool {
+        let (TakenWork::Once(id, _) | TakenWork::Share(id, _)) = &piece;
         let id = *id;
         match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
             Ok(progress) => progress,
@@ -43,14 +43,14 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn run_piece(&self, piece: Piece) -> bool {
+    pub(super) fn run_piece(&self, piece: TakenWork) -> bool {
         match piece {
-            Piece::Once(id, Work::Run(task)) => {
+            TakenWork::Once(id, Work::Run(task)) => {
                 let failed = task().err();
                 self.finish(id, failed);
                 true
             }
-            Piece::Once(id, Work::Kernel(start)) => {
+            TakenWork::Once(id, Work::Kernel(start)) => {
                 let kernel = start();
                 // Small kernels are done in one piece; large ones are shared with other threads at once.
                 let mut state = self.lock();
@@ -69,11 +69,11 @@ impl Scheduler {
                 let progress = kernel.piece();
                 self.leave(id, kernel, progress) || progress
             }
-            Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_) | Work::Until(_)) => {
+            TakenWork::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_) | Work::Until(_)) => {
                 self.finish(id, None);
                 true
             }
-            Piece::Some(id, kernel) => {
+            TakenWork::Share(id, kernel) => {
                 let progress = kernel.piece();
                 self.leave(id, kernel, progress) || progress
             }
@@ -191,9 +191,9 @@ impl Scheduler {
         if start_host {
             state.workers.host = HostThread::Runs;
         }
-        let unwanted = std::mem::take(&mut state.unwanted);
+        let discarded = std::mem::take(&mut state.discarded);
         drop(state);
-        drop(unwanted);
+        drop(discarded);
         if start && !threads::start(|is_watcher| scheduler().run_worker(is_watcher)) {
             self.lock().workers.refused = true;
         }

@@ -44,17 +44,17 @@ pub(super) struct Tasks {
     /// Result code of the first fault.
     pub(super) fault: Option<Error>,
     pub(super) waiting: usize,
-    pub(super) workers: Idle,
+    pub(super) workers: WorkerState,
     /// Kernel output that is not yet written.
     pub(super) printed: Vec<u8>,
     /// True if any kernel has printed.
     pub(super) prints: bool,
-    pub(super) unwanted: Unwanted,
+    pub(super) discarded: Discarded,
 }
 
 /// Values to drop after the lock is released: they may be large, and their destructors may take the lock.
 #[derive(Default)]
-pub(super) struct Unwanted {
+pub(super) struct Discarded {
     pub(super) work: Vec<Work>,
     pub(super) kernels: Vec<Arc<dyn Divisible>>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Running {
 
 /// The state of the worker threads, which avoids waking threads in vain.
 #[derive(Default)]
-pub(super) struct Idle {
+pub(super) struct WorkerState {
     pub(super) sleeping: usize,
     /// True if a sleeping worker wakes regularly to look for work that no thread has taken.
     pub(super) watching: bool,
@@ -90,9 +90,11 @@ pub(super) enum HostThread {
 }
 
 /// Work that a thread has taken.
-pub(super) enum Piece {
+pub(super) enum TakenWork {
+    /// A task that this thread alone runs or starts.
     Once(TaskId, Work),
-    Some(TaskId, Arc<dyn Divisible>),
+    /// A share in a kernel that is running.
+    Share(TaskId, Arc<dyn Divisible>),
 }
 
 /// The threads that a change concerns.
@@ -117,15 +119,15 @@ impl Tasks {
     }
 
     /// Takes the next piece of work: a ready task first, else a share in a running kernel, in turn.
-    pub(super) fn take(&mut self) -> Option<Piece> {
+    pub(super) fn take(&mut self) -> Option<TakenWork> {
         if let Some((id, work)) = self.ready.pop_first() {
             let work = if self.fault.is_some() {
-                self.unwanted.work.push(work);
+                self.discarded.work.push(work);
                 Work::Join
             } else {
                 work
             };
-            return Some(Piece::Once(id, work));
+            return Some(TakenWork::Once(id, work));
         }
         if self.fault.is_some() {
             return None;
@@ -134,7 +136,7 @@ impl Tasks {
         let at = self.running.iter().position(|r| !r.kernel.finished())?;
         let mut running = self.running.remove(at)?;
         running.inside += 1;
-        let piece = Piece::Some(running.id, running.kernel.clone());
+        let piece = TakenWork::Share(running.id, running.kernel.clone());
         self.running.push_back(running);
         Some(piece)
     }
@@ -166,7 +168,7 @@ impl Tasks {
                 wake.add(self.finish(id));
             }
             let conditions = conditions.into_values().map(Work::Until);
-            self.unwanted.work.extend(conditions);
+            self.discarded.work.extend(conditions);
         }
         wake
     }
@@ -254,7 +256,7 @@ impl Tasks {
                 && let Some(given_up) = self.running.remove(at)
             {
                 self.keep_text(&*given_up.kernel, 1);
-                self.unwanted.kernels.push(given_up.kernel);
+                self.discarded.kernels.push(given_up.kernel);
             }
             for next in task.successors {
                 let Some(successor) = self.tasks.get_mut(&next) else {

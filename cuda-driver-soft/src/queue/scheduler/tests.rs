@@ -365,8 +365,8 @@ fn a_panic_of_one_thread_leaves_the_kernel_to_the_other() {
 fn who_waits_runs_host_functions_if_no_thread_can() {
     let scheduler = Scheduler::default();
     scheduler.lock().workers.host = HostThread::Refused;
-    let told = Arc::new(AtomicU32::new(u32::MAX));
-    let seen = told.clone();
+    let received = Arc::new(AtomicU32::new(u32::MAX));
+    let seen = received.clone();
     let function = move |fault| {
         assert!(gate::in_host_function());
         seen.store(fault, SeqCst);
@@ -374,7 +374,7 @@ fn who_waits_runs_host_functions_if_no_thread_can() {
     let id = scheduler.submit(&[], Work::Host(Box::new(function)), 0);
     let behind = scheduler.submit(&[id], task(|| {}), 0);
     scheduler.wait(behind);
-    assert_eq!(told.load(SeqCst), 0);
+    assert_eq!(received.load(SeqCst), 0);
     assert!(!gate::in_host_function());
 }
 

@@ -1,6 +1,6 @@
 //! Graphs: nodes with operations and dependencies, made by calls or by capturing a stream.
 //!
-//! All graphs and their nodes are in one [`World`] under one lock, because an edge, a clone and a child graph each
+//! All graphs and their nodes are in one [`GraphStore`] under one lock, because an edge, a clone and a child graph each
 //! concern several of them. An executable graph ([`exec`](crate::graph::exec)) is a copy with a lock of its own.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -39,7 +39,7 @@ pub(crate) struct Graph {
 
 /// All graphs.
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct GraphStore {
     graphs: IdMap<usize, Graph>,
     nodes: IdMap<usize, Node>,
     last_graph: u64,
@@ -47,10 +47,10 @@ pub(crate) struct World {
 }
 
 /// Returns the graphs of the process.
-pub(crate) fn world() -> MutexGuard<'static, World> {
-    static WORLD: OnceLock<Mutex<World>> = OnceLock::new();
-    let world = WORLD.get_or_init(Mutex::default);
-    world.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn store() -> MutexGuard<'static, GraphStore> {
+    static STORE: OnceLock<Mutex<GraphStore>> = OnceLock::new();
+    let store = STORE.get_or_init(Mutex::default);
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a new number for a graph or an executable graph.
@@ -60,7 +60,7 @@ pub(crate) fn next_id() -> u32 {
     LAST.fetch_add(1, Relaxed) + 1
 }
 
-impl World {
+impl GraphStore {
     /// `cuGraphCreate`
     pub(crate) fn create(&mut self) -> usize {
         self.create_owned(None)
