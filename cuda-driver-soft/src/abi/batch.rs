@@ -110,7 +110,7 @@ fn one(
     stream: &StreamRef,
 ) -> Result<()> {
     if now {
-        submit::copy_what_is_there(to, from, bytes, stream)
+        submit::copy_snapshot(to, from, bytes, stream)
     } else {
         submit::copy(to, from, bytes, stream, Waits::Asynchronous)
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_header() {
+    fn undocumented_functions_are_found() {
         let (address, status) = query(b"cuProfilerStart", 12020, 0).unwrap();
         assert_eq!((address, status), (resolve(c"cuProfilerStart"), SUCCESS));
         assert!(!address.is_null());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn per_thread_forms_where_there_are_some() {
+    fn per_thread_variants_are_found_if_they_exist() {
         assert_eq!(
             symbol("cuMemcpyHtoD", 12020, 2),
             Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS))

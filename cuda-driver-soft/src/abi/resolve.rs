@@ -99,7 +99,7 @@ mod tests {
     use crate::abi::table::list;
 
     #[test]
-    fn the_list_of_implemented_functions_is_what_is_written() {
+    fn the_list_of_implemented_functions_matches_the_code() {
         let mut written: Vec<&str> = list().into_iter().filter(|e| e.2).map(|e| e.0).collect();
         written.sort_unstable();
         let mut listed = IMPLEMENTED.to_vec();

@@ -112,7 +112,7 @@ pub(crate) fn copy(
 }
 
 /// Reads the source now, before the stream's pending work, and writes the copy in stream order.
-pub(crate) fn copy_what_is_there(
+pub(crate) fn copy_snapshot(
     to: MemoryPlace,
     from: MemoryPlace,
     bytes: u64,

@@ -152,7 +152,7 @@ fn several_threads_share_a_kernel() {
 }
 
 #[test]
-fn after_a_fault_what_waits_is_dropped() {
+fn waiting_tasks_are_dropped_after_a_fault() {
     let scheduler = Scheduler::default();
     let ran = Arc::new(AtomicU32::new(0));
     let count = ran.clone();
@@ -300,7 +300,7 @@ fn the_last_thread_to_leave_a_kernel_finishes_it() {
 }
 
 #[test]
-fn nobody_enters_a_kernel_that_is_done() {
+fn no_thread_enters_a_finished_kernel() {
     let scheduler = Scheduler::default();
     let prints = Arc::new(Prints::default());
     let work = prints.clone();
@@ -318,7 +318,7 @@ fn nobody_enters_a_kernel_that_is_done() {
 }
 
 #[test]
-fn who_waits_writes_what_was_printed() {
+fn a_waiting_thread_writes_kernel_output() {
     let scheduler = Scheduler::default();
     let prints = Arc::new(Prints::default());
     prints.open.store(1, SeqCst);
@@ -362,7 +362,7 @@ fn a_panic_of_one_thread_leaves_the_kernel_to_the_other() {
 }
 
 #[test]
-fn who_waits_runs_host_functions_if_no_thread_can() {
+fn a_waiting_thread_runs_host_functions_without_a_host_thread() {
     let scheduler = Scheduler::default();
     scheduler.lock().workers.host = HostThread::Refused;
     let received = Arc::new(AtomicU32::new(u32::MAX));
@@ -379,7 +379,7 @@ fn who_waits_runs_host_functions_if_no_thread_can() {
 }
 
 #[test]
-fn who_asks_does_the_work_if_no_thread_can() {
+fn a_querying_thread_works_without_workers() {
     let scheduler = Scheduler::default();
     {
         let workers = &mut scheduler.lock().workers;
@@ -395,7 +395,7 @@ fn who_asks_does_the_work_if_no_thread_can() {
 }
 
 #[test]
-fn small_work_is_done_while_others_finish_what_takes_no_time() {
+fn small_work_is_done_while_others_finish_instant_tasks() {
     let scheduler: &'static Scheduler = Box::leak(Box::default());
     scheduler.lock().workers.started = true;
     std::thread::spawn(|| scheduler.run_worker(true));
@@ -419,7 +419,7 @@ impl Drop for WantsLock {
 }
 
 #[test]
-fn what_is_given_up_is_dropped_without_the_lock() {
+fn abandoned_work_is_dropped_without_the_lock() {
     let scheduler: &'static Scheduler = Box::leak(Box::default());
     scheduler.lock().workers.started = true;
     let dropped = Arc::new(AtomicU32::new(0));
