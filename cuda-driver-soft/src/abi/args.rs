@@ -57,7 +57,7 @@ impl Caller {
     /// Writes a value into an array of results, unless it is NULL.
     pub(crate) fn set_at<T>(self, pointer: *mut T, index: usize, value: T) {
         if !pointer.is_null() {
-            // SAFETY: not NULL, so valid for writes by the caller's promise; `index` is within the length that the caller gave.
+            // SAFETY: not NULL, so valid for writes by the caller's promise, which covers `index`.
             unsafe { pointer.add(index).write_unaligned(value) };
         }
     }
