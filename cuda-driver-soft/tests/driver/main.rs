@@ -1,7 +1,8 @@
-//! Tests of the driver, called as a C program calls it: through its symbols, with valid and invalid arguments. The
-//! expected results are those observed on NVIDIA's driver.
+//! Tests that call the driver as a C program does: through its exported symbols, with valid and invalid arguments. The
+//! expected results were observed on NVIDIA's driver.
 
-// Calls of a C API with pointers to these tests' own variables, or with invalid ones that the software driver detects.
+// These tests call a C API. They pass pointers to their own variables, or invalid pointers that the software driver
+// detects.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 mod common;

@@ -6,13 +6,9 @@ use cuda_driver_sys::*;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-fn fresh() -> &'static Library {
-    library()
-}
-
-/// Returns the codes of calls that every program makes.
+/// Returns the result codes of four calls: initialisation, device count, allocation, and driver version.
 fn codes() -> [u32; 4] {
-    let cuda = fresh();
+    let cuda = library();
     let (mut count, mut version, mut address) = (0, 0, 0);
     unsafe {
         [
@@ -27,7 +23,7 @@ fn codes() -> [u32; 4] {
 #[test]
 fn before_initialisation() {
     in_child("process::before_initialisation", &[], || {
-        let cuda = fresh();
+        let cuda = library();
         let (mut number, mut context, mut pointer, mut text) =
             (0, null_mut(), null_mut(), std::ptr::null());
         unsafe {
@@ -128,7 +124,7 @@ fn several_devices_and_an_older_version() {
         "process::several_devices_and_an_older_version",
         &settings,
         || {
-            let cuda = fresh();
+            let cuda = library();
             let (mut number, mut name) = (0, [0i8; 64]);
             unsafe {
                 check(cuda.cuInit(0));
@@ -186,8 +182,8 @@ fn after_a_fork() {
         // SAFETY: the child only calls `_exit` and the driver, which takes no locks after a fork.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let right = codes() == [3, 3, 3, 0];
-            unsafe { libc::_exit(if right { 42 } else { 1 }) };
+            let expected = codes() == [3, 3, 3, 0];
+            unsafe { libc::_exit(if expected { 42 } else { 1 }) };
         }
         let mut status = 0;
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
@@ -204,7 +200,7 @@ fn after_a_fork() {
 #[test]
 fn at_process_exit() {
     extern "C" fn registered_before_init() {
-        // This handler runs last.
+        // Handlers run in reverse order, so this one runs after the driver's own.
         eprintln!("registered before: {:?}", codes());
     }
     extern "C" fn registered_after_init() {

@@ -1,4 +1,4 @@
-//! Turns basic blocks into instructions.
+//! Turns the basic blocks of a function into decoded instructions, and sets the targets of branches.
 
 use super::builder::Builder;
 use super::steps::{Block, Layout, Step};
@@ -8,8 +8,8 @@ use crate::code::handlers::Handlers;
 use crate::ops::control;
 use ptx::ir::Op;
 
-/// Adds the instructions of all blocks, and returns the first instruction of each. `step` is called for each step, and
-/// adds its instructions unless it is a branch; `branch` has the handlers of a guarded branch.
+/// Adds the instructions of all blocks, and returns the index of the first instruction of each. `step` is called for
+/// each step, and adds its instructions unless it is a branch. `branch` has the handlers of a guarded branch.
 pub(super) fn emit(
     layout: &Layout<'_>,
     builder: &mut Builder<'_>,

@@ -1,4 +1,4 @@
-//! Operands of instructions as slots.
+//! Translates operands of the IR to register slots, addresses and locations of arguments.
 
 use super::builder::{Builder, Scratch};
 use super::source::constant_of;
@@ -24,7 +24,7 @@ pub(super) fn half_of(slot: Slot, half: u32) -> Slot {
     Slot(slot.0 + half * 8 * 32)
 }
 
-/// Returns the register of an operand.
+/// Returns the register of an operand, or `None` if the operand is not a register.
 pub(super) fn reg(operand: &Operand) -> Option<Reg> {
     match operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),
@@ -32,7 +32,8 @@ pub(super) fn reg(operand: &Operand) -> Option<Reg> {
     }
 }
 
-/// Returns the slot of a source as a register of this class, and adds the instructions that it needs.
+/// Returns a slot that has the value of a source operand as a register of this class. Adds the instructions that write
+/// the slot, if any are needed.
 pub(super) fn source(
     b: &mut Builder<'_>,
     operand: &Operand,
@@ -41,24 +42,24 @@ pub(super) fn source(
 ) -> Option<Slot> {
     match *operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => {
-            let has = b.class(reg);
-            if has == class {
+            let own_class = b.class(reg);
+            if own_class == class {
                 return Some(b.register(reg));
             }
             // The register is wider than the operand: take its low bits.
-            let form = mov::extract(has, class, 0)?;
+            let form = mov::extract(own_class, class, 0)?;
             let (from, to) = (b.register(reg), b.scratch(class, Scratch::LowBits(reg)));
             b.push_form(&form, [to, Slot(0)], &[from], line);
             Some(to)
         }
         Operand::Special(special) => match mov::changing(special) {
-            Some((handlers, its_class, mods)) => {
-                let to = b.scratch(its_class, Scratch::Special(mods.0));
+            Some((handlers, own_class, mods)) => {
+                let to = b.scratch(own_class, Scratch::Special(mods.0));
                 b.push(handlers, line, |inst| (inst.d, inst.mods) = (to, mods.0));
-                if its_class == class {
+                if own_class == class {
                     return Some(to);
                 }
-                let form = mov::extract(its_class, class, 0)?;
+                let form = mov::extract(own_class, class, 0)?;
                 let narrow = b.scratch(class, Scratch::Special(mods.0));
                 b.push_form(&form, [narrow, Slot(0)], &[to], line);
                 Some(narrow)
@@ -95,8 +96,8 @@ pub(super) fn address(
     }
 }
 
-/// Returns the elements of an access as the engine moves them: bytes of one element, and class of the registers.
-/// Returns `None` (unsupported) if the registers of a vector differ in width.
+/// Returns the size in bytes of the elements that the engine loads or stores for an access, and the class of the
+/// registers. Returns `None` (unsupported) if the registers of a vector differ in width.
 pub(super) fn elements(
     b: &Builder<'_>,
     m: &MemMods,
@@ -133,7 +134,7 @@ pub(super) fn location(b: &mut Builder<'_>, slot: &CallSlot) -> Option<ValueLoca
         },
         CallSlot::Value(Operand::Reg(reg)) => b.location(*reg),
         CallSlot::Value(operand) => {
-            // As wide as possible: the callee takes the low bits.
+            // The callee takes the low bits, so the widest class fits all parameters.
             let constant = constant_of(operand)?;
             ValueLocation::Row(b.constant(constant, RegClass::B64), 8)
         }

@@ -3,18 +3,18 @@
 use ptx::ir::{Module, Space, VarId};
 use std::collections::HashMap;
 
-/// Offsets of the `.shared` variables of a kernel in the block's shared memory.
+/// The offsets of a kernel's `.shared` variables in the block's shared memory.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLayout {
     offsets: HashMap<VarId, u32>,
-    /// Bytes of variables that have a size.
+    /// Size in bytes of the variables whose size is known.
     pub(crate) fixed: u32,
-    /// Offset of the dynamic part.
+    /// Offset of the dynamic shared memory, whose size the launch sets.
     pub(crate) dynamic: u32,
 }
 
 impl SharedLayout {
-    /// Lays out those of `variables` that are in shared memory.
+    /// Lays out the shared variables among `variables`.
     pub(super) fn new(module: &Module, variables: &[VarId]) -> Self {
         let variable = |id: VarId| &module.variables[id.0 as usize];
         let shared = || {

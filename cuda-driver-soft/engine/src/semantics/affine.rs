@@ -82,7 +82,7 @@ pub fn uniform<T: Int>(value: T) -> Affine {
     }
 }
 
-/// Reduces the numbers to the width of type `T`.
+/// Returns the affine value with its fields reduced to the width of type `T`.
 #[inline(always)]
 fn wrap<T: Int>(base: u64, step: u64, row: u64) -> Affine {
     Affine {
@@ -115,10 +115,10 @@ fn corners<T: Int>(a: Affine, rows: Rows) -> Option<[T; 4]> {
     // 31 steps are less than half of all values.
     let most = 1 << (T::BITS - 6);
     let small = |step: i64| -most < step && step < most;
-    let onward = |step: i64, from: T, to: T| if step < 0 { to <= from } else { from <= to };
+    let in_order = |step: i64, from: T, to: T| if step < 0 { to <= from } else { from <= to };
     let last = rows.lanes() - 1;
     let (first, end) = (lane::<T>(a, rows, 0), lane::<T>(a, rows, last));
-    if !small(step) || !onward(step, first, end) {
+    if !small(step) || !in_order(step, first, end) {
         return None;
     }
     if rows.count() == 1 {
@@ -126,7 +126,7 @@ fn corners<T: Int>(a: Affine, rows: Rows) -> Option<[T; 4]> {
     }
     let below = lane::<T>(a, rows, 32 - rows.lanes());
     let corner = lane::<T>(a, rows, 31);
-    let fits = small(row) && onward(row, first, below) && onward(step, below, corner);
+    let fits = small(row) && in_order(row, first, below) && in_order(step, below, corner);
     fits.then_some([first, end, below, corner])
 }
 
@@ -240,7 +240,7 @@ pub fn and<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     (most <= mask && base <= mask - most).then_some(Affine { base, ..a })
 }
 
-/// `shr.type d, a, b`, if the result is uniform: if `b` is, and the corners of `a` have the same upper bits.
+/// `shr.type d, a, b`, if `b` is uniform and the corners of `a` have the same upper bits. The result is then uniform.
 #[inline(always)]
 pub fn shr<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     let shifted = |value: T| logic::shr(value, b.base as u32);
@@ -293,12 +293,12 @@ pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
         // The difference is linear between corners. If the comparison has the same result at all corners, it has that
         // result in all lanes, except that for `.eq` and `.ne` the difference may be zero in between.
         let (holds, less) = (compare_int(op, x[0], y[0]), x[0] < y[0]);
-        let alike = |i: usize| {
-            let turns = matches!(op, Compare::Eq | Compare::Ne) && (x[i] < y[i]) != less;
-            compare_int(op, x[i], y[i]) == holds && !turns
+        let same_result = |i: usize| {
+            let sign_changes = matches!(op, Compare::Eq | Compare::Ne) && (x[i] < y[i]) != less;
+            compare_int(op, x[i], y[i]) == holds && !sign_changes
         };
-        let both = rows.count() == 1 || (alike(2) && alike(3));
-        if alike(1) && both {
+        let last_row = rows.count() == 1 || (same_result(2) && same_result(3));
+        if same_result(1) && last_row {
             return all(holds);
         }
         if T::BITS == 32
@@ -310,7 +310,7 @@ pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
     compare_lanes::<T>(op, a, b, rows)
 }
 
-/// Returns base, step and row of `a - b`, for values of 32 bits that do not wrap around.
+/// Returns the base, step and row of `a - b`, for values of 32 bits that do not wrap around.
 fn difference<T: Int>(a: Affine, b: Affine) -> [i64; 3] {
     let first = |a: Affine| T::from_bits(a.base).widen() as i64;
     [

@@ -1,8 +1,9 @@
 //! `.f16`, `.bf16` and their packed pairs: `add sub mul fma neg abs min max`, comparison, and conversion to and from
 //! `f32`.
 //!
-//! A number is its bits in a `u16`. Arithmetic is done in `f32` or `f64`, where it is exact or has bits to spare, and
-//! the result is rounded once, to nearest: PTX has no other mode for these types. A NaN result is always [`NAN_HALF`].
+//! Each number is passed as its bits in a `u16`. Arithmetic is done in `f32` or `f64`, with enough extra bits that the
+//! result is correct when it is rounded to nearest, the only rounding mode that PTX has for these types. A NaN result
+//! is always [`NAN_HALF`].
 
 use super::compare::compare_float;
 use super::float::saturate_f32;
@@ -47,7 +48,7 @@ fn f16_to_f64(a: u16) -> f64 {
 pub fn f32_to_f16(a: f32) -> u16 {
     let sign = (a.to_bits() >> 16) as u16 & 0x8000;
     let magnitude = a.to_bits() & 0x7fff_ffff;
-    // The last bit of 0.5 is worth as much as the least subnormal .f16, so the sum is rounded to that.
+    // The last bit of 0.5 has the value of the smallest subnormal .f16, so the sum is rounded to a multiple of it.
     let subnormal = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(0.5f32.to_bits());
@@ -146,7 +147,7 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
 
-/// Returns true if a factor of `fma.oob` is outside of a tensor.
+/// Returns true if a factor of `fma.oob` has the mark of an element outside of a tensor.
 #[inline(always)]
 fn out_of_bounds(a: u16) -> bool {
     a & 0x7fff == OUT_OF_BOUNDS
@@ -155,7 +156,7 @@ fn out_of_bounds(a: u16) -> bool {
 /// `add{.rnd}.bf16 d, a, b`
 #[inline(always)]
 pub fn add_bf16(a: u16, b: u16) -> u16 {
-    // As for .f16. Sums in the subnormal range are exact.
+    // As for .f16, rounding twice gives the same as rounding once. Sums in the subnormal range are exact.
     f32_to_bf16(bf16_to_f32(a) + bf16_to_f32(b))
 }
 
@@ -184,7 +185,7 @@ pub fn fma_bf16(a: u16, b: u16, c: u16, relu: bool, oob: bool) -> u16 {
     self::relu(f32_to_bf16(round_f32_to_odd(sum)), relu)
 }
 
-/// Replaces any NaN of a format whose infinity has these bits by [`NAN_HALF`].
+/// Replaces any NaN by [`NAN_HALF`]. `infinity` has the bits of the format's positive infinity.
 #[inline(always)]
 fn canonical(a: u16, infinity: u16) -> u16 {
     if a & 0x7fff > infinity { NAN_HALF } else { a }
@@ -214,8 +215,8 @@ pub fn abs_bf16(a: u16) -> u16 {
     canonical(a & 0x7fff, 0x7f80)
 }
 
-/// Returns the maximum if `maximum` is true, else the minimum, for a format whose infinity has these bits. See
-/// [`min_f16`].
+/// Returns the maximum if `maximum` is true, else the minimum; see [`min_f16`]. `infinity` has the bits of the format's
+/// positive infinity.
 #[inline(always)]
 fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: bool) -> u16 {
     let sign = (a ^ b) & 0x8000;
@@ -288,13 +289,13 @@ pub fn compare_bf16(op: Compare, a: u16, b: u16) -> bool {
     compare_float(op, bf16_to_f32(a), bf16_to_f32(b))
 }
 
-/// `set` into `.f16`: 1.0 for true.
+/// The `.f16` result of `set`: 1.0 for true, 0.0 for false.
 #[inline(always)]
 pub fn set_f16(t: bool) -> u16 {
     if t { 0x3c00 } else { 0 }
 }
 
-/// `set` into `.bf16`: 1.0 for true.
+/// The `.bf16` result of `set`: 1.0 for true, 0.0 for false.
 #[inline(always)]
 pub fn set_bf16(t: bool) -> u16 {
     if t { 0x3f80 } else { 0 }

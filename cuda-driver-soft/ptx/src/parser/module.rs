@@ -1,4 +1,4 @@
-//! Module scope: functions, directives and debug sections.
+//! Parses module scope: functions, directives and debug sections.
 
 use crate::ast::{Function, Item};
 use crate::diagnostics::Severity;
@@ -8,7 +8,7 @@ use crate::limits::Limits;
 
 use super::cursor::{Parser, Result};
 
-/// Directives of functions: name, name of the feature in messages, PTX version times ten, lowest architecture.
+/// Directives of functions: name, name of the feature in messages, required PTX version times ten, required SM version.
 const DIRECTIVES: &[(&str, &str, u32, u32)] = &[
     (".maxntid", ".maxntid", 13, 0),
     (".maxnreg", ".maxnreg", 13, 0),
@@ -37,6 +37,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses `.address_size 64`.
     fn address_size(&mut self) -> Result<()> {
         let pos = self.pos();
         self.require(pos, ".address_size directive", 23, 0);
@@ -56,6 +57,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses one function, variable declaration or directive of module scope.
     fn item(&mut self) -> Result<()> {
         if self.at(b'@') {
             // `@@DWARF …`: a debug section of PTX before 2.0.
@@ -193,14 +195,15 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses the directives between a function's parameters and its body.
     fn function_directives(&mut self, entry: bool) -> Result<Directives> {
         let mut directives = Directives::default();
         while self.token().kind == TokenKind::Dot {
             let pos = self.pos();
-            let since = DIRECTIVES
+            let requirement = DIRECTIVES
                 .iter()
                 .find(|(name, ..)| name.as_bytes() == self.word());
-            if let Some(&(_, feature, ptx, sm)) = since {
+            if let Some(&(_, feature, ptx, sm)) = requirement {
                 self.require(pos, feature, ptx, sm);
             }
             match self.word() {

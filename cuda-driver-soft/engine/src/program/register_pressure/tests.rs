@@ -1,4 +1,4 @@
-//! The number of registers of small kernels, and the limits that directives set.
+//! Tests of the register estimate: the live registers of small kernels, and the limits that directives set.
 
 use super::{Code, MOST_IF_HUGE, estimate, limit};
 use ptx::Limits;
@@ -21,7 +21,7 @@ fn body_of(function: &Function) -> &Body {
     function.body().expect("a body")
 }
 
-/// The most registers that are live at once in a kernel with this code.
+/// Returns the largest number of registers that are live at the same time in a kernel with this code.
 fn live(code: &str) -> u32 {
     let module = load(&format!(
         ".visible .entry k(.param .u64 p)\n{{\n{code}\nret;\n}}\n"
@@ -32,6 +32,7 @@ fn live(code: &str) -> u32 {
         .0
 }
 
+/// Returns the largest number of registers that the directives allow.
 fn limit_of(directives: &str) -> u32 {
     let module = load(&format!(
         ".visible .entry k()\n{directives}\n{{\nret;\n}}\n"
@@ -39,8 +40,8 @@ fn limit_of(directives: &str) -> u32 {
     limit(&module.functions[0].directives)
 }
 
-/// `count` values that are loaded before the first is stored.
-fn at_once(class: &str, count: u32) -> String {
+/// Returns code that loads `count` values before it stores the first, so that all are live at the same time.
+fn simultaneous(class: &str, count: u32) -> String {
     let ty = format!("u{}", &class[1..]);
     let mut code = format!(".reg .{class} %v<{count}>;\n");
     for n in 0..count {
@@ -54,14 +55,14 @@ fn at_once(class: &str, count: u32) -> String {
 
 #[test]
 fn live_values_count_by_width() {
-    assert_eq!(live(&at_once("b32", 20)), 20);
-    assert_eq!(live(&at_once("b64", 20)), 40);
-    assert_eq!(live(&at_once("b16", 20)), 20);
+    assert_eq!(live(&simultaneous("b32", 20)), 20);
+    assert_eq!(live(&simultaneous("b64", 20)), 40);
+    assert_eq!(live(&simultaneous("b16", 20)), 20);
     assert_eq!(live(""), 0);
 }
 
 #[test]
-fn values_that_are_used_at_once_share_a_register() {
+fn values_that_are_used_immediately_share_a_register() {
     let mut code = String::from(".reg .b32 %v<100>;\n");
     for n in 0..100 {
         let _ = writeln!(
@@ -123,7 +124,7 @@ fn addresses_of_shared_memory_have_32_bits() {
 
 #[test]
 fn values_live_around_a_loop() {
-    // Eight sums and a counter.
+    // Eight sums, the counter, and the loaded value.
     let mut code = String::from(".reg .pred %p; .reg .b32 %s<8>; .reg .b32 %i; .reg .b32 %x;\n");
     for n in 0..8 {
         let _ = writeln!(code, "mov.u32 %s{n}, 0;");
@@ -154,7 +155,7 @@ fn guarded_writes_are_not_live_from_the_start() {
 
 #[test]
 fn directives_limit_registers() {
-    // Driver 580 and ptxas 13.0 for a kernel that would take 254.
+    // The limits of driver 580 and ptxas 13.0, for a kernel that needs 254 registers without them.
     for (directives, expected) in [
         ("", 255),
         (".minnctapersm 2", 255),
@@ -198,7 +199,7 @@ fn directives_limit_registers() {
 
 #[test]
 fn registers_of_callees_count() {
-    let inside = at_once("b32", 60);
+    let inside = simultaneous("b32", 60);
     let module = load(&format!(
         ".func f()\n{{\n{inside}ret;\n}}\n.func again()\n{{\ncall.uni again, ();\nret;\n}}\n\
          .visible .entry k()\n{{\n.reg .b32 %a;\nld.volatile.global.u32 %a, [slot];\n\
@@ -212,8 +213,8 @@ fn registers_of_callees_count() {
 }
 
 #[test]
-fn huge_functions_cost_little() {
-    // Each block uses its own registers and those of a block far away: too many for the search.
+fn huge_functions_are_estimated_quickly() {
+    // Each block uses its own register and the register of a distant block, so the search has too many steps.
     let blocks = 6000;
     let mut code = format!(".reg .pred %p; .reg .b32 %v<{blocks}>; .reg .b32 %t;\n");
     code.push_str("mov.u32 %t, %tid.x;\nsetp.lt.u32 %p, %t, 5;\n");

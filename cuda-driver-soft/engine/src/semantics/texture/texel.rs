@@ -1,6 +1,6 @@
-//! The values of texels, and their weighted mean.
+//! Conversions of texels between memory and registers, and the weighted means of texture filtering.
 //!
-//! The tests have the results of an H200.
+//! The tests compare with results of an H200.
 
 use super::super::half::f32_to_f16;
 
@@ -51,7 +51,7 @@ impl Channel {
         matches!(self, Channel::S8 | Channel::S16 | Channel::S32)
     }
 
-    /// Widens a channel from its bits in memory: an integer is extended, and floating-point numbers keep their bits.
+    /// Widens a channel from its bits in memory: integers are extended, and floating-point numbers keep their bits.
     pub fn widen(self, bits: u32) -> u32 {
         match self {
             Channel::S8 => bits as u8 as i8 as u32,
@@ -139,12 +139,11 @@ pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
 }
 
 /// A texel with its weight in a filtered value: the weight as a multiple of 1/256, and one channel in the
-/// representation of
-/// [`Channel::widen`].
+/// representation of [`Channel::widen`].
 pub type WeightedTexel = (u32, u32);
 
-/// Returns the weighted mean of one channel of the texels of some planes, as the bits of an f32. Texels with weight 0
-/// do not count, even if they are infinite or NaN.
+/// Returns the weighted mean of one channel of the texels of `planes`, as the bits of an f32. Texels with weight 0 are
+/// ignored, even if they are infinite or NaN.
 pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[WeightedTexel; 4]]) -> u32 {
     let all = || planes.iter().flatten().filter(|part| part.0 != 0);
     match channel {
@@ -179,8 +178,8 @@ fn scale_to_16(channel: Channel, wide: u32) -> f64 {
     }
 }
 
-/// Returns a mean that is rounded to a half, with ties away from zero. As on an H200, summands are truncated to 14 bits
-/// below the largest.
+/// Returns the weighted mean, rounded to a half with ties away from zero. As on an H200, summands are truncated to 14
+/// bits below the largest.
 fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     let exponent = |x: f64| (x.abs().to_bits() >> 52) as i32 - 1023;
     let values = parts.clone().map(|part| f64::from(f32::from_bits(part.1)));
@@ -209,7 +208,7 @@ fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     (n.copysign(sum) as f32).to_bits()
 }
 
-/// Returns the bits of an infinite sum, or of the NaN of these means.
+/// Returns the bits of a sum that is infinite or NaN. Every NaN becomes the one that an H200 returns for a mean.
 fn special(sum: f64) -> u32 {
     if sum.is_nan() {
         0x7fff_ffff
@@ -268,21 +267,21 @@ fn flushed(part: &WeightedTexel) -> WeightedTexel {
 /// Adds two sums, in the unit of the lower one, unless that one is too small to matter.
 fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
     let (low, high) = if a.1 <= b.1 { (a, b) } else { (b, a) };
-    let apart = high.1 - low.1;
-    if apart > 70 || low.0 == 0 {
+    let distance = high.1 - low.1;
+    if distance > 70 || low.0 == 0 {
         high
     } else {
-        ((high.0 << apart) + low.0, low.1)
+        ((high.0 << distance) + low.0, low.1)
     }
 }
 
-/// Rounds `sum` to the nearest f32, with ties away from zero. Its unit is 2^-35 times the leading bit of a float with
-/// this biased exponent.
+/// Rounds `sum` to the nearest f32, with ties away from zero. The unit of `sum` is 2^-35 times the leading bit of a
+/// float with the biased exponent `exponent`.
 fn round(sum: i128, exponent: i32) -> u32 {
     let sign = if sum < 0 { 0x8000_0000 } else { 0 };
     let n = sum.unsigned_abs();
     let top = 127 - n.leading_zeros() as i32;
-    // The unit is below 23 fraction bits of the float, 4 more bits, and 8 bits of the weights.
+    // Below the leading bit there are 23 fraction bits of the float, 4 extra bits, and 8 bits of the weights.
     let mut biased = exponent + top - 35;
     let shift = top - 23;
     let mut mantissa = if shift > 0 {
@@ -328,7 +327,7 @@ fn half_toward_zero(bits: u32) -> u32 {
     sign | magnitude
 }
 
-/// Converts the bits of a half to those of an f32. A NaN keeps its bits.
+/// Converts a half to the bits of an f32. A NaN keeps its payload.
 fn single(half: u32) -> u32 {
     let (sign, exponent, mantissa) = ((half & 0x8000) << 16, half >> 10 & 0x1f, half & 0x3ff);
     let magnitude = match exponent {

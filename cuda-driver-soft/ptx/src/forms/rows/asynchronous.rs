@@ -1,10 +1,11 @@
-//! Asynchronous copies, `mbarrier`, clusters, and other instructions of sm_80 and later without tensors.
+//! Table rows of asynchronous copies, `mbarrier`, clusters, and other instructions of sm_80 and later. Tensor copies
+//! are listed in `unimplemented`.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
 use crate::ir::{AtomOp, CopyPart, MbarrierOp, MemMods, Op, Order, Space, Type};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- copies from global to shared memory
     row("cp.async.ca<sharedcta>.global{<pf>} [d], [a], #n:u32", 70, 80, |m| copy(m, CopyPart::All)),
@@ -22,8 +23,8 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.async.commit_group", 70, 80, |_| op(Op::Nop)),
     row("cp.async.wait_group #n:u32", 70, 80, |_| Ok(Lowering::Hint(Space::Generic))),
     row("cp.async.wait_all", 70, 80, |_| op(Op::Nop)),
-    // Copies complete with their instruction, so the arrival is made at once. Without `.noinc` it is also expected, and
-    // nothing changes.
+    // Copies complete with their instruction, so the arrival happens immediately. Without `.noinc` the pending count is
+    // incremented first, so that it does not change.
     row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| Ok(Lowering::Hint(m.space()))),
     row("cp.async.mbarrier.arrive.noinc{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::Arrive)),
     // --- bulk copies, which also complete with their instruction, so that waiting for them has no effect
@@ -74,7 +75,7 @@ pub(super) const ROWS: &[Row] = &[
     row("barrier.cluster.wait{.acquire}{.aligned}", 78, 90, |m| cluster(m, false)),
     row("mapa{.shared::cluster}<int3264> d, a, b:u32", 78, 90, |_| Ok(Lowering::Mapa { rank: false })),
     row("getctarank{.shared::cluster}<int3264> d:u32, a", 78, 90, |_| Ok(Lowering::Mapa { rank: true })),
-    // --- dependent kernels begin when the kernel before has ended, so that these have no effect
+    // --- dependent launches: a kernel starts when the previous one has ended, so these have no effect
     row("griddepcontrol(.launch_dependents|.wait)", 78, 90, |_| op(Op::Nop)),
     row("setmaxnreg(.inc|.dec).sync.aligned.u32 #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
 ];
@@ -89,7 +90,7 @@ fn copy(m: &Mods, part: CopyPart) -> Result<Lowering, Reject> {
 }
 
 fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Lowering, Reject> {
-    // The first space is that of the destination.
+    // The first state space is the destination's.
     let to_global = m.find(|m| match m {
         ".global" => Some(true),
         _ => m.starts_with(".shared").then_some(false),
@@ -151,7 +152,7 @@ fn cluster(m: &Mods, arrive: bool) -> Result<Lowering, Reject> {
     })
 }
 
-fn barrier(m: &Mods, what: MbarrierOp) -> Result<Lowering, Reject> {
+fn barrier(m: &Mods, operation: MbarrierOp) -> Result<Lowering, Reject> {
     // An order requires a scope, and a scope requires an order.
     let ordered = [".acquire", ".release", ".relaxed"]
         .iter()
@@ -160,7 +161,7 @@ fn barrier(m: &Mods, what: MbarrierOp) -> Result<Lowering, Reject> {
         return bad_types("mbarrier");
     }
     Ok(Lowering::Pointers(Op::Mbarrier {
-        op: what,
+        op: operation,
         space: m.space(),
     }))
 }

@@ -1,10 +1,10 @@
-//! Bit fields, carries, dot products, permutation.
+//! Table rows of bit fields, carries, dot products and permutation.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};
 use crate::ir::Op;
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- extended precision
     row("add.cc<int32> d, a, b", 12, 0, carry),

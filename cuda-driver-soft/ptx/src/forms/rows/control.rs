@@ -1,10 +1,10 @@
-//! Branches, calls, barriers, and operations across the lanes of a warp.
+//! Table rows of branches, calls, barriers, and operations across the lanes of a warp.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};
 use crate::ir::{BarOp, BoolOp, Op, Space};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     row("bra{.uni} #a", 10, 0, |m| Ok(Lowering::Bra { uni: m.has(".uni") })),
     row("brx.idx{.uni} a:u32, #b", 60, 30, |m| Ok(Lowering::Brx { uni: m.has(".uni") })),

@@ -1,10 +1,10 @@
-//! Floating-point arithmetic.
+//! Table rows of floating-point arithmetic.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};
 use crate::ir::Op;
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     row("add{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| op(Op::FAdd(m.float()))),
     row("add{<rnd>}.f64 d, a, b", 10, 0, |m| op(Op::FAdd(m.float()))),

@@ -1,10 +1,10 @@
-//! Integer arithmetic, logic, shifts, comparison and selection.
+//! Table rows of integer arithmetic, logic, shifts, comparison and selection.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
 use crate::ir::{Compare, Op, Part, Type};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- arithmetic
     row("add<int> d, a, b", 10, 0, |m| op(Op::Add { ty: m.ty(0), sat: false })),

@@ -1,10 +1,10 @@
-//! Matrix operations of a warp: `mma`, `ldmatrix`, `wmma`.
+//! Table rows of matrix operations of a warp: `mma`, `ldmatrix`, `wmma`.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};
 use crate::ir::{MatrixPart, Mma, Op, Type};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- mma
     row("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 d:f32^4, a:b32^2, b:b32^1, c:f32^4", 65, 75, mma),

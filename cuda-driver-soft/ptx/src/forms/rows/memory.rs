@@ -1,10 +1,10 @@
-//! Loads, stores, atomic operations, fences, cache hints.
+//! Table rows of loads, stores, atomic operations, fences and cache hints.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
 use crate::ir::{MemMods, Op, Order, Scope, Space, Type};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- loads
     row("ld{.weak}{.global|.local|.const|.param|.param::entry|.param::func|<shared>}{<cop>}{<vec>}<mem> d*~, [a]", 10, 0, ld),

@@ -14,7 +14,7 @@ mod wgmma;
 
 use super::row::Row;
 
-/// All rows.
+/// All rows of the table, one slice per file.
 pub(super) const GROUPS: [&[Row]; 11] = [
     integer::ROWS,
     bits::ROWS,

@@ -1,10 +1,10 @@
-//! `mov`, address conversion, and `cvt`.
+//! Table rows of `mov`, address conversion, and `cvt`.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
 use crate::ir::{Cvt, Op, Type};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     row("mov(.pred|.b16|.b32|.b64|.b128|.u16|.u32|.u64|.s16|.s32|.s64|.f32|.f64) d, a", 10, 0, mov),
     row("mov(.v2|.v4)<plain> d*, a*", 10, 0, mov),

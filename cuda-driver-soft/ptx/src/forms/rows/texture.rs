@@ -1,10 +1,10 @@
-//! Textures and surfaces.
+//! Table rows of textures and surfaces.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, row};
 use crate::ir::{Bounds, Level, Op, Opaque, Query, Surface, SurfaceOp, Tex};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- a texel, or the filtered value of several, as four elements or as two pairs of halves
     row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a]{, b:s32^1}", 20, 20, |m| tex(m, Level::Base)),

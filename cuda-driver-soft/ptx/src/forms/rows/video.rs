@@ -1,4 +1,4 @@
-//! The video instructions.
+//! Table rows of the video instructions.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, row};
@@ -6,7 +6,7 @@ use crate::ir::{
     Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
 };
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- one value
     row("vadd<int32><int32><int32>{.sat} d:1, a:2, b{, c:1}", 20, 20, |m| scalar(m, VideoOp::Add)),

@@ -1,10 +1,10 @@
-//! Matrix operations of a warpgroup of four warps: `wgmma`.
+//! Table rows of matrix operations of a warpgroup of four warps: `wgmma`.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};
 use crate::ir::{Mma, Op, Space, Wgmma};
 
-#[rustfmt::skip] // a row is a line
+#[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // Products complete with their instruction, so there is nothing to order or to wait for.
     row("wgmma.fence.sync{.aligned}", 80, 90, |_| op(Op::Nop)),
