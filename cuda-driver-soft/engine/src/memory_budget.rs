@@ -19,7 +19,7 @@ fn limit() -> u64 {
     host::memory().unwrap_or(UNKNOWN) / 2
 }
 
-/// A number of bytes reserved from the limit; dropping it gives them back.
+/// A number of bytes reserved from the limit; dropping it releases them.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryReservation(u64);
 

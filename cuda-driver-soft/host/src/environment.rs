@@ -5,7 +5,7 @@
 //! | `CUDA_DRIVER` | the driver to choose: `software`, `system` or a path | the caller's preference |
 //! | `CUDA_SOFT_LOG` | anything but `0`: log why calls fail | off |
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
-//! | `CUDA_SOFT_VERSION` | CUDA version to report: `12.4` or `12040` | that of the bindings |
+//! | `CUDA_SOFT_VERSION` | CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |

@@ -1,4 +1,4 @@
-//! The host of the software driver: everything that the driver asks of the operating system, outside of device memory.
+//! The host of the software driver: everything that the driver needs from the operating system, except device memory.
 //!
 //! | module | purpose |
 //! | --- | --- |

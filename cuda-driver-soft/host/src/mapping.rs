@@ -9,7 +9,7 @@ pub enum Mapping {
     ReadOnly,
     /// All bytes can be read and written.
     Writable,
-    /// The system does not say.
+    /// The system does not report the access.
     Unknown,
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// Returns the number of bytes of memory that the process can have: the machine's memory, or less in a container or under
-/// a limit of the process. `None` if the system does not say. The system is asked once.
+/// Returns the number of bytes of memory that the process can have: the machine's memory, or less in a container or
+/// under a limit of the process. Returns `None` if the system does not report it. The number is read once.
 pub fn memory() -> Option<u64> {
     static MEMORY: OnceLock<Option<u64>> = OnceLock::new();
     *MEMORY.get_or_init(|| platform::memory().filter(|&bytes| bytes > 0))

@@ -1,4 +1,4 @@
-//! Little-endian numbers in byte slices.
+//! Reads little-endian numbers from byte slices, with bounds checks.
 
 /// Returns the bytes at an offset; `None` if the slice is too short.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

@@ -1,4 +1,4 @@
-//! Fat binaries: several kernel images in one file, of which this driver runs those in PTX.
+//! Fat binaries, which contain several kernel images in one file. This driver runs the images that are PTX.
 
 use std::io::Read;
 
@@ -79,7 +79,7 @@ pub fn length(header: &[u8; HEADER]) -> Option<usize> {
 /// The reason why a fat binary has no PTX for the device.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It is damaged, or its format is not known. The text says what is wrong.
+    /// The file is damaged, or its format is unknown. The text describes the error.
     Malformed(&'static str),
     /// No entry is PTX for the device's architecture or an older one.
     NoPtx,
@@ -233,7 +233,7 @@ fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
         let decoder = ruzstd::decoding::StreamingDecoder::new(&mut source);
         let mut text = Vec::new();
         let decoder = decoder.map_err(|_| damaged())?;
-        // The entry's length is the limit, whatever the stream says.
+        // The entry's length is the limit, even if the stream declares another length.
         let mut limited = decoder.take(entry.decompressed_bytes as u64);
         let read = limited.read_to_end(&mut text);
         return read.map(|_| text).map_err(|_| damaged());

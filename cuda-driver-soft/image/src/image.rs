@@ -1,4 +1,4 @@
-//! Kinds of kernel images.
+//! Classifies kernel images by their first bytes: PTX text, fat binary, or ELF.
 
 use crate::elf::ELF_MAGIC;
 use crate::fatbin::FATBIN_MAGIC;

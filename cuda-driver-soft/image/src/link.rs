@@ -20,7 +20,7 @@ pub struct Input {
 
 /// A reference to a name that no input defines.
 ///
-/// Its text is that of NVIDIA's linker.
+/// Its text is the same as from NVIDIA's linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndefinedReference {
     /// The name of the function or variable.
@@ -90,7 +90,7 @@ pub fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a str, &
     })
 }
 
-/// Returns the names that inputs refer to and none of them defines.
+/// Returns the names that inputs refer to but no input defines.
 pub fn undefined(inputs: &[Input]) -> HashSet<&str> {
     let defined: HashSet<&str> = inputs.iter().flat_map(|i| defined(&i.module)).collect();
     let mut missing = HashSet::new();

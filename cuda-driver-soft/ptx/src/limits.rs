@@ -1,4 +1,4 @@
-//! Properties of the driver that loads a module.
+//! The limits of the driver that loads a module: newest PTX version, architecture, linking.
 
 /// Properties of the driver that loads a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -91,7 +91,7 @@ fn starts_like_ptx(text: &[u8]) -> bool {
     lexer.text(lexer.token) == b".version"
 }
 
-/// Parses and checks a module. `None` if it cannot be made; the diagnostics say why.
+/// Parses and checks a module. Returns `None` if it has errors, which are in the diagnostics.
 fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<ir::Module> {
     if text.len() >= u32::MAX as usize {
         let message = "The PTX text is too long: 4 GiB or more";

@@ -1,4 +1,4 @@
-//! The special registers.
+//! The special registers of PTX, such as `%tid.x`, by name.
 
 use crate::hash::FastMap;
 use crate::ir::{Special, Type};

@@ -1,4 +1,4 @@
-//! Shared parts of the driver's tests.
+//! Helpers of the driver's tests: the driver under test, checks of result codes, and child processes.
 
 use std::ffi::{CString, c_void};
 use std::path::Path;

@@ -277,7 +277,7 @@ fn queries_of_a_context() {
 
 #[test]
 fn a_context_frees_its_memory() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     in_child("context::a_context_frees_its_memory", &[], || {
         let cuda = cuda();
         let context = create();

@@ -313,7 +313,7 @@ fn a_forgotten_registration_ends_with_its_memory() {
                 ld.param.u64 %rd2,[q];\nld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd2],%r1;\nret;\n}\n",
             );
             let kernel = Kernel::from_ptx(&reader, "k");
-            // An allocator gets blocks of this size from the system, and returns them at once.
+            // An allocator gets blocks of this size from the system, and returns them immediately.
             const BYTES: usize = 40 << 20;
             const AGAIN: usize = 33 << 20;
             let layout = std::alloc::Layout::from_size_align(BYTES, 1 << 16).unwrap();

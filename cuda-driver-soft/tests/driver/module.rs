@@ -104,7 +104,7 @@ pub(crate) fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
     entry[..2].copy_from_slice(&1u16.to_le_bytes());
     entry[4..8].copy_from_slice(&(HEADER as u32).to_le_bytes());
     entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
-    // The offset of the compiler's options, of which there are none.
+    // The offset of the compiler's options. There are none.
     entry[20..24].copy_from_slice(&64u32.to_le_bytes());
     entry[28..32].copy_from_slice(&sm.to_le_bytes());
     entry[40..48].copy_from_slice(&0x11u64.to_le_bytes());

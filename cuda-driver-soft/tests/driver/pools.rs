@@ -119,7 +119,7 @@ fn a_pool_releases_memory_alone() {
             2,
         );
         assert_eq!(numbers(), [0, 0, 1000]);
-        // A free that waits releases memory at once.
+        // A free that waits releases memory immediately.
         check(cuda.cuMemAllocFromPoolAsync(&mut address, 8, pool, busy));
         check(cuda.cuMemFree(address));
         assert_eq!(of(pool, 5), 0);

@@ -1,4 +1,4 @@
-//! Tests of streams, events and host functions: calls and work that wait, and calls that return at once.
+//! Tests of streams, events and host functions: calls and work that wait, and calls that return immediately.
 
 use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
@@ -21,7 +21,7 @@ impl Door {
         self.opened.notify_all();
     }
 
-    /// Makes a call that must wait for the held stream: it must not return before another thread opens the door.
+    /// Makes a call that must wait for the blocked stream: it must not return before another thread opens the door.
     fn open_soon(&self, call: impl FnOnce()) {
         std::thread::scope(|scope| {
             let opens = scope.spawn(|| {
@@ -182,9 +182,9 @@ fn calls_that_return_while_the_device_works() {
         let other = stream(BLOCKING);
         check(cuda.cuStreamDestroy(other));
         check(cuda.cuEventDestroy(event(CUevent_flags::CU_EVENT_DEFAULT)));
-        // The stream is still held, so none of the calls above waited.
+        // The stream is still blocked, so none of the calls above waited.
         expect(cuda.cuStreamQuery(busy), 600);
-        // This copy waits: it goes to pageable memory, on the null stream, which waits for the held one.
+        // This copy waits: it goes to pageable memory, on the null stream, which waits for the blocked one.
         let mut word = 0u32;
         door.open_soon(|| check(cuda.cuMemcpyDtoH((&raw mut word).cast(), b, 4)));
         assert_eq!(word, 0x0101_0101);

@@ -1,4 +1,4 @@
-//! The driver calls of this program.
+//! The CUDA driver calls of the referee: loading a module, launching its kernels, copying results.
 
 use cuda_driver_sys as cu;
 use std::ffi::{CString, c_void};
@@ -107,7 +107,7 @@ impl Driver {
             std::ptr::null_mut(),
             std::ptr::null_mut(),
         );
-        // SAFETY: the parameters are those of every entry function of the module, and both buffers hold `count` items.
+        // SAFETY: every entry function of the module has these parameters, and both buffers hold `count` items.
         unsafe {
             check(
                 cu::cuModuleGetFunction(&raw mut function, module.0, symbol.as_ptr()),

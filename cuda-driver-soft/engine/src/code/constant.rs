@@ -1,4 +1,4 @@
-//! Slots of a frame that no instruction writes.
+//! Constants of a function: slots of a frame that no instruction writes.
 
 #![forbid(unsafe_code)]
 

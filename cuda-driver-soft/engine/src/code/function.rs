@@ -1,4 +1,4 @@
-//! A decoded function.
+//! A decoded function: its instructions, constants and frame layout.
 
 #![forbid(unsafe_code)]
 

@@ -245,8 +245,8 @@ impl RegFile {
 ///
 /// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
 /// given type, lies inside the frame's registers and is aligned*. The decoder upholds it: it makes all slots, inside
-/// `Code::frame_bytes` (`Code::check` checks those of each instruction, as the widest row), with rows at multiples of
-/// 64. `Frame` keeps a `RegFile` of the size that its code needs.
+/// `Code::frame_bytes` (`Code::check` checks the slots of each instruction, as the widest row), with rows at multiples
+/// of 64. `Frame` keeps a `RegFile` of the size that its code needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Regs<'a> {
     base: *mut u8,

@@ -1,4 +1,4 @@
-//! The code for converged warps, whose lanes all run and take the same branches.
+//! Decodes functions for converged warps, whose lanes all run and take the same branches.
 //!
 //! In this code a *scalar* register, which is uniform or has the same step from each lane to the next, is computed once
 //! for the warp. The analysis covers the whole function: starting from constants, a register is scalar if all

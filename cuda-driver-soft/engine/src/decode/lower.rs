@@ -1,4 +1,4 @@
-//! Decodes instructions of the IR.
+//! Decodes one instruction of the IR, here or in the module for its family.
 
 use super::builder::{Builder, Scratch};
 use super::operands::{address, elements, half_of, reg, rows, source, window_of};
@@ -19,7 +19,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedI
         return Ok(());
     }
     let start = b.here();
-    let done = one(b, inst);
+    let done = lower_unguarded(b, inst);
     if done.is_none() {
         return Err(UnsupportedInst::new(inst));
     }
@@ -32,7 +32,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedI
     Ok(())
 }
 
-fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     match &inst.op {
         Op::Nop => {}
         Op::Ret { .. } => b.push_action(Action::Return, inst.line),
@@ -277,7 +277,8 @@ fn carry(
     Some(())
 }
 
-/// Returns the classes of the first source and destination: those of the registers, or else of the types.
+/// Returns the register classes of the first source and destination. Operands that are not registers have the class of
+/// the instruction's type.
 fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
     let of_type = |ty: Type| match ty.size() {
         1 | 2 => RegClass::B16,

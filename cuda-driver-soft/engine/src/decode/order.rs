@@ -1,4 +1,4 @@
-//! The order of basic blocks: reverse post-order in which every loop is contiguous and precedes the code behind it.
+//! Orders basic blocks: reverse post-order in which every loop is contiguous and precedes the code after it.
 //!
 //! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait behind it
 //! for the lanes that are still inside, and lanes that took different sides of a branch meet at its end.

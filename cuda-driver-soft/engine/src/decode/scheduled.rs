@@ -1,9 +1,9 @@
-//! Instructions that the warp's scheduler runs.
+//! Lists the instructions that the warp's scheduler runs instead of a handler.
 
 use crate::code::collective::Collective;
 use ptx::ir::Op;
 
-/// Returns true for instructions that the scheduler runs. If one has a guard, a branch goes around it.
+/// Returns true for instructions that the scheduler runs. If one has a guard, a branch skips it.
 pub(super) fn is_scheduled(op: &Op) -> bool {
     matches!(
         op,

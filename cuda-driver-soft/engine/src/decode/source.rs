@@ -1,4 +1,4 @@
-//! The function that is being decoded.
+//! The function that is being decoded, with queries about its registers, parameters and constants.
 
 use crate::code::constant::Constant;
 use crate::window;

@@ -1,4 +1,4 @@
-//! A function as basic blocks of steps, in the order that the scheduler prefers.
+//! Divides a function into basic blocks of steps, in the order that the scheduler prefers.
 
 use super::order::order;
 use super::scheduled::is_scheduled;

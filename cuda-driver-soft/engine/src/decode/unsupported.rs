@@ -1,4 +1,4 @@
-//! Instructions that the engine does not support.
+//! The error for an instruction that the engine does not support.
 
 use ptx::ir::{Inst, Op};
 use std::fmt;

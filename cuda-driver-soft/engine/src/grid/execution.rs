@@ -42,7 +42,7 @@ pub struct Execution {
     pub(crate) started: StartedLaunch,
     /// True if one thread at a time runs the blocks, so that results repeat.
     ordered: bool,
-    /// Held by the thread at work, if `ordered`.
+    /// Locked by the thread that runs blocks, if `ordered`.
     turn: Mutex<()>,
 }
 

@@ -1,4 +1,4 @@
-//! A started launch, as its workers see it.
+//! The state of a started launch that its workers share.
 
 #![forbid(unsafe_code)]
 

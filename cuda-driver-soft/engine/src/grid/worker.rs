@@ -1,4 +1,4 @@
-//! One host thread at work on a launch.
+//! A worker: the state of one host thread that runs blocks of a launch.
 
 #![forbid(unsafe_code)]
 

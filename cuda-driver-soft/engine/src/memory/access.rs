@@ -1,4 +1,4 @@
-//! Every load and store of device memory.
+//! The only loads and stores of device memory in the engine.
 //!
 //! Kernels and copies may access the same bytes at the same time. That is not undefined behaviour of the host process,
 //! because nothing here is a plain load or store of Rust: single values use relaxed atomics; rows of a warp and bulk

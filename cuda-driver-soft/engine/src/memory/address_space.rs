@@ -119,7 +119,7 @@ impl AddressSpace {
         self.adopt(kind, owner, bytes, backing)
     }
 
-    /// Makes an allocation of new host memory, which has `bytes` bytes and those of the slack.
+    /// Makes an allocation of new host memory, which has `bytes` bytes plus the slack.
     fn adopt(&self, kind: AllocationKind, owner: u64, bytes: u64, backing: Zeroed) -> Option<u64> {
         let length = bytes + self.slack;
         let host = backing.address() as u64;

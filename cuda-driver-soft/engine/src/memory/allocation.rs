@@ -1,11 +1,12 @@
-//! The description of an allocation.
+//! The description of an allocation: kind, owner, size and access.
 
 #![forbid(unsafe_code)]
 
 /// Alignment in bytes of the backing of most allocations: enough for vector accesses and for `.align` of variables.
 pub(super) const BACKING_ALIGN: u64 = 512;
 
-/// Alignment in bytes of the heap of kernels: that of `malloc`. Sizes on the heap are counted in this unit.
+/// Alignment in bytes of the heap of kernels, the same as for `malloc` in C. Sizes on the heap are counted in this
+/// unit.
 pub(super) const HEAP_ALIGN: u64 = 16;
 
 /// The kind of memory that an allocation is.

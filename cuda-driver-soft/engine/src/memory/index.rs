@@ -1,4 +1,4 @@
-//! The ordered index of all allocations.
+//! The index of all allocations, ordered by address, with the free address ranges.
 
 #![forbid(unsafe_code)]
 

@@ -18,7 +18,7 @@ pub(super) enum Page {
     Empty,
     /// One allocation has bytes on the page.
     One(*const Record),
-    /// Several allocations have, or had, bytes on the page. The index knows which.
+    /// Several allocations have, or had, bytes on the page. They are found in the index.
     Mixed,
 }
 

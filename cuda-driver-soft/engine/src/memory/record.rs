@@ -36,7 +36,7 @@ pub(super) enum Backing {
 }
 
 impl Record {
-    /// Creates a record of memory that starts at `host` on the host and of which `length` bytes may be accessed.
+    /// Creates a record of memory that starts at `host` on the host. Its first `length` bytes may be accessed.
     pub(super) fn new(info: Allocation, host: u64, length: u64, backing: Backing) -> Arc<Self> {
         Arc::new(Record {
             info,

@@ -195,7 +195,7 @@ impl<'m> AccessCache<'m> {
     }
 
     /// Returns the difference between host addresses and device addresses if all lanes are in the last allocation and
-    /// aligned, whatever their pattern. Returns `None` at some misses all the same, so that a new pattern is learned.
+    /// aligned, whatever their pattern. Some misses return `None`, so that the cache learns a new pattern.
     #[inline(always)]
     pub(crate) fn scattered(
         &mut self,

@@ -1,4 +1,4 @@
-//! Zeroed memory of the host, which the system provides as it is touched.
+//! Zeroed host memory. The system provides each page when it is first touched.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
@@ -35,8 +35,8 @@ impl Zeroed {
     pub(super) fn new(bytes: u64, align: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes.max(1)).ok()?;
         let align = usize::try_from(align).ok()?;
-        // For alignments above that of `malloc` the allocator writes the zeros itself, and so touches every page. Large
-        // memory is therefore allocated with room to align it here.
+        // For alignments above the one of `malloc`, the allocator writes the zeros itself, and so touches every page.
+        // Large memory is therefore allocated with extra bytes and aligned here.
         let layout = if bytes < LARGE {
             Layout::from_size_align(bytes, align)
         } else {

@@ -13,7 +13,7 @@ use crate::semantics::{atomic, half, int};
 use ptx::ir::{AtomOp, Order, RegClass, Space, Type};
 use std::sync::atomic::{Ordering, fence};
 
-/// Bits of [`Inst::mods`] above those of [`Access`]: the operation, its number format, and a flag for a result.
+/// Bits of [`Inst::mods`] above the bits of [`Access`]: the operation, its number format, and a flag for a result.
 const OP_SHIFT: u32 = 17;
 const FORMAT_SHIFT: u32 = 21;
 pub(super) const HAS_RESULT: u32 = 1 << 26;

@@ -1,7 +1,7 @@
-//! Fragments of matrices.
+//! The layout of matrix fragments: the position of each element in the lanes and registers of a warp.
 //!
 //! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual
-//! defines the layout of the fragments of `mma`. It leaves those of `wmma` open; here each lane holds consecutive
+//! defines the layout of the fragments of `mma`. It leaves the layout for `wmma` open; here each lane holds consecutive
 //! elements.
 
 #![forbid(unsafe_code)]

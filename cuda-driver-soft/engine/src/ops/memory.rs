@@ -281,7 +281,7 @@ unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
             unsafe { E::write(regs, d, row) };
         }
         _ => {
-            // SAFETY: the caller promises the destination; nothing else accesses the registers meanwhile.
+            // SAFETY: the caller promises a valid destination, and nothing else accesses the registers during the call.
             let row = unsafe { &mut *regs.row_ptr::<E>(d) };
             for i in lanes::iter(mask) {
                 // SAFETY: the addresses of these lanes are valid.
@@ -450,8 +450,8 @@ unsafe fn store_scattered<E: Element>(
     Flow::Next
 }
 
-/// Returns the difference between host addresses and the addresses of an access, if all lanes are in the memory that
-/// the cache knows.
+/// Returns the difference between host addresses and the addresses of an access, if the cache covers the addresses of
+/// all lanes.
 #[inline(always)]
 fn scattered(
     m: &mut Machine<'_>,

@@ -188,7 +188,7 @@ impl Mods {
 
     // --- for the decoder -----------------------------------------------------------------------------------------
 
-    /// Asks the decoder to exchange the sources `a` and `b`.
+    /// Sets the flag that makes the decoder exchange the sources `a` and `b`.
     pub(crate) fn with_swap(self) -> Self {
         Mods(self.0 | SWAP)
     }

@@ -35,7 +35,7 @@ impl Line {
     }
 }
 
-/// Adds the product of A and B to C. The elements are bit patterns: those of A and C by rows, those of B by columns.
+/// Adds the product of A and B to C. The elements are bit patterns: A and C are stored by rows, B by columns.
 pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     let k = usize::from(mma.shape[2]).max(1);
     let lines = |all: &[u64], ty| -> Vec<Line> {

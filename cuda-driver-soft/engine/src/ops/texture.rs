@@ -1,6 +1,6 @@
 //! Instructions on textures: `tex`, `tld4`, and the queries. Surfaces are in `surface`.
 //!
-//! The manual leaves many details open. Comments that name an H200 say what that GPU was seen to do.
+//! The manual leaves many details open. Comments that name an H200 describe observations on that GPU.
 
 use super::texels::{RESULTS, Texels};
 use crate::code::machine::Machine;

@@ -1,8 +1,8 @@
 //! Products of matrices that four warps compute together: `wgmma.mma_async`.
 //!
-//! Each warp computes the 16 rows of the result that it holds at once when it runs the instruction. That is correct,
-//! because no warp needs the registers of another one, and the program must not access the accumulator, nor the
-//! matrices in shared memory, before it has waited.
+//! Each warp computes its 16 rows of the result immediately when it runs the instruction. That is correct, because no
+//! warp needs the registers of another one, and the program must not access the accumulator or the matrices in shared
+//! memory before it has waited.
 
 use super::fragment::{element_bits, gather, scatter};
 use super::product;

@@ -68,8 +68,8 @@ pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
         .map(|n| n.as_ref().map_or(0, |n| n.live))
         .collect();
     let mut called = false;
-    // Small functions are inlined: their registers come on top of those that live across the call. Large ones save
-    // what they overwrite. Recursion settles after a few rounds, since nothing is added to large functions.
+    // Small functions are inlined: their registers are added to the ones that live across the call. Large ones
+    // save what they overwrite. Recursion settles after a few rounds, since nothing is added to large functions.
     for _ in 0..SCRATCH {
         let mut changed = false;
         for (at, need) in needs.iter().enumerate().rev() {
@@ -95,7 +95,7 @@ pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
     (live + margin(live, insts)).clamp(least, MOST)
 }
 
-/// Registers on top of the live ones: for the stack pointer, for temporaries, and for loads that the compiler starts
+/// Registers in addition to the live ones: for the stack pointer, for temporaries, and for loads that the compiler starts
 /// early, which it does the more freely the fewer registers are in use. The numbers are fitted to ptxas 13.0.
 fn margin(live: u32, insts: usize) -> u32 {
     let free = match insts {
@@ -513,7 +513,7 @@ fn weights(body: &Body, uniform: &[bool]) -> Vec<u8> {
     weights
 }
 
-/// Registers that a GPU needs no register of the thread for.
+/// PTX registers for which a GPU needs no register of the thread.
 struct HeldElsewhere {
     /// True for each constant.
     constant: Vec<bool>,
@@ -521,8 +521,8 @@ struct HeldElsewhere {
     uniform: Vec<bool>,
 }
 
-/// Finds the registers that take none of the thread's: constants and kernel parameters are operands in machine code,
-/// and integers computed from them and from the block's indexes are in registers of the warp.
+/// Finds the PTX registers that need no register of the thread: constants and kernel parameters are operands in machine
+/// code, and integers computed from them and from the block's indexes are in registers of the warp.
 fn held_elsewhere(body: &Body, writes: &[u8]) -> HeldElsewhere {
     let mut constant = vec![false; writes.len()];
     let mut uniform = vec![false; writes.len()];
@@ -671,8 +671,8 @@ fn has_zero_high_half(inst: &Inst) -> bool {
     }
 }
 
-/// True if the instruction reads the high half of its first source, and of its others; `result` says if that of its
-/// result is needed.
+/// Returns true if the instruction reads the high half of its first source, and true if it reads the high halves of the
+/// others. `result` is true if the high half of its result is needed.
 fn high_halves_read(op: &Op, result: bool) -> (bool, bool) {
     let wide = |space: Space| matches!(space, Space::Generic | Space::Global);
     match op {

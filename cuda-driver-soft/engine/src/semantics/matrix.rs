@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn sums_of_8_bit_factors_have_13_fraction_bits() {
-        // 32 times 1.875 is 60. The accumulator adds bits of which the sum keeps 13 fraction bits.
+        // 32 times 1.875 is 60. The accumulator adds lower bits, and the sum keeps 13 fraction bits.
         let a = [0x3f; 32];
         let b = [0x38; 32];
         let accumulator = 1.0 / 128.0 + 1.0 / 256.0 + 1.0 / 512.0;

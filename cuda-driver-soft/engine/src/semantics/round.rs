@@ -75,7 +75,7 @@ pub(crate) fn round_pack(
     let top = 63 - significand.leading_zeros() as i32;
     let fraction_bits = format.precision as i32 - 1;
     let normal_exponent = (exponent + top).max(format.min_exponent);
-    // The last bit of the result is worth 2^(normal_exponent - fraction_bits).
+    // The last bit of the result has the value 2^(normal_exponent - fraction_bits).
     let cut = normal_exponent - fraction_bits - exponent;
     let magnitude = if cut <= 0 {
         significand << -cut
@@ -202,7 +202,7 @@ pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
                 nearest
             }
         }
-        // A tie is the midpoint of two neighbours, of which rounding to nearest took the even one.
+        // A tie is the midpoint of two neighbours. Rounding to nearest returned the even one.
         Rounding::Rna => {
             let away = f32::from_bits(nearest.to_bits().wrapping_add(1));
             if back.abs() < x.abs() && f64::from(away) - x == x - back {
@@ -245,7 +245,7 @@ macro_rules! integral {
     ($name:ident $t:ident $limit:literal) => {
         #[inline(always)]
         pub(crate) fn $name(a: $t, rnd: Rounding) -> $t {
-            // Numbers from LIMIT on are integral. For smaller ones, the last bit of the sum with LIMIT is worth 1.
+            // Numbers from LIMIT on are integral. For smaller ones, the last bit of the sum with LIMIT has the value 1.
             const LIMIT: $t = $limit;
             let magnitude = a.abs();
             let nearest = (magnitude + LIMIT) - LIMIT;

@@ -139,7 +139,7 @@ fn warps_and_blocks_wait_for_each_other() {
 
 #[test]
 fn a_barrier_counts_warps_and_passes_values() {
-    // 64 threads, of which 16 exit first; then the number of true predicates, and of live lanes.
+    // Of 64 threads, 16 exit first. The results are the numbers of true predicates and of live lanes.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<6>; .reg .b32 %r<8>; .reg .b64 %rd<4>;

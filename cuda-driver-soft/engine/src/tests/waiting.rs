@@ -306,7 +306,7 @@ fn a_block_without_memory_starts_when_others_have_finished() {
     let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
     assert_eq!(begin(&execution), Some((0, false)));
     assert_eq!(begin(&execution), Some((1, false)));
-    // As if block 1 had run out of memory: no other block starts besides block 0.
+    // Put block 1 back, as when it runs out of memory: then no block starts while block 0 is in progress.
     assert!(execution.started.queue.put_back(1, false));
     assert_eq!(execution.work(u64::MAX), Progress::NothingToTake);
     // Block 0 runs out of memory too. Then it is retried alone; if that fails, it cannot run at all.

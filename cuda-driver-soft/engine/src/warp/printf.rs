@@ -1,4 +1,4 @@
-//! The conversions of `printf`.
+//! Formats the conversions of `printf`, such as `%5.2f`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The loop that runs instructions.
+//! The interpreter loop: runs instructions until the scheduler must act.
 
 use crate::code::function::Code;
 use crate::code::inst::Flow;

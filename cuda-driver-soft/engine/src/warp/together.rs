@@ -91,8 +91,8 @@ impl Warp {
         Ok(())
     }
 
-    /// Returns true if lanes are at the same instruction: in one frame, or in two frames of the same function of which
-    /// neither called the other.
+    /// Returns true if lanes are at the same instruction: in one frame, or in two frames of the same function that did
+    /// not call each other.
     fn at_one_place(&self, a: &Parked, b: &Parked) -> bool {
         let frame = |p: &Parked| self.frames[p.split.frame as usize].as_ref();
         let (Some(first), Some(other)) = (frame(a), frame(b)) else {

@@ -1,4 +1,4 @@
-//! Finding the form of an opcode.
+//! Finds the form of an opcode in the instruction table.
 
 use super::form::{Candidate, Form, FormErrors};
 use super::mods::{self, Mods};

@@ -17,7 +17,7 @@
 //! | `d`, `e` | destination register |
 //! | `a`, `b`, `c` | source: register or constant |
 //! | `p` | destination predicate |
-//! | `p\|q`, `d\|p` | pair of destinations, the second of which is an optional predicate |
+//! | `p\|q`, `d\|p` | pair of destinations; the second is an optional predicate |
 //! | `!c` | source predicate, which may be negated |
 //! | `!a`, `!b` | source, which may be negated if it is a predicate |
 //! | `#i` | constant |

@@ -1,4 +1,4 @@
-//! The modifiers of an opcode, typed.
+//! Splits an opcode into its modifiers and converts them to types of the IR.
 
 use crate::ir::{
     AtomOp, BoolOp, Compare, FloatMods, FloatTest, Geometry, Order, Part, Precision, PrmtMode,

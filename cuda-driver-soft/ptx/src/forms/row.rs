@@ -1,4 +1,4 @@
-//! The types of which the rows of the table are made.
+//! The types of a row of the instruction table.
 
 use crate::ir::{BoolOp, Op, Space, Type, VideoInst, Wgmma};
 

@@ -1,4 +1,4 @@
-//! All forms of the table, for tests and documentation.
+//! Lists all forms of the table, for tests and documentation.
 
 use crate::ir::{Op, Type};
 
@@ -26,9 +26,9 @@ fn opcodes(root: &str, compiled: &CompiledRow) -> Vec<String> {
     opcodes
 }
 
-/// Returns every form of the table with the operation to which it is lowered. There is no operation if it depends on the
-/// operands (`mov`, `bra`, `call`), or if the instruction has no effect. The state space of memory operations is that of the
-/// opcode, else generic.
+/// Returns every form of the table with the operation to which it is lowered. There is no operation if it depends on
+/// the operands (`mov`, `bra`, `call`), or if the instruction has no effect. Memory operations have the state space of
+/// the opcode, or the generic one if the opcode has none.
 pub fn every_form() -> Vec<(String, Option<Op>)> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
@@ -98,7 +98,7 @@ pub fn samples() -> Vec<Sample> {
                     continue;
                 }
                 for candidate in &form.candidates {
-                    // The form of two rows has the operands of both. Only those of this row are used.
+                    // A form of two rows has the operands of both. Only the operands of this row are used.
                     let mods = Mods::new(&modifiers);
                     let own = compiled.operands.iter().any(|list| {
                         list.len() == candidate.operands.len()

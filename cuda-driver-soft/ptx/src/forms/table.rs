@@ -188,7 +188,7 @@ pub(super) fn operand_lists(text: &'static str) -> Vec<Vec<&'static str>> {
     lists
 }
 
-/// Returns true if the modifiers of an opcode match those of a row.
+/// Returns true if the modifiers of an opcode match the modifiers of a row.
 pub(super) fn fit(elements: &[Element], modifiers: &[&str]) -> bool {
     fn step(elements: &[Element], modifiers: &[&str], used: &mut [bool]) -> bool {
         let Some((element, rest)) = elements.split_first() else {

@@ -1,4 +1,4 @@
-//! Tests of the table as a whole.
+//! Tests of the instruction table as a whole.
 
 use crate::ir::Op;
 

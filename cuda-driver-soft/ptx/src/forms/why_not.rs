@@ -1,4 +1,4 @@
-//! Messages for opcodes that have no form.
+//! Error messages for opcodes that have no form in the table.
 
 use super::mods::{is_known, type_of};
 use super::table::{CompiledRow, fit};

@@ -1,4 +1,4 @@
-//! Indices by which the parts of a module name one another.
+//! Typed indices of variables, functions, registers and other parts of a module.
 
 /// Index of a [`Variable`](super::Variable) in its [`Module`](super::Module).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

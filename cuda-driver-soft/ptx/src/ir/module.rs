@@ -36,7 +36,7 @@ pub struct Target {
 /// A variable of module scope, or a `.shared`, `.global` or `.const` variable of function scope.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// The name; that of a variable of function scope is `function$name`.
+    /// The name; a variable of function scope is named `function$name`.
     pub name: String,
     /// `.global`, `.const`, `.shared` or `.local`.
     pub space: Space,
@@ -70,7 +70,7 @@ pub struct Reloc {
     pub addend: i64,
     /// True for `generic(x)`: the generic address rather than the one in the variable's own space.
     pub generic: bool,
-    /// Bits by which the address is shifted right first: 8 for the mask of `0xFF00(x)`.
+    /// Number of bits by which the address is first shifted right: 8 for the mask of `0xFF00(x)`.
     pub shift: u8,
 }
 

@@ -287,8 +287,8 @@ pub enum Op {
     },
 
     // --- comparison ----------------------------------------------------------------------------------------------
-    /// `setp.cmp{.ftz}.type p{|q}, a, b` and `setp.cmp.bool{.ftz}.type p{|q}, a, b, {!}c`. For f16x2 and bf16x2, `p` is the
-    /// result of the lower half and `q` that of the upper.
+    /// `setp.cmp{.ftz}.type p{|q}, a, b` and `setp.cmp.bool{.ftz}.type p{|q}, a, b, {!}c`. For f16x2 and bf16x2, `p` is
+    /// the result of the lower half and `q` the result of the upper half.
     Setp {
         cmp: Compare,
         ty: Type,

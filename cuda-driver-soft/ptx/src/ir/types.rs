@@ -320,7 +320,7 @@ pub struct Mma {
     pub wmma: bool,
 }
 
-/// A matrix multiply-accumulate by a warpgroup of four warps: `m` is 64, of which each warp has 16 rows.
+/// A matrix multiply-accumulate by a warpgroup of four warps: `m` is 64, and each warp has 16 of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wgmma {
     /// Shape and types.

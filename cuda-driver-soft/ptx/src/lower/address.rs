@@ -1,4 +1,4 @@
-//! Address operands: their meaning and their state space.
+//! Resolves address operands: the base, the offset and the state space.
 
 use crate::ast::{self, Inst, OperandKind, Pos};
 use crate::ir::{Address, Operand, Reg, Space, Type};
@@ -182,13 +182,13 @@ impl Walker<'_> {
         let entry = self.function.is_some_and(|f| f.entry);
         let param = address.kind.is_some_and(|kind| kind != FrameKind::Local);
         match (space, address.space) {
-            // The `.param` variables of calls and device functions are in the frame, those of kernels are not.
+            // The `.param` variables of calls and device functions are in the frame; kernel parameters are not.
             (Space::Param, Some(Space::Param)) => Some(Space::Param),
             (Space::Param, Some(Space::Local)) if param => Some(Space::Local),
             (Space::Param, None) if entry && self.root == "ld" => Some(Space::Param),
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
-            // An instruction without space uses that of the variable.
+            // An instruction without a state space uses the variable's.
             (Space::Generic, Some(found))
                 if !param && !matches!(found, Space::Param | Space::Const) =>
             {

@@ -1,4 +1,4 @@
-//! Conversions of addresses: `cvta`, `mapa` and `getctarank`.
+//! Lowers conversions of addresses: `cvta`, `mapa` and `getctarank`.
 
 use crate::ast::{self, Inst, OperandKind, Selector};
 use crate::forms::Form;

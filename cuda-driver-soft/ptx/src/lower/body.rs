@@ -1,4 +1,4 @@
-//! The walk over the statements of a body.
+//! Walks over the statements of a function body and lowers them in order.
 
 use crate::ast::{Pos, Statement};
 use crate::ir::{Body, InstId, Op};

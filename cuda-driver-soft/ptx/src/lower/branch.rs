@@ -1,4 +1,4 @@
-//! `bra` and `brx`.
+//! Lowers `bra` and `brx`.
 
 use crate::ast::{self, Inst, OperandKind, Selector, Span};
 use crate::ir::{InstId, Op, Type};

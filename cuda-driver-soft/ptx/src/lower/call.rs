@@ -1,4 +1,4 @@
-//! `call`, directly or through a register with a prototype or a list of targets.
+//! Lowers `call`, directly or through a register with a prototype or a list of targets.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ struct CallTarget {
 }
 
 impl Walker<'_> {
-    /// Lowers `call (rets), callee, (args), prototype`, of which only the callee is required.
+    /// Lowers `call (rets), callee, (args), prototype`. Only the callee is required.
     pub(super) fn call(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
         let unit = self.unit;
         let list = |operand: &ast::Operand| match operand.kind {

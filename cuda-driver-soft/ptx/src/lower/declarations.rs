@@ -1,4 +1,4 @@
-//! Declarations inside a function: parameters, registers and variables.
+//! Declares the parameters, registers and variables inside a function.
 
 use std::ops::Range;
 

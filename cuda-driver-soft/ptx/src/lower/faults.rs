@@ -1,6 +1,7 @@
-//! Errors in the operands of one instruction.
+//! Collects errors in the operands of one instruction.
 //!
-//! They are collected before they are reported, because a form can have several candidates, of which the last one decides.
+//! They are collected before they are reported, because a form can have several candidates. If no candidate fits, the
+//! errors of the last one are reported.
 
 use crate::ast::Pos;
 use crate::names::Name;

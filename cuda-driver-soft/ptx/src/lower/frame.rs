@@ -1,4 +1,4 @@
-//! The layout of a function's frame.
+//! Lays out a function's frame: the offsets of its `.local` and `.param` variables.
 
 /// Offsets of `.local` and `.param` variables. The space of a closed scope is used again, unless the scope declared `.local`
 /// variables, whose addresses may be in use after it.

@@ -1,4 +1,4 @@
-//! Instructions: the form of the opcode, the operands by the table, and the way of lowering.
+//! Lowers one instruction: finds the form of its opcode, checks its operands, and adds the operation.
 
 use crate::ast::{self, Inst, Pos};
 use crate::diagnostics::Severity;

@@ -1,4 +1,4 @@
-//! Loads, stores, atomic operations and reductions, and hints about memory.
+//! Lowers loads, stores, atomic operations and reductions, and checks memory hints.
 
 use crate::ast::{self, Inst};
 use crate::ir::{AtomOp, Op, Operand, Space, Type};

@@ -1,4 +1,4 @@
-//! `mov` of registers, constants, addresses and special registers, including packing and unpacking.
+//! Lowers `mov` of registers, constants, addresses and special registers, including packing and unpacking.
 
 use crate::ast::{self, Inst, OperandKind, Selector};
 use crate::forms::{OperandSpec, Role};

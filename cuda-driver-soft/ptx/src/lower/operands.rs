@@ -1,4 +1,4 @@
-//! Operands: checked against the instruction table, and added to the current instruction.
+//! Checks operands against the instruction table, and adds them to the current instruction.
 
 use crate::ast::{self, Inst, OperandKind, Pos, Selector, Span};
 use crate::diagnostics::Severity;

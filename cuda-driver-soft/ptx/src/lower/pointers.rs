@@ -1,4 +1,4 @@
-//! Instructions whose addresses are sources: `cp.async`, bulk copies, `mbarrier`, `ldmatrix` and others.
+//! Lowers instructions whose addresses are sources: `cp.async`, bulk copies, `mbarrier`, `ldmatrix` and others.
 
 use crate::ast::{self, Inst, OperandKind};
 use crate::ir::{CopyPart, MbarrierOp, Op, Operand, Space, Type};
@@ -17,7 +17,7 @@ impl Walker<'_> {
             | Op::Stmatrix { space, .. }
             | Op::WmmaLd { space, .. }
             | Op::WmmaSt { space, .. } => [space; 3],
-            // The third address is that of a barrier.
+            // The third address points to a barrier.
             Op::Bulk { to, from, .. } => [to, from, Space::SharedCluster],
             _ => [Space::Shared, Space::Global, Space::Shared],
         };

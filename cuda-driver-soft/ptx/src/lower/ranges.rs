@@ -1,4 +1,4 @@
-//! Constant operands that must be in a range.
+//! Checks constant operands that must be in a range.
 
 use crate::ast::{self, Inst, OperandKind};
 

@@ -1,4 +1,4 @@
-//! Elements of an array with a register as index, such as `array[%r1+1]`, in loads, stores and `mov`.
+//! Lowers array elements with a register as index, such as `array[%r1+1]`, in loads, stores and `mov`.
 
 use crate::ast::{Pos, Selector};
 use crate::ir::{Op, Operand, Part, Type};

@@ -1,4 +1,4 @@
-//! Textures and surfaces: the handle and the coordinates in the address operand.
+//! Lowers texture and surface instructions: the handle and the coordinates in the address operand.
 
 use crate::ast::{self, DeclType, Inst, OperandKind};
 use crate::forms::OperandSpec;

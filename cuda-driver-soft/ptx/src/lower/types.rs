@@ -1,4 +1,4 @@
-//! Types of registers and constants against the types of operands.
+//! Checks the types of registers and constants against the types that operands require.
 
 use crate::ast::OperandKind;
 use crate::forms::{OperandSpec, Role};

@@ -1,4 +1,4 @@
-//! The video instructions, whose operands have selectors.
+//! Lowers the video instructions, whose operands have selectors.
 
 use crate::ast::{self, Digits, Inst, OperandKind, Selector};
 use crate::forms::{Form, Lowering};

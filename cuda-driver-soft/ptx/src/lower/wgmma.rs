@@ -1,4 +1,4 @@
-//! `wgmma`: its target, and its constant operands.
+//! Lowers `wgmma`: checks its target architecture and its constant operands.
 
 use crate::ast::{Inst, Pos};
 use crate::ir::{Op, Operand, Wgmma};

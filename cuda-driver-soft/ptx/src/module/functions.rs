@@ -1,4 +1,4 @@
-//! Functions: their declarations, parameters and static variables.
+//! Builds the functions of a module: their declarations, parameters and static variables.
 
 use crate::ast::{DeclSpace, DeclType, Function, Statement};
 use crate::ir::{FuncId, Linkage, Space, Type, VarId};

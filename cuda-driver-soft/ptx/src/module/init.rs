@@ -1,4 +1,4 @@
-//! Initial values of variables: nested lists of constants and addresses become bytes and relocations.
+//! Initial values of variables: converts nested lists of constants and addresses to bytes and relocations.
 
 use crate::ast::{Ast, DeclType, Init, InitKind, Pos, Var};
 use crate::hash::FastMap;

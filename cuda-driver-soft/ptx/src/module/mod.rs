@@ -22,7 +22,7 @@ use builder::ModuleBuilder;
 /// Functions that the driver itself provides to kernels.
 pub const PROVIDED_FUNCTIONS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
-/// Makes and checks the module. `None` if there are errors; the diagnostics say which.
+/// Makes and checks the module. Returns `None` if there are errors, which are in the diagnostics.
 pub(crate) fn build(
     ast: Ast,
     text: &[u8],

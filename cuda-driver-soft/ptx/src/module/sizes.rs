@@ -1,4 +1,4 @@
-//! Limits of constant and shared data.
+//! Checks the size limits of constant and shared data.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Variables: those of module scope, and those of functions that live as long as the module or the block.
+//! Builds the variables of module scope, and the static and shared variables of functions.
 
 use crate::ast::{DeclSpace, DeclType, Var};
 use crate::diagnostics::Severity;

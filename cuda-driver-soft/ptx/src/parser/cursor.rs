@@ -6,7 +6,7 @@ use crate::ir::Target;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names::{Name, Names};
 
-/// An error after which the parser cannot continue. The diagnostics say why.
+/// An error after which the parser cannot continue. The diagnostics contain the reason.
 #[derive(Debug)]
 pub(crate) struct ParseError;
 

@@ -1,4 +1,4 @@
-//! Declarations of variables, registers and parameters, and initial values.
+//! Parses declarations of variables, registers and parameters, and initial values.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Constant expressions, with the operators and the precedence of C.
+//! Parses and evaluates constant expressions, with the operators and the precedence of C.
 //!
 //! Integers are `.s64`. The result is `.u64` if one of the operands is, and for some operators always, as in ptxas 13.5
 //! (`lowering::constant_expressions_are_as_ptxas_computes_them` has the cases). Floating-point constants have only

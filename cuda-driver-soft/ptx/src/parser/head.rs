@@ -1,4 +1,4 @@
-//! The head of a module, `.version` and `.target`, and the features that they allow.
+//! Parses the head of a module, `.version` and `.target`, and checks the features that they allow.
 
 use crate::ast::Pos;
 use crate::diagnostics::{DiagnosticCode, Severity};

@@ -1,4 +1,4 @@
-//! Operands of instructions.
+//! Parses the operands of instructions.
 
 use crate::ast::{Digits, Operand, OperandKind, Pos, Selector};
 use crate::lexer::TokenKind;

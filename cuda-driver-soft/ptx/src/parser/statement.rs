@@ -1,4 +1,4 @@
-//! Function bodies: statements and instructions.
+//! Parses function bodies: statements and instructions.
 
 use crate::ast::{Inst, Operand, OperandKind, Pos, Prototype, Selector, Statement};
 use crate::ir::Linkage;

@@ -2,8 +2,8 @@
 //! accepted.
 //!
 //! A family is an opcode with a pool of modifiers and a list of types. Its instructions are put into one module, one
-//! per line, and the lines without an error are counted and hashed. The counts and hashes in [`FAMILIES`] are those of
-//! ptxas 13.5; with `PTXAS` set they are recomputed, and differing instructions are listed.
+//! per line, and the lines without an error are counted and hashed. The counts and hashes in [`FAMILIES`] were computed
+//! with ptxas 13.5. With `PTXAS` set they are recomputed, and differing instructions are listed.
 
 use super::referee;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Tests operands of every kind where instructions take registers, constants and addresses.
 //!
 //! Each instruction is tried with every operand replaced by every candidate. As in `forms`, the number and hash of the
-//! accepted instructions are those of ptxas 13.5, and are recomputed with `PTXAS` set.
+//! accepted instructions were computed with ptxas 13.5, and are recomputed with `PTXAS` set.
 
 use super::forms::{accepted_lines, digest};
 use super::referee;

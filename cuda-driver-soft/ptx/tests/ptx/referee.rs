@@ -1,4 +1,4 @@
-//! Verdicts on PTX text: the loader's, and those of `ptxas` if it is present.
+//! Verdicts on PTX text, from the loader and from `ptxas` if it is present.
 
 use ptx::{Limits, Severity};
 use std::collections::BTreeMap;

@@ -16,10 +16,10 @@ use crate::semantics::int::Int;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
 
-/// A modifier above those of [`Access`]: the address is affine. It is for handlers that are not compiled for either
+/// A modifier above the bits of [`Access`]: the address is affine. It is for handlers that are not compiled for either
 /// case.
 const AFFINE: u32 = 1 << 17;
-/// A modifier above those of [`Access`]: the lanes are in several rows of the block.
+/// A modifier above the bits of [`Access`]: the lanes are in several rows of the block.
 const GRID_ROWS: u32 = 1 << 18;
 
 /// Packs the modifiers of an access whose address is affine; with `grid` the lanes are in several rows of the block.
@@ -168,7 +168,7 @@ impl Steps {
     }
 }
 
-/// Returns the host address of `span` bytes at an address, if they are in memory that the cache knows.
+/// Returns the host address of `span` bytes at an address, if the cache covers them.
 #[inline(always)]
 fn range(
     m: &mut Machine<'_>,
@@ -437,7 +437,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     ) -> Flow {
         // SAFETY: the slot is of this frame and affine, as promised by the caller.
         let at = unsafe { Steps::of::<A, GRID>(m, regs, inst) };
-        // Memory that the cache of a store knows is valid for writes: an earlier store was allowed to write it.
+        // Memory in the cache of a store is valid for writes: an earlier store was allowed to write it.
         if mask == FULL_MASK && at.first & (E::BYTES - 1) == 0 {
             if at.is_row(E::BYTES) {
                 if let Some(host) = range(m, inst, SHARED, at.first, 32 * E::BYTES) {

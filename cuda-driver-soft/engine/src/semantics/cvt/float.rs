@@ -20,7 +20,7 @@ pub(crate) fn saturate_f64(a: f64) -> f64 {
     f64::from_bits(positive.min(1f64.to_bits()))
 }
 
-/// `cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a`. Without modifiers it copies the bits, also those of a NaN.
+/// `cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a`. Without modifiers it copies the bits, even of a NaN.
 #[inline(always)]
 pub fn cvt_f32(a: f32, int_rnd: Option<Rounding>, ftz: bool, sat: bool) -> f32 {
     let a = flush_f32(a, ftz);
@@ -32,7 +32,7 @@ pub fn cvt_f32(a: f32, int_rnd: Option<Rounding>, ftz: bool, sat: bool) -> f32 {
     if sat { saturate_f32(value) } else { value }
 }
 
-/// `cvt{.irnd}{.sat}.f64.f64 d, a`. Without modifiers it copies the bits, also those of a NaN.
+/// `cvt{.irnd}{.sat}.f64.f64 d, a`. Without modifiers it copies the bits, even of a NaN.
 #[inline(always)]
 pub fn cvt_f64(a: f64, int_rnd: Option<Rounding>, sat: bool) -> f64 {
     let value = match int_rnd {
@@ -108,7 +108,7 @@ pub fn cvt_f32_from_f16(a: u16, sat: bool) -> f32 {
     }
 }
 
-/// `cvt{.ftz}{.sat}.f32.bf16 d, a`. Without modifiers it shifts the bits, also those of a NaN.
+/// `cvt{.ftz}{.sat}.f32.bf16 d, a`. Without modifiers it shifts the bits, even of a NaN.
 #[inline(always)]
 pub fn cvt_f32_from_bf16(a: u16, ftz: bool, sat: bool) -> f32 {
     cvt_f32(bf16_to_f32(a), None, ftz, sat)

@@ -187,8 +187,8 @@ fn fma_by_integers(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     }
 }
 
-/// True if the `fma` of the C library, which replaces a missing instruction, is known to round once. The one of mingw
-/// rounds twice; those of other systems are unknown.
+/// True if the `fma` of the C library, which replaces a missing instruction, is known to round once. The `fma` of
+/// mingw rounds twice; other systems are unknown.
 const LIBRARY_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
 /// Returns `a b + c`, rounded once to nearest.

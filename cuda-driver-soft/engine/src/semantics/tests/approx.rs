@@ -9,8 +9,8 @@ use ptx::ir::Rounding;
 
 const ROUNDS: u32 = 1_000_000;
 
-/// Returns the distance of `got` from the exact result, in units of the last bit of `got`, at least that of subnormal
-/// numbers.
+/// Returns the distance of `got` from the exact result in units of the last bit of `got`. The unit is at least the last
+/// bit of a subnormal number.
 fn error(got: f32, exact: f64) -> f64 {
     let exponent = (got.to_bits() >> 23 & 0xff).max(1) as i32 - 150;
     (f64::from(got) - exact).abs() / 2f64.powi(exponent)

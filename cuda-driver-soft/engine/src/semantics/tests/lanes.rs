@@ -1,5 +1,5 @@
 //! Compares the functions as the engine runs them (with constant modifiers, in loops over lanes that LLVM vectorises)
-//! with the same functions called with modifiers and operands that LLVM does not know.
+//! with the same functions called with modifiers and operands that LLVM cannot see at compile time.
 
 use super::super::approx::*;
 use super::super::float::*;
@@ -54,7 +54,7 @@ macro_rules! lanes {
     })*};
 }
 
-/// Returns a mode that LLVM does not know.
+/// Returns the mode as a value that LLVM cannot see at compile time.
 fn mode(rnd: Rounding) -> Rounding {
     black_box(rnd)
 }

@@ -1,4 +1,4 @@
-//! The faces of a cube.
+//! Cube maps: the face that a direction selects, and the neighbours of texels at the edges.
 
 /// Returns the face (+x, -x, +y, -y, +z, -z) that a direction goes through, and the coordinates on it, from 0 to 1.
 pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {

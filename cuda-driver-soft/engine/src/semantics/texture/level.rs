@@ -1,4 +1,4 @@
-//! The levels of a mipmap that are sampled.
+//! Selects the levels of a mipmap to sample, from a level of detail or from gradients.
 
 /// Two consecutive levels that are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

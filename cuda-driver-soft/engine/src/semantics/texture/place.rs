@@ -1,4 +1,4 @@
-//! The texels for a coordinate along one axis.
+//! Addressing along one axis: the texels that a coordinate selects in each address mode.
 
 /// The address mode: the meaning of coordinates beyond the ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
