@@ -13,7 +13,7 @@
 //!
 //! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`:
 //! handlers run some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
-#![doc = include_str!("rooms.md")]
+#![doc = include_str!("modules.md")]
 
 mod code;
 mod decode;
@@ -26,7 +26,7 @@ mod memory_budget;
 mod ops;
 mod program;
 // Not a part of the API. The example `referee` and the test `recorded` compare these functions with a GPU's results,
-// and both are crates of their own; the functions are far too many to wrap each for the tests alone.
+// and both are separate crates; there are too many functions to wrap each of them for the tests.
 #[doc(hidden)]
 pub mod semantics;
 pub mod tensor_map;

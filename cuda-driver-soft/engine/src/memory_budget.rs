@@ -2,7 +2,7 @@
 //!
 //! A kernel decides how much it uses: by its registers, its recursion, and the number of blocks that wait for one
 //! another. A kernel that uses too much must end in a fault, before the system's out-of-memory killer ends the process.
-//! So the process has one limit for all kernels.
+//! The process therefore has one limit for all kernels.
 
 #![forbid(unsafe_code)]
 

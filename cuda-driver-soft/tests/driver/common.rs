@@ -17,7 +17,8 @@ pub(crate) fn library() -> &'static Library {
     })
 }
 
-/// Returns true if the driver under test is the software driver. Only it is given arguments that crash NVIDIA's.
+/// Returns true if the driver under test is the software driver. Tests pass arguments that
+/// crash NVIDIA's driver only to the software driver.
 pub(crate) fn software() -> bool {
     library().is_software()
 }

@@ -208,7 +208,7 @@ fn primary_contexts() {
         check(cuda.cuDevicePrimaryCtxRetain(&mut second, 0));
         assert_eq!(first, second);
         check(work());
-        // After a reset the context is inactive, calls return 709, and one more release is due.
+        // After a reset the context is inactive, calls return 709, and one more release is allowed.
         check(cuda.cuDevicePrimaryCtxReset(0));
         assert_eq!(state(), (0, 0));
         expect(work(), 709);
@@ -277,7 +277,7 @@ fn queries_of_a_context() {
 
 #[test]
 fn a_context_frees_its_memory() {
-    // Alone in its process: another thread could be given freed memory immediately.
+    // The test needs a process without other threads: another thread could be given freed memory immediately.
     in_child("context::a_context_frees_its_memory", &[], || {
         let cuda = cuda();
         let context = create();

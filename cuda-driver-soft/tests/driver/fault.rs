@@ -134,7 +134,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
                     0,
                 ));
                 expect(cuda.cuStreamSynchronize(null_mut()), 700);
-                // A callback queued behind a fault soon receives the fault's code.
+                // A callback queued after a fault soon receives the fault's code.
                 for _ in 0..6000 {
                     if status.load(SeqCst) != 0 {
                         break;

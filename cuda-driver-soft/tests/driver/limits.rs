@@ -12,7 +12,7 @@ fn alloc(bytes: usize) -> CUdeviceptr {
     address
 }
 
-/// Returns PTX with this text behind its head.
+/// Returns PTX with this text after its head.
 fn module(text: &str) -> CString {
     CString::new(format!(
         ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
@@ -217,7 +217,7 @@ fn calls_need_the_local_memory_of_the_deepest_chain() {
 #[cfg(target_os = "linux")]
 #[test]
 fn registration() {
-    // Alone in its process: another thread may map memory into the hole.
+    // The test needs a process without other threads: another thread could map memory into the hole.
     in_child("limits::registration", &[], registration_alone);
 }
 

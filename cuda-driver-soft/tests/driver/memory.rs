@@ -13,7 +13,7 @@ fn alloc(bytes: usize) -> CUdeviceptr {
 
 #[test]
 fn allocation() {
-    // Alone in its process: another thread could be given freed memory immediately.
+    // The test needs a process without other threads: another thread could be given freed memory immediately.
     in_child("memory::allocation", &[], || {
         let (cuda, _context) = (cuda(), Context::new());
         let mut address = 0;
@@ -58,7 +58,7 @@ fn allocation() {
 
 #[test]
 fn copies_and_their_limits() {
-    // Alone in its process: another thread could be given freed memory immediately.
+    // The test needs a process without other threads: another thread could be given freed memory immediately.
     in_child("memory::copies_and_their_limits", &[], || {
         let (cuda, _context) = (cuda(), Context::new());
         let (a, b) = (alloc(64), alloc(64));
@@ -146,7 +146,7 @@ fn fills() {
 
 #[test]
 fn page_locked_memory() {
-    // Alone in its process: another thread could be given freed memory immediately.
+    // The test needs a process without other threads: another thread could be given freed memory immediately.
     in_child("memory::page_locked_memory", &[], || {
         let (cuda, context) = (cuda(), Context::new());
         let mut pinned = null_mut();

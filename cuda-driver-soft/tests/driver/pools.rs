@@ -69,7 +69,7 @@ fn memory_queued_for_freeing_is_invalid_for_calls() {
 
 #[test]
 fn a_pool_releases_memory_at_a_synchronisation() {
-    // Alone in its process: a synchronisation by any thread makes all pools release memory.
+    // The test needs a process without other threads: a synchronisation by any thread makes all pools release memory.
     in_child(
         "pools::a_pool_releases_memory_at_a_synchronisation",
         &[],
@@ -245,7 +245,7 @@ fn an_allocation_does_not_wait_for_host_functions() {
             // These do not fit even if all memory were free.
             expect(cuda.cuMemAllocAsync(&mut second, 1 << 50, other), 2);
             expect(cuda.cuMemAllocAsync(&mut second, 65 << 20, other), 2);
-            // In stream order there is room.
+            // There is enough memory after the queued free.
             for stream in [other, busy] {
                 let second = alloc(60 << 20, stream);
                 expect(cuda.cuMemAllocAsync(&mut 0, 8 << 20, other), 2);

@@ -1,7 +1,7 @@
 //! Compiles each handler for the instruction sets of [`Isa`].
 //!
 //! A plain build for x86-64 has neither AVX nor a fused multiply-add; with them most handlers are two to twenty times
-//! faster. Each [`Body`] is therefore compiled once per instruction set, and a function is decoded for the CPU at hand.
+//! faster. Each [`Body`] is therefore compiled once per instruction set, and a function is decoded for the CPU that runs it.
 
 use super::inst::{Flow, Handler, Inst};
 use super::isa::Isa;

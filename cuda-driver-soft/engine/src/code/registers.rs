@@ -132,7 +132,7 @@ impl RegFile {
         }
     }
 
-    /// Writes the row of values of `width` bytes (4 or 8) that the [`Affine`] in slot `from` stands for.
+    /// Writes the row of values of `width` bytes (4 or 8) that the [`Affine`] in slot `from` describes.
     pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot, rows: Rows) {
         let (start, from) = (row.0 as usize, from.0 as usize);
         let bytes = self.bytes_mut();

@@ -60,7 +60,7 @@ pub(super) struct Builder<'b> {
 /// The sink `_` for predicates: the first predicate of a frame.
 const SINK_PREDICATE: Slot = Slot(0);
 
-/// Space behind the last slot, because any slot may be read as the widest row.
+/// Space after the last slot, because any slot may be read as the widest row.
 const PADDING: u32 = WIDEST_ROW;
 
 /// Number of predicates reserved for constants.
@@ -374,7 +374,7 @@ impl<'b> Builder<'b> {
         (inst.full, inst.masked) = (entry.full, entry.masked);
     }
 
-    /// Merges the branch behind an instruction into that instruction. The branch stays, for jumps to it.
+    /// Merges the branch after an instruction into that instruction. The branch stays, for jumps to it.
     pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
         self.set_handlers(inst, handlers);
         let at = inst as usize;

@@ -179,7 +179,7 @@ struct Scalars {
     registers: HashMap<Reg, Slot>,
     constants: HashMap<(Constant, RegClass), Slot>,
     filled: Vec<(Slot, RegClass, Constant)>,
-    /// The last comparison: the instruction, its predicate, and the handlers that include the branch behind it.
+    /// The last comparison: the instruction, its predicate, and the handlers that include the branch after it.
     tested: Option<(u32, Slot, Handlers)>,
 }
 
@@ -243,7 +243,7 @@ impl Registers {
                 registers.lanes[reg.0 as usize] = Lanes::Any;
             }
         }
-        // From most to least knowledge, until nothing changes.
+        // Start with the most precise assumption, and weaken it until nothing changes.
         let mut changed = true;
         while changed {
             changed = false;
@@ -407,9 +407,9 @@ impl Registers {
         constant.is_some_and(|constant| self.of_constant(&constant) == Lanes::Affine)
     }
 
-    /// Returns the knowledge about `%tid.x >> 5`, `%tid.x & 31` and similar expressions, with which programs compute
-    /// the number of a warp and of a lane. In each warp that runs this code, `%tid.x` goes up from a multiple of 32, or
-    /// from 0 in each row.
+    /// Returns the result of the analysis for `%tid.x >> 5`, `%tid.x & 31` and similar expressions, which programs use
+    /// to compute the numbers of a warp and of a lane. In each warp that runs this code, `%tid.x` counts up from a
+    /// multiple of 32, or from 0 in each row.
     fn of_lane_bits(&self, b: &Builder<'_>, inst: &Inst) -> Lanes {
         let [of, Operand::Imm(bits)] = inst.srcs.as_slice() else {
             return Lanes::Any;

@@ -97,7 +97,7 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             carry_out,
             ..
         } => carry(b, inst, 3, *carry_in, *carry_out)?,
-        Op::Video(what) => video(b, inst, *what)?,
+        Op::Video(operation) => video(b, inst, *operation)?,
         Op::Lop3 {
             lut,
             bool_op: Some(op),
@@ -301,7 +301,7 @@ fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
 }
 
 /// Decodes a video instruction; without `c` it has two sources.
-fn video(b: &mut Builder<'_>, inst: &Inst, what: VideoInst) -> Option<()> {
+fn video(b: &mut Builder<'_>, inst: &Inst, operation: VideoInst) -> Option<()> {
     let class = RegClass::B32;
     let mut slots = [Slot(0); 3];
     for (slot, operand) in slots.iter_mut().zip(&inst.srcs) {
@@ -310,7 +310,7 @@ fn video(b: &mut Builder<'_>, inst: &Inst, what: VideoInst) -> Option<()> {
     let d = b.destination(inst.dsts.first().copied()?, class);
     b.push(ops::video::handlers(), inst.line, |inst| {
         [inst.a, inst.b, inst.c] = slots;
-        (inst.d, inst.imm) = (d, ops::video::pack(what));
+        (inst.d, inst.imm) = (d, ops::video::pack(operation));
     });
     Some(())
 }

@@ -1,6 +1,6 @@
 //! Orders basic blocks: reverse post-order in which every loop is contiguous and precedes the code after it.
 //!
-//! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait behind it
+//! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait after it
 //! for the lanes that are still inside, and lanes that took different sides of a branch meet at its end.
 
 /// Limit on the nesting of loops. Inside loops nested deeper, inner loops need not be contiguous.
@@ -30,7 +30,7 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
                 nesting,
             } => (roots, region, nesting),
         };
-        // Components come in reverse topological order, so that the first one is on top of the stack at the end.
+        // Components come in reverse topological order, so that the first one ends up on top of the stack.
         for component in components(successors, &roots, &region_of, region) {
             let is_loop = component.len() > 1;
             if !is_loop || nesting >= MAX_NESTING {

@@ -20,7 +20,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         let class = b.class(reg);
         Some(((b.destination(Some(reg), class), width(class)?), class))
     };
-    let what = match inst.op {
+    let op = match inst.op {
         Op::Alloca => {
             let (to, class) = result()?;
             let size = source(b, inst.srcs.first()?, class, inst.line)?;
@@ -39,6 +39,6 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             StackOp::Restore((b.register(reg), width(b.class(reg))?))
         }
     };
-    b.push_action(Action::Stack(what), inst.line);
+    b.push_action(Action::Stack(op), inst.line);
     Some(())
 }

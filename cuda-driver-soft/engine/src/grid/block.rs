@@ -15,7 +15,7 @@ use ptx::ir::{BarOp, BoolOp};
 
 /// Number of barriers of a block.
 const BARRIERS: usize = 16;
-/// Index of the cluster's barrier, behind the block's own.
+/// Index of the cluster's barrier, after the block's own.
 const CLUSTER: usize = BARRIERS;
 /// Backward jumps of a warp before the next warp runs, because that one may be waited for.
 const WARP_SHARE: i64 = 1_024;

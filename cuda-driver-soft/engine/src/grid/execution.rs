@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 pub enum Progress {
     /// The execution has ended.
     Finished,
-    /// No block is left to take, but other threads still run some; one of them will see [`Finished`](Self::Finished).
+    /// No block is left to take, but other threads still run blocks; one of them will return
+    /// [`Finished`](Self::Finished).
     NothingToTake,
     /// The budget of the call is spent, and blocks are left.
     BudgetSpent,

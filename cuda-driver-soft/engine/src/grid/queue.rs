@@ -18,7 +18,7 @@ pub(crate) struct BlockQueue {
     /// True if blocks see stores of other blocks, and so may wait for them.
     sees_other_blocks: bool,
     waiting: Mutex<Waiting>,
-    /// Number of threads at work on the launch.
+    /// Number of threads that are working on the launch.
     workers: AtomicU64,
     /// Clusters that have finished or will never start.
     done: AtomicU64,

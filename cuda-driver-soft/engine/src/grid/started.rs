@@ -53,7 +53,7 @@ impl StartedLaunch {
         }
     }
 
-    /// Records a fault in a cluster, and cancels the clusters behind it.
+    /// Records a fault in a cluster, and cancels the clusters with higher numbers.
     pub(crate) fn report(&self, number: u64, mut fault: Fault) {
         fault.kernel = self.launch.kernel.name().into();
         {

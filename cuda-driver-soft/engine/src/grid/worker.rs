@@ -15,7 +15,7 @@ use crate::memory::warp::{AccessCache, Spaces};
 use crate::semantics::affine::Rows;
 use crate::warp::frame::Frames;
 
-/// One host thread at work on a launch.
+/// The state of one host thread that runs blocks of a launch.
 pub(super) struct Worker<'e> {
     started: &'e StartedLaunch,
     machine: Machine<'e>,

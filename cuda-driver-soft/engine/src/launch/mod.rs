@@ -94,7 +94,7 @@ impl Launch {
     }
 
     /// Returns the part of a block's shared memory that the system reserves. On a GPU it is at the beginning. Here it
-    /// is behind the rest, and exists only for kernels that use it, as cooperative groups of several warps do.
+    /// is at the end, and exists only for kernels that use it, as cooperative groups of several warps do.
     pub(crate) fn reserved_shared(&self) -> Option<Range<u64>> {
         if !self.kernel.uses_reserved_shared() {
             return None;

@@ -159,7 +159,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 /// # Safety
 /// As [`copy`].
 unsafe fn copy_backward(to: *mut u8, from: *const u8, bytes: usize) {
-    /// Bytes that are copied at once, at least: smaller pieces are slow.
+    /// The minimum number of bytes in one copy: smaller pieces are slow.
     const PIECE: usize = 16 << 10;
     let mut between = [0u8; PIECE];
     let between = between.as_mut_ptr();

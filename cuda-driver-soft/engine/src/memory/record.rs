@@ -74,7 +74,7 @@ impl Record {
         self.full_length
     }
 
-    /// Returns the physical memory behind this allocation, if that is its backing.
+    /// Returns the physical memory that backs this allocation, if it has such a backing.
     pub(super) fn physical(&self) -> Option<&Arc<Physical>> {
         match &self.backing {
             Backing::Physical(physical) => Some(physical),

@@ -2,7 +2,8 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-/// From this size in bytes on, the allocator takes memory from the system, which provides each page when it is touched.
+/// The size in bytes from which the allocator takes memory from the system, which provides each page when it is
+/// first touched.
 const LARGE: usize = 128 << 10;
 
 /// Owned memory, initially zero. Its users synchronise their accesses.

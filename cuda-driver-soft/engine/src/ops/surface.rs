@@ -178,7 +178,7 @@ unsafe fn store(at: *mut u8, bytes: u64, value: u64) {
     }
 }
 
-/// Returns the value that an atomic operation leaves behind.
+/// Returns the value that an atomic operation writes.
 fn reduce(op: AtomOp, ty: Type, old: u64, value: u64) -> u64 {
     let signed = |x: u64| {
         if ty.size() == 4 {

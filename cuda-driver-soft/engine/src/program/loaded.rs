@@ -118,7 +118,7 @@ impl LoadedModule {
     ) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
         let function = self.module.functions.get(id.0 as usize)?;
         let body = function.body()?;
-        // Only the code of kernels depends on it.
+        // Only the code of kernels depends on `rows`.
         let rows = rows && function.kind == FunctionKind::Entry;
         let slot = self.codes[isa as usize][usize::from(rows)].get(id.0 as usize)?;
         Some(slot.get_or_init(|| decode(&self.module, id, body, isa, rows).map(Arc::new)))

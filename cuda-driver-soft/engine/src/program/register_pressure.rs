@@ -95,8 +95,9 @@ pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
     (live + margin(live, insts)).clamp(least, MOST)
 }
 
-/// Registers in addition to the live ones: for the stack pointer, for temporaries, and for loads that the compiler starts
-/// early, which it does the more freely the fewer registers are in use. The numbers are fitted to ptxas 13.0.
+/// Returns the number of registers in addition to the live ones: for the stack pointer, for temporaries, and for loads
+/// that the compiler starts early. It starts more loads early if fewer registers are in use. The numbers are fitted to
+/// ptxas 13.0.
 fn margin(live: u32, insts: usize) -> u32 {
     let free = match insts {
         ..10 => 6,
@@ -139,7 +140,7 @@ fn of_body(body: &Body) -> Need {
 /// A function's code with what is known of its registers.
 struct Code<'a> {
     body: &'a Body,
-    /// The register that stands for each: copies, and sums with a constant, need no register of their own.
+    /// The register that replaces each: copies, and sums with a constant, need no register of their own.
     stands_for: Vec<u32>,
     /// 32-bit registers that each takes; 0 for those that do not count.
     weights: Vec<u8>,

@@ -46,12 +46,12 @@ fn kernel(body: &str) -> String {
 }
 
 /// The memory that kernels read and write, shared by all runs of a test.
-struct Room {
+struct Buffers {
     input: u64,
     out: u64,
 }
 
-impl Room {
+impl Buffers {
     fn new() -> Self {
         let bytes = |bytes| {
             address_space()
@@ -59,13 +59,13 @@ impl Room {
                 .unwrap()
         };
         let numbers = (0..NUMBERS).flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes());
-        let room = Room {
+        let buffers = Buffers {
             input: bytes(4 * u64::from(NUMBERS)),
             out: bytes(8 * u64::from(THREADS)),
         };
         let numbers: Vec<u8> = numbers.collect();
-        address_space().write(room.input, &numbers).unwrap();
-        room
+        address_space().write(buffers.input, &numbers).unwrap();
+        buffers
     }
 
     /// Runs a body in blocks of every shape, and returns the values that thread `i` stored at `out + 8 * i`. `%r0` and
@@ -93,7 +93,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Buffers {
     fn drop(&mut self) {
         for address in [self.input, self.out] {
             let _ = address_space().free(address);
@@ -117,7 +117,7 @@ fn value_of(instruction: &str, wide: bool) -> String {
 
 #[test]
 fn scalars_equal_the_results_of_each_lane() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     let narrow = [
         "mov.b32 %r9, %r0;",
         "add.u32 %r9, %r0, %r2;",
@@ -173,11 +173,11 @@ fn scalars_equal_the_results_of_each_lane() {
         let b = u64::from(a) << 32 | u64::from(a);
         for (list, is_wide) in [(&narrow[..], false), (&wide[..], true)] {
             for instruction in list {
-                room.run(&value_of(instruction, is_wide), a, b);
+                buffers.run(&value_of(instruction, is_wide), a, b);
             }
         }
     }
-    let got = room.run(
+    let got = buffers.run(
         &value_of("mul.lo.s32 %r9, %r0, %r2; mul.wide.s32 %rd9, %r9, 4;", true),
         1 << 26,
         1,
@@ -190,7 +190,7 @@ fn scalars_equal_the_results_of_each_lane() {
 
 #[test]
 fn comparisons_with_branches() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     let mut taken = 0;
     for ty in ["u32", "s32", "u64", "s64"] {
         for cmp in ["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"] {
@@ -208,7 +208,7 @@ fn comparisons_with_branches() {
                     there: st.global.u64 [%rd3], %rd9;"
                 );
                 for a in [0u32, 17, 23, 0xffff_fff0, 0x7fff_fff0] {
-                    let got = room.run(&body, a, a as i32 as i64 as u64);
+                    let got = buffers.run(&body, a, a as i32 as i64 as u64);
                     taken += got.iter().filter(|v| **v == 1).count();
                 }
             }
@@ -219,10 +219,10 @@ fn comparisons_with_branches() {
 
 #[test]
 fn scalars_survive_divergence() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     // Each lane iterates as often as its number, with an address, a counter and a bound that were scalar before the
     // loop.
-    room.run(
+    buffers.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
         add.u64 %rd11, %rd11, 4; add.u32 %r12, %r12, 1; add.u64 %rd12, %rd12, %rd5;
@@ -232,7 +232,7 @@ fn scalars_survive_divergence() {
         1 << 40,
     );
     // All lanes iterate together, and diverge only after the loop.
-    room.run(
+    buffers.run(
         "mov.u32 %r12, 0; mov.u64 %rd10, 0; mov.u64 %rd11, %rd1;
         round: ld.global.u32 %r13, [%rd11+4]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
         add.u64 %rd11, %rd11, 12; add.u32 %r12, %r12, 1; setp.lt.u32 %p1, %r12, %r2; @%p1 bra round;
@@ -245,17 +245,17 @@ fn scalars_survive_divergence() {
 
 #[test]
 fn affine_addresses_of_any_step() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     for (step, first) in [(0, 4), (4, 0), (-4, 15_000), (8, 8), (12, 4), (-8, 32_000)] {
         let body = format!(
             "mul.wide.s32 %rd10, %r0, {step}; add.u64 %rd11, %rd1, %rd10;
             ld.global.u32 %r12, [%rd11+{first}]; ld.u32 %r13, [%rd11+{first}]; add.u32 %r12, %r12, %r13;
             cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9;"
         );
-        room.run(&body, 0, 0);
+        buffers.run(&body, 0, 0);
     }
     // Through shared memory with addresses of 32 and of 64 bits, stored in one order and loaded in another.
-    let got = room.run(
+    let got = buffers.run(
         "mul.lo.u32 %r10, %r8, 4; mov.u32 %r11, part; add.u32 %r12, %r11, %r10; st.shared.u32 [%r12], %r0;
         sub.u32 %r13, %r11, %r10; ld.shared.u32 %r14, [%r12];
         cvt.u64.u32 %rd10, %r10; mov.u64 %rd11, part; add.u64 %rd12, %rd11, %rd10; ld.shared.u32 %r15, [%rd12];
@@ -268,7 +268,7 @@ fn affine_addresses_of_any_step() {
 
 #[test]
 fn narrow_numbers_and_vectors() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     for (step, first) in [(0, 16), (1, 3), (2, 6), (3, 1), (-1, 9000), (4, 0)] {
         let even = if step % 2 == 0 { "" } else { "// " };
         let body = format!(
@@ -282,7 +282,7 @@ fn narrow_numbers_and_vectors() {
             cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9; st.global.u8 [%rd3+6], %r0; st.global.u8 [%rd3+5], %rd5;
             cvt.u16.u32 %h3, %r0; st.global.u16 [%rd3], %h3;"
         );
-        room.run(&body, 0, 0);
+        buffers.run(&body, 0, 0);
     }
     for (step, first) in [(16i32, 0), (0, 32), (32, 16), (-16, 60_000)] {
         let body = format!(
@@ -297,17 +297,17 @@ fn narrow_numbers_and_vectors() {
             st.global.v4.u8 [%rd3+4], {{%h0, %h1, %h2, %h3}}; st.global.v2.u16 [%rd3], {{%h1, %h0}};",
         );
         if step.abs() * 3000 < 65_000 {
-            room.run(&body.replace("@!%p2 mov.u64 %rd13, %rd11;", ""), 0, 0);
+            buffers.run(&body.replace("@!%p2 mov.u64 %rd13, %rd11;", ""), 0, 0);
         }
         if step >= 0 {
-            room.run(&body, 0, 0);
+            buffers.run(&body, 0, 0);
         }
     }
 }
 
 #[test]
 fn accesses_under_a_guard_and_without_a_pattern() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     let body = "and.b32 %r10, %r0, 7; setp.lt.u32 %p1, %r10, 3; mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10;
         mov.u32 %r12, 5; @%p1 ld.global.u32 %r12, [%rd11]; mov.u64 %rd9, 0; st.global.u64 [%rd3], %rd9;
         @!%p1 st.global.u32 [%rd3+4], %r12; @%p1 st.global.u32 [%rd3], %r12; mov.u32 %r13, 0;
@@ -316,13 +316,13 @@ fn accesses_under_a_guard_and_without_a_pattern() {
         ld.global.u8 %r16, [%rd13+1]; mov.u64 %rd15, part; add.u64 %rd14, %rd15, %rd14; add.u32 %r12, %r12, %r16;
         add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 9; @%p2 bra round;
         ld.global.u32 %r17, [%rd3]; add.u32 %r12, %r12, %r17; st.global.u32 [%rd3], %r12;";
-    room.run(body, 0, 0);
+    buffers.run(body, 0, 0);
 }
 
 #[test]
 fn a_warp_comes_back_where_its_lanes_reconverge() {
-    let room = Room::new();
-    room.run(
+    let buffers = Buffers::new();
+    buffers.run(
         "and.b32 %r14, %r0, 3; setp.eq.u32 %p2, %r14, 1; mov.u64 %rd10, 0; mov.u32 %r12, 0; mov.u64 %rd11, %rd1;
         mul.lo.u32 %r15, %r0, 4; add.u32 %r16, %r15, 4; @%p2 bra even; add.u64 %rd10, %rd10, 5; mov.u32 %r16, %r15;
         even: cvt.u64.u32 %rd14, %r15; add.u64 %rd14, %rd14, %rd1; ld.global.u32 %r13, [%rd14]; cvt.u64.u32 %rd15, %r16;
@@ -407,9 +407,9 @@ fn faults_name_the_lane() {
 
 #[test]
 fn scalars_kept_from_block_to_block() {
-    let room = Room::new();
+    let buffers = Buffers::new();
     // `4 * %tid.x` is the same for each block that a warp runs; the result is not.
-    let got = room.run(
+    let got = buffers.run(
         "mul.wide.u32 %rd10, %r4, 4; mul.lo.u64 %rd11, %rd10, %rd2; cvt.u64.u32 %rd12, %r6; shl.b64 %rd12, %rd12, 2;
         add.u64 %rd13, %rd1, %rd12; ld.global.u32 %r13, [%rd13]; setp.eq.u64 %p1, %rd11, 0; selp.u32 %r14, 1, %r4, %p1;
         sub.u32 %r13, %r13, %r13; cvt.u64.u32 %rd9, %r13; add.u64 %rd9, %rd9, %rd5; st.global.u64 [%rd3], %rd9;",

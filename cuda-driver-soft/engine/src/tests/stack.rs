@@ -85,7 +85,7 @@ fn a_full_stack_faults() {
         matches!(fault.kind, FaultKind::StackOverflow { .. }),
         "{fault}"
     );
-    // An access behind the allocation faults.
+    // An access after the end of the allocation faults.
     let text = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 %rd<4>; .reg .b32 %r<2>;
             alloca.u64 %rd1, 100; ld.local.u32 %r1, [%rd1+96]; ld.local.u32 %r1, [%rd1+100]; ret; }}"

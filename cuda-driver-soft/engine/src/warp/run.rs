@@ -9,7 +9,7 @@ use crate::lanes::{self, Mask};
 /// The reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It reached the instruction to stop at, or one behind it.
+    /// It reached the instruction to stop at, or a later one.
     Stop,
     /// It reached a divergent branch: the lanes of [`Machine::taken`] go to [`Machine::target`].
     Diverge,

@@ -1,4 +1,4 @@
-//! `alloca`, `stacksave` and `stackrestore`: allocations on the threads' stacks, behind the frame of the running
+//! `alloca`, `stacksave` and `stackrestore`: allocations on the threads' stacks, after the frame of the running
 //! function.
 
 #![forbid(unsafe_code)]
@@ -15,9 +15,9 @@ impl Warp {
         &mut self,
         m: &mut Machine<'_>,
         split: Split,
-        what: StackOp,
+        op: StackOp,
     ) -> Result<(), ()> {
-        let (values, width) = match what {
+        let (values, width) = match op {
             StackOp::Alloca { to, size, .. } => (self.values(split.frame, size, to.1), to.1),
             StackOp::Save((_, width)) => ([0; 32], width),
             StackOp::Restore((slot, width)) => (self.values(split.frame, slot, width), width),
@@ -28,7 +28,7 @@ impl Warp {
         let mut tops = frame.stack_tops();
         let (fixed, mut result) = (frame.local_fixed, tops);
         for lane in lanes::iter(split.mask) {
-            match what {
+            match op {
                 StackOp::Alloca { align, .. } => {
                     let start = tops[lane].next_multiple_of(align);
                     let end = start.saturating_add(values[lane]);
@@ -53,7 +53,7 @@ impl Warp {
                 StackOp::Restore(_) => tops[lane] = values[lane].clamp(fixed, tops[lane]),
             }
         }
-        match what {
+        match op {
             StackOp::Alloca { to: (slot, _), .. } | StackOp::Save((slot, _)) => {
                 frame.file.set(slot, width, split.mask, |lane| result[lane]);
             }

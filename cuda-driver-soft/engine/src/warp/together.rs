@@ -21,7 +21,7 @@ impl Warp {
         m: &mut Machine<'_>,
         split: Split,
         action: u32,
-        what: Collective,
+        collective: Collective,
         operands: &CollectiveOperands,
     ) -> Result<(), ()> {
         let members = match operands.members {
@@ -48,7 +48,7 @@ impl Warp {
                     ..split
                 },
                 action,
-                wait: Wait::Collective(what, wanted),
+                wait: Wait::Collective(collective, wanted),
             });
         }
         Ok(())
@@ -83,7 +83,9 @@ impl Warp {
                 self.parked.iter().copied().partition(|p| same(p));
             self.parked = rest;
             match first.wait {
-                Wait::Collective(what, _) => self.run_collective(frames, what, lanes, group),
+                Wait::Collective(collective, _) => {
+                    self.run_collective(frames, collective, lanes, group)
+                }
                 _ => self.run_matrix(m, frames, lanes, &group)?,
             }
             next = 0;
@@ -162,7 +164,7 @@ impl Warp {
     fn run_collective(
         &mut self,
         frames: &Frames<'_>,
-        what: Collective,
+        collective: Collective,
         lanes: Mask,
         group: Vec<Parked>,
     ) {
@@ -171,7 +173,7 @@ impl Warp {
             let Some(operands) = self.operands(frames, parked) else {
                 continue;
             };
-            let width = what.source().map_or(4, |class| {
+            let width = collective.source().map_or(4, |class| {
                 if class == RegClass::Pred {
                     0
                 } else {
@@ -189,13 +191,13 @@ impl Warp {
                 (b[i], c[i]) = (from_b[i] as u32, from_c[i] as u32);
             }
         }
-        let outcome = compute(what, lanes, &a, &b, &c);
+        let outcome = compute(collective, lanes, &a, &b, &c);
         for parked in group {
             if let Some(operands) = self.operands(frames, &parked)
                 && let Some(frame) = self.frames[parked.split.frame as usize].as_mut()
             {
                 let mask = parked.split.mask;
-                if let Some(class) = what.result() {
+                if let Some(class) = collective.result() {
                     let width = if class == RegClass::Pred { 0 } else { 4 };
                     frame.file.set(operands.d, width, mask, |i| outcome.d[i]);
                 }

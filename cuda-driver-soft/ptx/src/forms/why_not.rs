@@ -43,14 +43,14 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
     }
     if messages.is_empty() {
         let rounds = with(".rn") || with(".rzi");
-        let what = match (rounds, with(".approx")) {
+        let error = match (rounds, with(".approx")) {
             (true, true) => Some("Rounding modifier or '.approx' modifier required"),
             (true, false) => Some("Rounding modifier required"),
             (false, true) => Some(".approx modifier required"),
             (false, false) => None,
         };
-        if let Some(what) = what {
-            return vec![format!("{what} for instruction '{name}'")];
+        if let Some(error) = error {
+            return vec![format!("{error} for instruction '{name}'")];
         }
         if with(".eq") {
             return vec![format!(

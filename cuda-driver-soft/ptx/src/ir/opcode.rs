@@ -552,7 +552,7 @@ impl Display for MmaTypes<'_> {
 }
 
 impl Display for FloatMods {
-    /// Prints the modifiers behind the name, such as `.rn.ftz.f32`.
+    /// Prints the modifiers after the name, such as `.rn.ftz.f32`.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(
             f,

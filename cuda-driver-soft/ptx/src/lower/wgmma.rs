@@ -32,7 +32,7 @@ impl Walker<'_> {
             return self.say(inst.pos, message.to_owned());
         }
         let a = if wgmma.a_in_registers { A_REGISTERS } else { 1 };
-        // Before the constants are A, the descriptor of B and `scale-d`.
+        // The sources before the constants are A, the descriptor of B and `scale-d`.
         let constants = self.srcs.split_off(self.srcs.len().min(a + 2));
         let mut numbers = constants.iter().enumerate().map(|(i, operand)| {
             let value = match operand {

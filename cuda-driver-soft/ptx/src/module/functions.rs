@@ -146,9 +146,9 @@ impl ModuleBuilder<'_> {
     /// Returns a message if two declarations of a function differ.
     fn disagreement(&self, before: &Signature, function: &Function) -> Option<String> {
         let name = self.text(function.name);
-        let differ = |what: &str| {
+        let differ = |part: &str| {
             Some(format!(
-                "Inconsistent prototypes of '{name}', {what} differ"
+                "Inconsistent prototypes of '{name}', {part} differ"
             ))
         };
         let pairs = [

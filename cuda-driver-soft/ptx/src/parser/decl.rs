@@ -187,10 +187,10 @@ impl Parser<'_> {
     }
 
     /// Refuses a feature that PTX versions before `until` have.
-    pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), what: &str) {
+    pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), feature: &str) {
         if self.ast.version >= until {
             let message = format!(
-                "Deprecated feature: '{what}' not supported as of PTX version {}.{}",
+                "Deprecated feature: '{feature}' not supported as of PTX version {}.{}",
                 until.0, until.1
             );
             self.report(Severity::Error, pos, message);
@@ -205,7 +205,7 @@ impl Parser<'_> {
         }
         var.name = self.name()?;
         if self.accept(b'<') {
-            // Not an expression, in which `>` would be an operator.
+            // An expression is not allowed here, because `>` would be an operator in it.
             let TokenKind::Int { bits, .. } = self.token().kind else {
                 return self.unexpected();
             };

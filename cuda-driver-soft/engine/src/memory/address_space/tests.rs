@@ -283,7 +283,7 @@ fn the_end_of_a_registration_waits_for_work_in_flight() {
         !ended.is_finished(),
         "work is in flight that may access the memory"
     );
-    // Not earlier: the thread may have removed the registration, and not yet begun a new epoch.
+    // Enter only now: before, the thread could have removed the registration without beginning a new epoch.
     let later = space.enter();
     drop(work);
     // Work that began after the free cannot find the registration, so the free does not wait for it.

@@ -131,10 +131,10 @@ fn places(insts: &[Inst], steps: &[Step], values: &mut [Value]) -> Vec<usize> {
     order
 }
 
-/// How far down an instruction can be moved.
+/// The distance over which an instruction can be moved down.
 enum Movable {
     Anywhere,
-    /// Not across a store or a barrier.
+    /// It can be moved, but not across a store or a barrier.
     UpToFence,
     /// It stays, and loads stay above it.
     Fence,

@@ -29,11 +29,11 @@ fn arithmetic<T: Int>() {
         );
         let (x, y, z) = (a.widen(), b.widen(), c.widen());
         let name = std::any::type_name::<T>();
-        let check = |what: &str, got: T, expected: i128| {
+        let check = |operation: &str, got: T, expected: i128| {
             assert_eq!(
                 got.widen(),
                 wrap::<T>(expected),
-                "{what}.{name} of {a:?}, {b:?}, {c:?}"
+                "{operation}.{name} of {a:?}, {b:?}, {c:?}"
             );
         };
         // The product of two u64 does not fit i128.

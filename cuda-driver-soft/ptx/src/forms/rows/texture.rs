@@ -119,12 +119,12 @@ fn query(m: &Mods, surface: bool) -> Result<Lowering, Reject> {
 }
 
 fn istypep(m: &Mods) -> Result<Lowering, Reject> {
-    let what = match (m.has(".texref"), m.has(".surfref")) {
+    let queried = match (m.has(".texref"), m.has(".surfref")) {
         (true, _) => Opaque::Texture,
         (_, true) => Opaque::Surface,
         _ => Opaque::Sampler,
     };
-    Ok(Lowering::Op(Op::Istypep(what)))
+    Ok(Lowering::Op(Op::Istypep(queried)))
 }
 
 fn surface(m: &Mods, op: SurfaceOp) -> Result<Lowering, Reject> {
