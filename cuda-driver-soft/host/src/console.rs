@@ -1,7 +1,7 @@
 //! Direct writes to the program's standard output and standard error.
 //!
-//! `std::io::stdout()` and `stderr()` take locks that the program shares. A thread of the program that holds such a lock
-//! while it waits for the device would deadlock with a kernel that prints.
+//! `std::io::stdout()` and `stderr()` take locks that the program shares. A thread of the program that holds such a
+//! lock while it waits for the device would deadlock with a kernel that prints.
 
 use std::fs::File;
 use std::io::Write;
@@ -31,8 +31,8 @@ fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
         Stream::Output => libc::STDOUT_FILENO,
         Stream::Error => libc::STDERR_FILENO,
     };
-    // SAFETY: the descriptor belongs to the process, and `ManuallyDrop` never closes it. If the program has closed it, writes
-    // fail.
+    // SAFETY: the descriptor belongs to the process, and `ManuallyDrop` never closes it. If the program has closed it,
+    // writes fail.
     Some(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
 }
 

@@ -53,8 +53,8 @@ pub fn visible_devices() -> Option<String> {
     std::env::var("CUDA_VISIBLE_DEVICES").ok()
 }
 
-/// Returns `CUDA_SOFT_MEMORY`, the memory of each device in bytes, if it is a positive number. Default: an equal share of
-/// the machine's [`memory`](crate::memory()).
+/// Returns `CUDA_SOFT_MEMORY`, the memory of each device in bytes, if it is a positive number. Default: an equal share
+/// of the machine's [`memory`](crate::memory()).
 pub fn memory() -> Option<u64> {
     number("CUDA_SOFT_MEMORY").filter(|&bytes| bytes > 0)
 }
@@ -79,7 +79,8 @@ pub fn parallel() -> bool {
     *PARALLEL.get_or_init(|| text("CUDA_SOFT_PARALLEL").is_some_and(|value| value == "1"))
 }
 
-/// Returns true if `CUDA_SOFT_ISA` is `baseline`: the interpreter uses no vector extensions of this CPU. Default: false.
+/// Returns true if `CUDA_SOFT_ISA` is `baseline`: the interpreter uses no vector extensions of this CPU. Default:
+/// false.
 pub fn baseline_isa() -> bool {
     text("CUDA_SOFT_ISA").is_some_and(|value| value == "baseline")
 }

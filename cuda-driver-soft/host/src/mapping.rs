@@ -143,8 +143,8 @@ mod platform {
             kind: 0,
         };
         let at = usize::try_from(address).ok()? as *const c_void;
-        // SAFETY: the address is only looked up. The function writes at most the given number of bytes to the structure,
-        // which is local and has the documented layout.
+        // SAFETY: the address is only looked up. The function writes at most the given number of bytes to the
+        // structure, which is local and has the documented layout.
         let written =
             unsafe { VirtualQuery(at, &raw mut information, size_of::<MemoryInformation>()) };
         let start = information.base as u64;

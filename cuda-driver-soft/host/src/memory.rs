@@ -20,8 +20,8 @@ mod platform {
         limits.into_iter().flatten().min()
     }
 
-    /// Returns the smallest memory limit of the process's control groups of both versions, and of the groups around them.
-    /// `read` returns the text of a file.
+    /// Returns the smallest memory limit of the process's control groups of both versions, and of the groups around
+    /// them. `read` returns the text of a file.
     pub(super) fn of_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         let groups = read("/proc/self/cgroup").unwrap_or_default();
         let mut smallest = None;
@@ -99,7 +99,8 @@ mod platform {
             length: size_of::<MemoryStatus>() as u32,
             ..MemoryStatus::default()
         };
-        // SAFETY: the function only writes the structure, which is local, has the documented layout and holds its length.
+        // SAFETY: the function only writes the structure, which is local, has the documented layout and holds its
+        // length.
         let succeeded = unsafe { GlobalMemoryStatusEx(&raw mut status) } != 0;
         succeeded.then_some(status.total)
     }

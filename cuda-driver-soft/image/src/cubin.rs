@@ -1,7 +1,7 @@
 //! Linked images, which `cuLinkComplete` returns.
 //!
-//! Machine code cannot run here. A linked image is therefore an ELF file for the machine `EM_CUDA` with a section that holds
-//! the PTX sources. Loading it compiles and links them again.
+//! Machine code cannot run here. A linked image is therefore an ELF file for the machine `EM_CUDA` with a section that
+//! holds the PTX sources. Loading it compiles and links them again.
 
 use crate::bytes::{range, size_at, u32_at};
 use crate::elf::{HEADER_BYTES, IDENT, SECTION_BYTES, contents, header, section, sections_offset};

@@ -53,8 +53,8 @@ pub(crate) struct Section<'a> {
     pub(crate) contents: &'a [u8],
 }
 
-/// Returns the sections of a file, with `None` for a damaged one. The result is `None` if the file is not an ELF file of 64
-/// bits or has no table of sections.
+/// Returns the sections of a file, with `None` for a damaged one. The result is `None` if the file is not an ELF file
+/// of 64 bits or has no table of sections.
 pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Section<'_>>>> {
     file.strip_prefix(&IDENT)?;
     let table = sections_offset(file)?;

@@ -55,8 +55,8 @@ fn is_defined(variable: &Variable) -> bool {
     variable.linkage != Linkage::Extern
 }
 
-/// Returns true if the variable is declared here and defined in another module. An external `.shared` array is the dynamic
-/// shared memory of the launch, which no module defines.
+/// Returns true if the variable is declared here and defined in another module. An external `.shared` array is the
+/// dynamic shared memory of the launch, which no module defines.
 fn is_external(variable: &Variable) -> bool {
     !is_defined(variable) && variable.space != Space::Shared
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A fast hasher for short byte strings and pairs of integers. It does not resist chosen collisions; its tables are bounded
-/// by the length of the text that is loaded.
+/// A fast hasher for short byte strings and pairs of integers. It does not resist chosen collisions; its tables are
+/// bounded by the length of the text that is loaded.
 #[derive(Default)]
 pub(crate) struct FastHasher(u64);
 

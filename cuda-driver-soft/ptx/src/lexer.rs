@@ -1,7 +1,7 @@
 //! The lexer: splits PTX text into tokens.
 //!
-//! The lexer holds one current token and no look-ahead. The parser can therefore extend a word to an opcode with all its
-//! modifiers ([`Lexer::extend_opcode`]): `ld.global.nc.v4.f32` is one lexeme instead of five tokens.
+//! The lexer holds one current token and no look-ahead. The parser can therefore extend a word to an opcode with all
+//! its modifiers ([`Lexer::extend_opcode`]): `ld.global.nc.v4.f32` is one lexeme instead of five tokens.
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]

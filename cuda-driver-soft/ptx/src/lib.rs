@@ -1,7 +1,7 @@
 //! PTX text to a typed intermediate representation, with the checks and the messages of NVIDIA's `ptxas`.
 //!
-//! [`load()`] parses and checks a module. The result is an [`ir::Module`], whose function bodies are lowered when they are
-//! first used; all errors, including those in bodies, are found by [`load()`].
+//! [`load()`] parses and checks a module. The result is an [`ir::Module`], whose function bodies are lowered when they
+//! are first used; all errors, including those in bodies, are found by [`load()`].
 //!
 //! ```
 //! use cuda_driver_soft_ptx::{FailureKind, Limits, load};

@@ -25,7 +25,8 @@ pub struct Loaded {
 pub enum FailureKind {
     /// The text is not PTX: `CUDA_ERROR_INVALID_IMAGE` (200).
     NotPtx,
-    /// The `.version` does not exist or is newer than [`Limits::max_version`]: `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` (222).
+    /// The `.version` does not exist or is newer than [`Limits::max_version`]: `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`
+    /// (222).
     UnsupportedVersion,
     /// The module has errors: `CUDA_ERROR_INVALID_PTX` (218).
     Invalid,
@@ -53,8 +54,8 @@ impl std::error::Error for Failure {}
 /// Loads a module from PTX text, which ends at the first NUL byte or with the slice.
 ///
 /// # Errors
-/// Returns a [`Failure`] if the text is refused. Its kind decides the driver's result, and its log goes to the JIT error
-/// log.
+/// Returns a [`Failure`] if the text is refused. Its kind decides the driver's result, and its log goes to the JIT
+/// error log.
 pub fn load(text: &[u8], limits: &Limits) -> Result<Loaded, Failure> {
     let text = text.split(|&b| b == 0).next().unwrap_or(&[]);
     if !starts_like_ptx(text) {

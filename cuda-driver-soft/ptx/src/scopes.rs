@@ -136,8 +136,8 @@ impl Scopes {
         true
     }
 
-    /// Declares the registers `first` to `first + count - 1` of a prefix in the current scope. Returns false if that scope
-    /// already has one of them.
+    /// Declares the registers `first` to `first + count - 1` of a prefix in the current scope. Returns false if that
+    /// scope already has one of them.
     pub(crate) fn declare_range(
         &mut self,
         prefix: u32,

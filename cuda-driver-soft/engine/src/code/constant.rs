@@ -37,7 +37,7 @@ impl Constant {
     }
 }
 
-/// How long a constant keeps its value.
+/// The time for which a constant keeps its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lifetime {
     /// The value (or row of values) is the same for each warp of a launch.

@@ -29,7 +29,7 @@ pub(crate) struct Converged {
     pub(crate) reads_block_constants: bool,
     /// Instructions at which a warp may leave, sorted by [`Leave::at`].
     pub(crate) leaves: Vec<Leave>,
-    /// Instructions at which a warp may come back, sorted by [`Resume::at`].
+    /// Instructions at which a warp may return to this code, sorted by [`Resume::at`].
     pub(crate) resumes: Vec<Resume>,
     /// Entries for [`Leave::spread`] and [`Resume::gathered`]: row, bytes per lane, slot of the affine value.
     pub(crate) kept: Vec<(Slot, u8, Slot)>,
@@ -45,7 +45,7 @@ pub(crate) struct Leave {
     pub(crate) spread: Range<usize>,
 }
 
-/// An instruction at which a warp may come back to the code for converged warps, if all lanes are there.
+/// An instruction at which a warp may return to the code for converged warps, if all lanes are there.
 pub(crate) struct Resume {
     /// The instruction in the code for any lanes.
     pub(crate) at: u32,

@@ -14,7 +14,7 @@ use std::fmt;
 pub(crate) struct Code {
     /// The function in its module.
     pub(crate) id: FuncId,
-    /// Instructions. Blocks stand in the order in which the scheduler prefers them.
+    /// Instructions. Basic blocks are in the order that the scheduler prefers.
     pub(crate) insts: Vec<Inst>,
     /// Line in the PTX source, by instruction.
     pub(crate) lines: Vec<u32>,

@@ -1,7 +1,8 @@
 //! Compiles each handler for the instruction sets of [`Isa`].
 //!
 //! A plain build for x86-64 has neither AVX nor a fused multiply-add; with them most handlers are two to twenty times
-//! faster. Each [`Body`] is therefore compiled once per instruction set, and a function is decoded for the CPU that runs it.
+//! faster. Each [`Body`] is therefore compiled once per instruction set, and functions are decoded for the CPU that
+//! runs them.
 
 use super::inst::{Flow, Handler, Inst};
 use super::isa::Isa;
@@ -53,7 +54,7 @@ pub(crate) trait Body {
     ) -> Flow;
 }
 
-/// How many copies of a handler to compile. More copies run faster but build slower.
+/// The number of copies of a handler to compile. More copies run faster but build slower.
 pub(crate) trait Copies {
     /// Compiles a body into its handlers.
     fn compile<B: Body>() -> Handlers;

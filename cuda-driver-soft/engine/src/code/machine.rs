@@ -39,7 +39,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) owner: u64,
     /// Lanes of the running warp that have not exited.
     pub(crate) live: Mask,
-    /// How the lanes of each warp lie in the block.
+    /// The arrangement of the lanes of each warp in the block.
     pub(crate) rows: Rows,
     /// True for a launch with clusters.
     pub(crate) clusters: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Machine<'m> {
 }
 
 impl Machine<'_> {
-    /// Returns how the lanes of a warp lie in the block: several rows with `GRID`, else one row.
+    /// Returns the arrangement of the lanes of a warp in the block: several rows with `GRID`, else one row.
     #[inline(always)]
     pub(crate) fn lane_rows<const GRID: bool>(&self) -> Rows {
         if GRID { self.rows } else { Rows::ONE }

@@ -6,7 +6,7 @@ use super::steps::{Layout, Step};
 use crate::lanes;
 use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 
-/// How a function uses a register.
+/// The use of a register in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// No reachable instruction names it.

@@ -261,7 +261,7 @@ fn carry(
     let third = if sources > 2 { operand(b, 2)? } else { first };
     let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
         Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
-        // Neither a carry nor a borrow.
+        // The initial value is neither a carry nor a borrow.
         None => {
             let subtracts = matches!(inst.op, Op::AddC { sub: true, .. });
             b.constant(Constant::Bits(u64::from(subtracts)), RegClass::Pred)

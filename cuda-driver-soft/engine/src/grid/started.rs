@@ -53,7 +53,7 @@ impl StartedLaunch {
         }
     }
 
-    /// Records a fault in a cluster, and cancels the clusters with higher numbers.
+    /// Records a fault in a cluster, and cancels the clusters from it on, because only the lowest fault is reported.
     pub(crate) fn report(&self, number: u64, mut fault: Fault) {
         fault.kernel = self.launch.kernel.name().into();
         {

@@ -6,7 +6,7 @@ use super::pages::PAGE;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The free addresses. Freed ones are reused as late as possible, so that stale pointers are found out.
+/// The free addresses. Freed addresses are reused as late as possible, so that uses of stale pointers are detected.
 #[derive(Debug)]
 pub(super) struct FreeAddresses {
     /// Free parts that do not touch each other: start → end.

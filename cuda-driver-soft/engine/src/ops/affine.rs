@@ -1,4 +1,4 @@
-//! Instructions that the code for converged warps computes once for the warp: see `semantics::affine`.
+//! Handlers of instructions that the code for converged warps computes once per warp: see `semantics::affine`.
 
 use super::shapes::Pure;
 use crate::code::handlers::{Body, Common, Copies, Handlers, Rare};

@@ -1,4 +1,4 @@
-//! Atomic operations, such as `atom.global.add.u32`.
+//! Handlers of atomic operations, such as `atom.global.add.u32`.
 //!
 //! The lanes of a warp run the operation one after the other, lowest first, as on a GPU if their addresses are equal.
 

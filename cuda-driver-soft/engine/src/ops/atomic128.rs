@@ -1,4 +1,4 @@
-//! Atomic operations on 128 bits, such as `atom.global.cas.b128`.
+//! Handlers of atomic operations on 128 bits, such as `atom.global.cas.b128`.
 
 use super::atomic::HAS_RESULT;
 use super::memory::{Access, places, widened};

@@ -1,4 +1,4 @@
-//! Instructions on bit fields, bytes and carries, such as `bfe.u32` and `add.cc.u32`.
+//! Handlers of instructions on bit fields, bytes and carries, such as `bfe.u32` and `add.cc.u32`.
 
 use super::mods::Mods;
 use super::shapes::{

@@ -1,4 +1,4 @@
-//! Bulk copies between global and shared memory: `cp.async.bulk` and `cp.reduce.async.bulk`.
+//! Handlers of bulk copies between global and shared memory: `cp.async.bulk` and `cp.reduce.async.bulk`.
 //!
 //! A copy completes with its instruction. The PTX front end adds another instruction that signals the mbarrier of the
 //! copy; a copy to several blocks signals their mbarriers itself.

@@ -1,4 +1,4 @@
-//! Operations across the lanes of a warp, such as `shfl.sync.bfly.b32`.
+//! Handlers of operations across the lanes of a warp, such as `shfl.sync.bfly.b32`.
 //!
 //! If all member lanes have arrived, which is the usual case, the handler runs the operation immediately. Otherwise the
 //! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then.

@@ -1,4 +1,4 @@
-//! Comparison and selection, such as `setp.lt.s32`.
+//! Handlers of comparison and selection, such as `setp.lt.s32`.
 
 use super::mods::Mods;
 use super::shapes::{

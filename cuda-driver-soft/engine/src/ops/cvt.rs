@@ -1,4 +1,4 @@
-//! Conversions, such as `cvt.rn.f32.s32`.
+//! Handlers of conversions, such as `cvt.rn.f32.s32`.
 //!
 //! Registers may be wider than the types that are converted, so the forms depend on the registers, too. Frequent
 //! conversions have handlers of their own; the others share one table.

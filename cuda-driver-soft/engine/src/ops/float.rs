@@ -1,4 +1,4 @@
-//! Arithmetic of f32 and f64, such as `add.f32`.
+//! Handlers of arithmetic on f32 and f64, such as `add.f32`.
 //!
 //! Frequent forms have handlers of their own. The others (directed rounding, flushing, saturation) share handlers that
 //! read their modifiers when they run.

@@ -1,4 +1,4 @@
-//! Arithmetic of f16, bf16 and their pairs, such as `fma.rn.f16x2`.
+//! Handlers of arithmetic on f16, bf16 and their pairs, such as `fma.rn.f16x2`.
 
 use super::mods::Mods;
 use super::shapes::{Form, in_place};

@@ -1,4 +1,4 @@
-//! Integer arithmetic, such as `add.s32`.
+//! Handlers of integer arithmetic, such as `add.s32`.
 
 use super::shapes::{
     Form, binary, binary_hot, binary_once, ternary, ternary_hot, ternary_once, unary, unary_once,

@@ -1,4 +1,4 @@
-//! Logic and shifts, such as `and.b32`.
+//! Handlers of logic and shifts, such as `and.b32`.
 
 use super::shapes::{Form, binary, binary_hot, binary_once, masks, unary, unary_once};
 use crate::semantics::logic;

@@ -1,4 +1,4 @@
-//! Loads and stores, such as `ld.global.f32`.
+//! Handlers of loads and stores, such as `ld.global.f32`.
 //!
 //! An access first finds its host addresses, which checks bounds and alignment (`crate::memory::warp`), and then moves
 //! its values.

@@ -1,4 +1,4 @@
-//! The video instructions, such as `vadd4.u32.u32.u32.sat`.
+//! Handlers of the video instructions, such as `vadd4.u32.u32.u32.sat`.
 
 use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};

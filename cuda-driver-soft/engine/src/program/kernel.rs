@@ -130,8 +130,8 @@ impl Kernel {
         self.local_bytes() <= MOST_LOCAL
     }
 
-    /// Returns an estimate of the registers per thread (there are no machine registers here), within the limits that the
-    /// kernel's directives set.
+    /// Returns an estimate of the registers per thread (there are no machine registers here), within the limits that
+    /// the kernel's directives set.
     pub fn num_regs(&self) -> u32 {
         *self.num_regs.get_or_init(|| {
             let needed = register_pressure::estimate(&self.loaded.module, self.reachable());

@@ -1,10 +1,10 @@
-//! The number of registers of a kernel, as the PTX compiler of a GPU would report it.
+//! Estimates the number of registers of a kernel that the PTX compiler of a GPU would report.
 //!
-//! No machine registers are assigned here, so the number is an estimate: the largest number of 32-bit registers that are
-//! live at once, and a margin for what a compiler adds. Values that a GPU keeps elsewhere do not count: predicates,
-//! constants, kernel parameters, and what is computed from them alone (uniform registers). Registers limit the threads
-//! of a block, so an estimate that is too high refuses launches that a GPU accepts; the margin is chosen to stay below
-//! ptxas where blocks become small.
+//! No machine registers are assigned here, so the number is an estimate: the largest number of 32-bit registers that
+//! are live at the same time, and a margin for registers that a compiler adds. Values that a GPU keeps elsewhere do not
+//! count: predicates, constants, kernel parameters, and values computed from them alone (uniform registers). Registers
+//! limit the threads of a block, so an estimate that is too high refuses launches that a GPU accepts; the margin is
+//! chosen to stay below ptxas where blocks become small.
 
 use ptx::ir::{
     Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Module, Op, Operand, Part, Reg,
@@ -16,7 +16,7 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-/// Registers that a thread can have.
+/// The largest number of registers of a thread.
 const MOST: u32 = 255;
 /// A limit on registers below this number is ignored: calls need this many.
 const LEAST_LIMIT: u32 = 24;
@@ -25,20 +25,21 @@ const PER_MULTIPROCESSOR: u32 = 65_536;
 /// Warps of a multiprocessor.
 const WARPS: u32 = 64;
 const WARP: u32 = 32;
-/// A multiprocessor is divided into this many parts; each runs an equal share of the warps.
+/// Number of parts of a multiprocessor. Each part runs an equal share of the warps.
 const PARTS: u32 = 4;
 /// Registers that a called function may overwrite.
 const SCRATCH: u32 = 16;
-/// Words of one kind of bitset, and steps of the search for live registers, that one function may cost.
+/// Limits on the search for live registers in one function: words of one kind of bitset, and steps.
 const MOST_WORDS: usize = 1 << 18;
 const MOST_STEPS: usize = 1 << 22;
-/// With no more live registers than this, the order of instructions does not matter.
+/// The number of live registers up to which instructions are not moved: their order does not change the estimate.
 const MOST_FREE: u32 = 48;
 /// The largest estimate for a function that is too large for the search.
 const MOST_IF_HUGE: u32 = 128;
 
-/// Returns the largest number of registers that the compiler may use under these directives. `.maxnreg` comes first;
-/// without it, one block of `.maxntid` or `.reqntid` threads fits on a multiprocessor, or `.minnctapersm` of them do.
+/// Returns the largest number of registers that the compiler may use under these directives. `.maxnreg` takes
+/// precedence; without it, one block of `.maxntid` or `.reqntid` threads fits on a multiprocessor, or `.minnctapersm`
+/// of them do.
 pub(crate) fn limit(directives: &Directives) -> u32 {
     if let Some(most) = directives.maxnreg {
         return most.clamp(LEAST_LIMIT, MOST);
@@ -69,7 +70,7 @@ pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
         .collect();
     let mut called = false;
     // Small functions are inlined: their registers are added to the ones that live across the call. Large ones
-    // save what they overwrite. Recursion settles after a few rounds, since nothing is added to large functions.
+    // save what they overwrite. Recursion converges after a few rounds, since nothing is added to large functions.
     for _ in 0..SCRATCH {
         let mut changed = false;
         for (at, need) in needs.iter().enumerate().rev() {
@@ -114,12 +115,12 @@ fn margin(live: u32, insts: usize) -> u32 {
     }
 }
 
-/// The callee of each call, where it is known, and the registers that are live across the call.
+/// The callee of each call, if it is known, and the registers that are live across the call.
 type Calls = Vec<(Option<FuncId>, u32)>;
 
-/// The registers and calls of one function by itself.
+/// The registers and calls of one function, without its callees.
 struct Need {
-    /// The largest number of 32-bit registers that are live at once.
+    /// The largest number of 32-bit registers that are live at the same time.
     live: u32,
     calls: Calls,
     insts: usize,
@@ -137,12 +138,12 @@ fn of_body(body: &Body) -> Need {
     }
 }
 
-/// A function's code with what is known of its registers.
+/// A function's code with the analysis of its registers.
 struct Code<'a> {
     body: &'a Body,
-    /// The register that replaces each: copies, and sums with a constant, need no register of their own.
+    /// The register that replaces each: copies, and sums with a constant, share a register with their source.
     stands_for: Vec<u32>,
-    /// 32-bit registers that each takes; 0 for those that do not count.
+    /// Number of 32-bit registers that each takes; 0 for registers that do not count.
     weights: Vec<u8>,
     /// The instruction that first writes each register.
     first_write: Vec<u32>,
@@ -177,7 +178,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Registers that an instruction reads and that count.
+    /// Returns the registers that an instruction reads and that count.
     fn reads<'i>(&'i self, inst: &'i Inst) -> impl Iterator<Item = usize> + 'i {
         let returned: &[_] = match inst.op {
             Op::Ret { .. } => &self.body.returns,
@@ -193,15 +194,15 @@ impl<'a> Code<'a> {
             .filter(|&r| self.weights[r] > 0)
     }
 
-    /// Registers that an instruction writes and that count.
+    /// Returns the registers that an instruction writes and that count.
     fn writes<'i>(&'i self, inst: &'i Inst) -> impl Iterator<Item = usize> + 'i {
         written(inst)
             .map(|Reg(r)| r as usize)
             .filter(|&r| self.stands_for[r] as usize == r && self.weights[r] > 0)
     }
 
-    /// True if the register has no value that matters before this instruction writes it. A guarded write keeps the old
-    /// value in some lanes, unless it is the first.
+    /// Returns true if the register is not live before this instruction, which writes it. A guarded write keeps the old
+    /// value in some lanes, unless it is the first write.
     fn ends(&self, at: usize, inst: &Inst, register: usize) -> bool {
         inst.guard.is_none() || self.first_write[register] as usize == at
     }
@@ -240,7 +241,8 @@ impl<'a> Code<'a> {
             .collect()
     }
 
-    /// The largest number of live registers, and those that live across each call; `None` if the function is too large.
+    /// Returns the largest number of live registers, and the registers that are live across each call. Returns `None`
+    /// if the function is too large.
     fn pressure(&self) -> Option<(u32, Calls)> {
         let blocks = self.blocks();
         let (globals, number) = self.globals(&blocks);
@@ -302,7 +304,7 @@ impl<'a> Code<'a> {
         Some((most, calls))
     }
 
-    /// Registers that are live at the start of some block, and the number of each among them.
+    /// Returns the registers that are live at the start of some block, and the number of each among them.
     fn globals(&self, blocks: &[Block]) -> (Vec<usize>, Vec<u32>) {
         let mut globals = Vec::new();
         let mut number = vec![u32::MAX; self.weights.len()];
@@ -326,7 +328,7 @@ impl<'a> Code<'a> {
         (globals, number)
     }
 
-    /// The registers that are live at the end of each block: `words` words of bits for each, by number.
+    /// Returns the registers that are live at the end of each block: `words` words of bits for each, by number.
     fn live_out(&self, blocks: &[Block], number: &[u32], words: usize) -> Option<Vec<u64>> {
         let size = blocks.len() * words;
         if size > MOST_WORDS {
@@ -386,7 +388,7 @@ impl<'a> Code<'a> {
         Some(live_out)
     }
 
-    /// An estimate without the search: each register is live from where it is first named to where it is last.
+    /// Returns an estimate without the search: each register counts as live from its first use to its last.
     fn spans(&self) -> u32 {
         let mut spans = vec![(u32::MAX, 0u32); self.weights.len()];
         for (at, inst) in (0..).zip(&self.body.insts) {
@@ -410,7 +412,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// The indexes of the bits that are set.
+/// Returns the indexes of the bits that are set.
 fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(at, &word)| {
         let rest = std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)));
@@ -427,12 +429,12 @@ fn targets(op: &Op) -> &[ptx::ir::InstId] {
     }
 }
 
-/// True if nothing runs after the instruction in this function.
+/// Returns true if nothing runs after the instruction in this function.
 fn leaves(op: &Op) -> bool {
     matches!(op, Op::Ret { .. } | Op::Exit | Op::Trap)
 }
 
-/// Registers that an instruction reads.
+/// Returns the registers that an instruction reads.
 fn read(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
     let register = |operand: &Operand| match operand {
         Operand::Reg(r) | Operand::NotReg(r) => Some(*r),
@@ -452,7 +454,7 @@ fn read(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
         .chain(passed)
 }
 
-/// Registers that an instruction writes.
+/// Returns the registers that an instruction writes.
 fn written(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
     let returned: &[CallSlot] = match &inst.op {
         Op::Call { rets, .. } => rets,
@@ -465,8 +467,8 @@ fn written(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
     inst.dsts.iter().flatten().copied().chain(returned)
 }
 
-/// Finds the registers that are copies of others, or differ from them by a constant: addresses hold a constant, so that
-/// both are one register in machine code.
+/// Finds the registers that are copies of others, or differ from them by a constant. Address operands contain a
+/// constant offset, so both are one register in machine code.
 fn stands_for(body: &Body, writes: &[u8], constant: &[bool]) -> Vec<u32> {
     let mut found: Vec<u32> = (0..body.registers.len() as u32).collect();
     for inst in body.insts.iter().filter(|i| i.guard.is_none()) {
@@ -489,7 +491,7 @@ fn stands_for(body: &Body, writes: &[u8], constant: &[bool]) -> Vec<u32> {
     found
 }
 
-/// How many 32-bit registers each register takes.
+/// Returns the number of 32-bit registers that each register takes.
 fn weights(body: &Body, uniform: &[bool]) -> Vec<u8> {
     let high = uses_high_half(body);
     let mut weights: Vec<u8> = (body.registers.iter().zip(uniform).zip(high))
@@ -501,7 +503,7 @@ fn weights(body: &Body, uniform: &[bool]) -> Vec<u8> {
             RegClass::B128 => 4,
         })
         .collect();
-    // PTX has each element of these fragments twice, and a GPU has it once.
+    // PTX stores each element of these fragments twice, and a GPU stores it once.
     for inst in &body.insts {
         let Op::WmmaLd { part, ty, .. } = inst.op else {
             continue;
@@ -549,7 +551,7 @@ fn held_elsewhere(body: &Body, writes: &[u8]) -> HeldElsewhere {
     HeldElsewhere { constant, uniform }
 }
 
-/// True if the result depends on the operands alone.
+/// Returns true if the result depends on the operands alone.
 fn is_computed(op: &Op) -> bool {
     use Op::*;
     matches!(
@@ -572,7 +574,7 @@ fn is_computed(op: &Op) -> bool {
     ) || (is_uniform(op) && !matches!(op, Ld(_)))
 }
 
-/// True for instructions that a GPU has for a whole warp.
+/// Returns true for instructions that a GPU can run once for a whole warp, on uniform registers.
 fn is_uniform(op: &Op) -> bool {
     use Op::*;
     match op {
@@ -606,7 +608,7 @@ fn is_uniform(op: &Op) -> bool {
     }
 }
 
-/// True for special registers that are the same for all threads of a block.
+/// Returns true for special registers that are the same for all threads of a block.
 fn is_of_block(special: &Special) -> bool {
     use Special::*;
     matches!(
@@ -623,12 +625,12 @@ fn is_of_block(special: &Special) -> bool {
     )
 }
 
-/// True for each 64-bit register whose high half is needed. Addresses of shared and local memory have 32 bits, and the
-/// high half of an extended unsigned number is zero.
+/// Returns true for each 64-bit register whose high half is needed. Addresses of shared and local memory have 32 bits,
+/// and the high half of an extended unsigned number is zero.
 fn uses_high_half(body: &Body) -> Vec<bool> {
     let mut needed = vec![false; body.registers.len()];
     let mut not_zero = vec![false; body.registers.len()];
-    // Backwards, uses come before what they use; loops may need another round.
+    // In reverse order, uses are visited before definitions. Loops may need another round.
     for round in 0..4 {
         let mut changed = false;
         for inst in body.insts.iter().rev() {
@@ -655,7 +657,7 @@ fn uses_high_half(body: &Body) -> Vec<bool> {
     needed.iter().zip(not_zero).map(|(a, b)| *a && b).collect()
 }
 
-/// True if a 64-bit result of the instruction has a high half of zero.
+/// Returns true if a 64-bit result of the instruction has a high half of zero.
 fn has_zero_high_half(inst: &Inst) -> bool {
     let small = |operand: &Operand| matches!(operand, Operand::Imm(n) if *n >> 32 == 0);
     match &inst.op {

@@ -4,7 +4,7 @@ use super::float::flush_f32;
 use super::int::Int;
 use ptx::ir::{BoolOp, Compare};
 
-/// The comparison of `setp` and `set` for integers. `.lo .ls .hi .hs` compare as unsigned. The operators for NaNs have
+/// Compares integers as `setp` and `set` do. `.lo .ls .hi .hs` compare as unsigned. The operators for NaNs have
 /// no integer form and return false.
 #[inline(always)]
 pub fn compare_int<T: Int>(op: Compare, a: T, b: T) -> bool {
@@ -24,7 +24,7 @@ pub fn compare_int<T: Int>(op: Compare, a: T, b: T) -> bool {
     }
 }
 
-/// The comparison of `setp` and `set` for floating-point numbers. If an operand is a NaN, the plain operators are
+/// Compares floating-point numbers as `setp` and `set` do. If an operand is a NaN, the plain operators are
 /// false, and those that end in `u` are true. `.lo .ls .hi .hs` have no floating-point form and return false.
 #[inline(always)]
 pub fn compare_float<T: PartialOrd>(op: Compare, a: T, b: T) -> bool {
@@ -50,26 +50,26 @@ pub fn compare_float<T: PartialOrd>(op: Compare, a: T, b: T) -> bool {
     }
 }
 
-/// The comparison of `setp.f32` and `set.f32`; `.ftz` flushes both operands first.
+/// Compares as `setp.f32` and `set.f32` do; `.ftz` flushes both operands first.
 #[inline(always)]
 pub fn compare_f32(op: Compare, a: f32, b: f32, ftz: bool) -> bool {
     compare_float(op, flush_f32(a, ftz), flush_f32(b, ftz))
 }
 
-/// The comparison of `setp.f64` and `set.f64`.
+/// Compares as `setp.f64` and `set.f64` do.
 #[inline(always)]
 pub fn compare_f64(op: Compare, a: f64, b: f64) -> bool {
     compare_float(op, a, b)
 }
 
-/// The two predicates `p|q` of `setp`, from the result `t` of the comparison, and the Boolean operator and third
-/// operand if the instruction has them.
+/// Returns the two predicates `p|q` of `setp`, from the result `t` of the comparison, and the Boolean operator and
+/// third operand if the instruction has them.
 #[inline(always)]
 pub fn setp(t: bool, op: Option<(BoolOp, bool)>) -> (bool, bool) {
     (combine(t, op), combine(!t, op))
 }
 
-/// The first predicate of [`setp`], which is also the result of `set`.
+/// Returns the first predicate of [`setp`], which is also the result of `set`.
 #[inline(always)]
 pub fn combine(t: bool, op: Option<(BoolOp, bool)>) -> bool {
     match op {

@@ -277,25 +277,25 @@ pub fn max_bf16(a: u16, b: u16, nan: bool, xorsign_abs: bool) -> u16 {
     select(a, b, 0x7f80, nan, xorsign_abs, true)
 }
 
-/// The comparison of `setp.f16` and `set.f16`.
+/// Compares as `setp.f16` and `set.f16` do.
 #[inline(always)]
 pub fn compare_f16(op: Compare, a: u16, b: u16, ftz: bool) -> bool {
     compare_float(op, f16_to_f32(flush(a, ftz)), f16_to_f32(flush(b, ftz)))
 }
 
-/// The comparison of `setp.bf16` and `set.bf16`.
+/// Compares as `setp.bf16` and `set.bf16` do.
 #[inline(always)]
 pub fn compare_bf16(op: Compare, a: u16, b: u16) -> bool {
     compare_float(op, bf16_to_f32(a), bf16_to_f32(b))
 }
 
-/// The `.f16` result of `set`: 1.0 for true, 0.0 for false.
+/// Returns the `.f16` result of `set`: 1.0 for true, 0.0 for false.
 #[inline(always)]
 pub fn set_f16(t: bool) -> u16 {
     if t { 0x3c00 } else { 0 }
 }
 
-/// The `.bf16` result of `set`: 1.0 for true, 0.0 for false.
+/// Returns the `.bf16` result of `set`: 1.0 for true, 0.0 for false.
 #[inline(always)]
 pub fn set_bf16(t: bool) -> u16 {
     if t { 0x3f80 } else { 0 }

@@ -71,7 +71,7 @@ pub(crate) struct Frames<'e> {
     launch: &'e Launch,
     loaded: &'e LoadedModule,
     shared: &'e SharedLayout,
-    /// How the lanes of each warp lie in the block, if they form whole rows.
+    /// The arrangement of the lanes of each warp in the block, if they form whole rows.
     rows: Option<Rows>,
     /// The kernel's code.
     kernel: Option<&'e Code>,

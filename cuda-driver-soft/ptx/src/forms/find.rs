@@ -7,8 +7,8 @@ use super::table::{fit, name_modifiers, table};
 use super::unimplemented;
 use super::why_not::why_not;
 
-/// Modifiers that are newer than the instructions that have them: root (empty for all), modifier, PTX version times ten,
-/// lowest architecture.
+/// Modifiers that are newer than the instructions that have them: root (empty for all), modifier, PTX version times
+/// ten, lowest architecture.
 #[rustfmt::skip] // a modifier is a line
 const NEWER: &[(&str, &str, u32, u32)] = &[
     ("", ".L1::evict_normal", 74, 70),

@@ -1,4 +1,5 @@
-//! The instruction table: opcodes, their modifiers and operands, and the PTX version and architecture that they require.
+//! The instruction table: opcodes, their modifiers and operands, and the PTX version and architecture that they
+//! require.
 //!
 //! A row is a syntax line of the PTX manual (`Row::syntax`) in this notation:
 //!
@@ -9,8 +10,8 @@
 //! | `(.a\|.b)` | one of these |
 //! | `<int>`, `{<rnd>}` | one member of a class (see `classes`), required or optional |
 //!
-//! Like ptxas, the matcher accepts modifiers in any order, except for types and the modifiers that are part of the opcode's
-//! name. The operands are separated by commas:
+//! Like ptxas, the matcher accepts modifiers in any order, except for types and the modifiers that are part of the
+//! opcode's name. The operands are separated by commas:
 //!
 //! | text | meaning |
 //! |--|--|

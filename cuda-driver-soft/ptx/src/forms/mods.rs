@@ -254,8 +254,8 @@ impl<'a> Mods<'a> {
         .unwrap_or(Scope::Gpu)
     }
 
-    /// Returns the state space, or generic if there is none. `.param` stands for a kernel's parameters; the operand decides
-    /// if it is another function's.
+    /// Returns the state space, or generic if there is none. `.param` stands for a kernel's parameters; the operand
+    /// decides if it is another function's.
     pub(super) fn space(&self) -> Space {
         self.pick(&[
             (".global", Space::Global),

@@ -85,8 +85,8 @@ impl Sample {
     pub const WIDE_REGISTERS: &str = ".reg .b128 %q<8>;";
 }
 
-/// Returns an instruction for every form with every list of operands, except for `mov`, `bra`, `brx`, `call` and `mapa`,
-/// whose operands are not in the table.
+/// Returns an instruction for every form with every list of operands, except for `mov`, `bra`, `brx`, `call` and
+/// `mapa`, whose operands are not in the table.
 pub fn samples() -> Vec<Sample> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {

@@ -9,7 +9,8 @@ use super::mods::type_of;
 use super::row::Row;
 use super::rows;
 
-/// Modifiers that ptxas counts as part of the opcode's name. They stand directly after the root, in the order of the row.
+/// Modifiers that ptxas counts as part of the opcode's name. They stand directly after the root, in the order of the
+/// row.
 #[rustfmt::skip] // a root is a line
 const NAME_MODIFIERS: &[(&str, &[&str])] = &[
     ("mul", &[".lo", ".hi", ".wide"]),
@@ -91,7 +92,8 @@ pub(super) fn table() -> &'static Table {
 /// A row of the instruction table, for documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableRow {
-    /// The instruction in the manual's notation: `{…}` is optional, `(a|b)` a choice, `<class>` one modifier of a class.
+    /// The instruction in the manual's notation: `{…}` is optional, `(a|b)` a choice, `<class>` one modifier of a
+    /// class.
     pub syntax: &'static str,
     /// PTX version that introduced it, as major and minor.
     pub ptx: (u32, u32),

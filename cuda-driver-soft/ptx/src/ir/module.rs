@@ -135,7 +135,8 @@ impl Function {
     }
 }
 
-/// A body that is lowered on first use. Lowering cannot fail: all errors in it were reported when the module was loaded.
+/// A body that is lowered on first use. Lowering cannot fail: all errors in it were reported when the module was
+/// loaded.
 pub struct Code {
     body: OnceLock<Body>,
     lower: Box<dyn Fn() -> Body + Send + Sync>,

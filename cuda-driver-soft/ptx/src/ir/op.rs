@@ -382,12 +382,14 @@ pub enum Op {
     Stackrestore,
     Exit,
     Trap,
-    /// `bar{.cta}` and `barrier{.cta}`: source 0 is the barrier, then the thread count if given, then the predicate if any.
+    /// `bar{.cta}` and `barrier{.cta}`: source 0 is the barrier, then the thread count if given, then the predicate if
+    /// any.
     Bar {
         op: BarOp,
         aligned: bool,
     },
-    /// `mapa{.shared::cluster}.type d, a, b`: the address in block `b` of the cluster that corresponds to `a` in this block.
+    /// `mapa{.shared::cluster}.type d, a, b`: the address in block `b` of the cluster that corresponds to `a` in this
+    /// block.
     Mapa {
         ty: Type,
     },
@@ -408,17 +410,18 @@ pub enum Op {
         bytes: u8,
         part: CopyPart,
     },
-    /// `cp.async.bulk` and `cp.reduce.async.bulk`: the sources are the destination address, the source address and the number
-    /// of bytes. With `.multicast::cluster` sources 3 and 4 are the mask of blocks and the barrier; otherwise a barrier is
-    /// signalled by an `Mbarrier` that follows.
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`: the sources are the destination address, the source address and the
+    /// number of bytes. With `.multicast::cluster` sources 3 and 4 are the mask of blocks and the barrier; otherwise a
+    /// barrier is signalled by an `Mbarrier` that follows.
     Bulk {
         to: Space,
         from: Space,
         reduce: Option<(AtomOp, Type)>,
         multicast: bool,
     },
-    /// `mbarrier`: source 0 is the address (for `.pending_count`, the state), source 1 the count, the transaction count, the
-    /// state or the parity. The destination is the state, or a predicate that is true if the phase has completed.
+    /// `mbarrier`: source 0 is the address (for `.pending_count`, the state), source 1 the count, the transaction
+    /// count, the state or the parity. The destination is the state, or a predicate that is true if the phase has
+    /// completed.
     Mbarrier {
         op: MbarrierOp,
         space: Space,

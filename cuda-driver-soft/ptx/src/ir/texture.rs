@@ -57,8 +57,8 @@ pub enum Level {
     Gather(u8),
 }
 
-/// `tex` and `tld4`. Sources: the handle, the vector of coordinates with all its elements, the level or the gradients, the
-/// offsets.
+/// `tex` and `tld4`. Sources: the handle, the vector of coordinates with all its elements, the level or the gradients,
+/// the offsets.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tex {

@@ -142,7 +142,8 @@ pub enum VideoEach {
 /// The modifiers of a packed video instruction with `N` elements: 2 half-words or 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoPacked<const N: usize> {
-    /// For each element, lowest first: the index of the first operand among the `2 N` elements of `{b, a}`. By default 0, 1 ….
+    /// For each element, lowest first: the index of the first operand among the `2 N` elements of `{b, a}`. By default
+    /// 0, 1 ….
     pub a: [u8; N],
     /// The same for the second operand. By default `N`, `N + 1` ….
     pub b: [u8; N],

@@ -1,7 +1,7 @@
 //! Lays out a function's frame: the offsets of its `.local` and `.param` variables.
 
-/// Offsets of `.local` and `.param` variables. The space of a closed scope is used again, unless the scope declared `.local`
-/// variables, whose addresses may be in use after it.
+/// Offsets of `.local` and `.param` variables. The space of a closed scope is used again, unless the scope declared
+/// `.local` variables, whose addresses may be in use after it.
 #[derive(Default)]
 pub(super) struct Frame {
     /// End of the variables of the open scopes.

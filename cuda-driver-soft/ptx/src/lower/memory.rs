@@ -7,8 +7,8 @@ use crate::scopes::FrameKind;
 use super::walker::Walker;
 
 impl Walker<'_> {
-    /// Lowers `ld`, `st`, `atom` and `red`: the address becomes the first source; its space and offset become part of the
-    /// operation.
+    /// Lowers `ld`, `st`, `atom` and `red`: the address becomes the first source; its space and offset become part of
+    /// the operation.
     pub(super) fn memory(&mut self, inst: &Inst, op: &Op, address: &ast::Operand) {
         let mut op = op.clone();
         let (mem, values) = match &mut op {

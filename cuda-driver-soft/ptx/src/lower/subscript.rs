@@ -21,8 +21,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the address of an element. As in ptxas, the index is an unsigned number of 32 bits, whatever the width of the
-    /// register.
+    /// Returns the address of an element. As in ptxas, the index is an unsigned number of 32 bits, whatever the width
+    /// of the register.
     pub(super) fn subscript(
         &mut self,
         name: Name,

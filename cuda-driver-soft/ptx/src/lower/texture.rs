@@ -135,7 +135,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the handle in a kernel's parameter, such as `.param .texref t`, by a load before the current instruction.
+    /// Returns the handle in a kernel's parameter, such as `.param .texref t`, by a load before the current
+    /// instruction.
     fn handle_parameter(
         &mut self,
         inst: &Inst,

@@ -135,8 +135,8 @@ fn part(digits: Digits) -> Option<VideoPart> {
     (digits.count == 1).then_some(*part)
 }
 
-/// Sets a selector such as `.h10` or `.b7654`: a mask for the result, and for a source one element of the operands for each
-/// element of the result, the highest first.
+/// Sets a selector such as `.h10` or `.b7654`: a mask for the result, and for a source one element of the operands for
+/// each element of the result, the highest first.
 fn elements<const N: usize>(
     digits: Digits,
     halves: bool,

@@ -143,7 +143,8 @@ impl<'u> Walker<'u> {
         self.say(pos, format!("{message} for instruction '{}'", self.name));
     }
 
-    /// Adds an error for a name that is not declared so far. The name of a later label is an operand of the wrong kind instead.
+    /// Adds an error for a name that is not declared so far. The name of a later label is an operand of the wrong kind
+    /// instead.
     pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
         if self.reporter.is_some() && self.is_label(name) {
             self.faults.mismatch = true;
@@ -293,8 +294,8 @@ impl<'u> Walker<'u> {
         }
     }
 
-    /// Adds an unguarded instruction before the current one, and returns its result, a new register. The current operands
-    /// stay as they are.
+    /// Adds an unguarded instruction before the current one, and returns its result, a new register. The current
+    /// operands stay as they are.
     pub(super) fn emit_before(&mut self, op: Op, ty: Type, srcs: &[Operand], line: u32) -> Reg {
         let result = self.new_register(ty);
         let dsts = std::mem::replace(&mut self.dsts, vec![Some(result)]);

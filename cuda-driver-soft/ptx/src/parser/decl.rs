@@ -253,8 +253,8 @@ impl Parser<'_> {
         Ok(start..self.ast.vars.len() as u32)
     }
 
-    /// Parses a list of parameters such as `( .param .b32 a, .reg .u32 b )`, which may be missing. Names may be `_`, as in
-    /// prototypes.
+    /// Parses a list of parameters such as `( .param .b32 a, .reg .u32 b )`, which may be missing. Names may be `_`, as
+    /// in prototypes.
     pub(super) fn parameters(&mut self) -> Result<Range<u32>> {
         let start = self.ast.vars.len() as u32;
         if !self.accept(b'(') {

@@ -34,7 +34,7 @@ pub(crate) enum Width {
     B64,
 }
 
-/// How far results may differ from a GPU's.
+/// The permitted difference from a GPU's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
     /// The results are the same.

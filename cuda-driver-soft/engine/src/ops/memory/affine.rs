@@ -1,4 +1,4 @@
-//! Loads and stores of converged warps at affine addresses.
+//! Handlers of loads and stores of converged warps at affine addresses.
 //!
 //! The extremes of the addresses decide for the whole warp: if both are in one known piece of memory, so are all
 //! addresses between them. If not, the address of each lane is checked.

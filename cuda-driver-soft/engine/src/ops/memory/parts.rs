@@ -1,4 +1,4 @@
-//! Loads and stores of vectors, and of numbers that are narrower than their registers.
+//! Handlers of loads and stores of vectors, and of numbers that are narrower than their registers.
 
 use super::affine;
 use super::host_lanes::{Arrangement, HostLanes};

@@ -1,4 +1,4 @@
-//! Live registers of a block whose computations are moved down to where their results are first used.
+//! Counts the live registers of a block after computations are moved down to the first use of their results.
 //!
 //! Programs often load or compute many values before they use the first. A compiler that runs out of registers moves
 //! such instructions down, so the order of the text alone would count too many live registers.
@@ -11,19 +11,19 @@ use std::collections::HashMap;
 #[derive(Default)]
 struct Value {
     weight: u32,
-    /// The places of the first and the last instruction that uses it, as far as they are known.
+    /// The positions of the first and the last instruction that uses it, if they are known.
     first: Option<usize>,
     last: usize,
     live: bool,
 }
 
-/// The values that an instruction reads, and those that it writes.
+/// The values that an instruction reads and writes.
 struct Step {
     reads: Vec<usize>,
     writes: Vec<usize>,
 }
 
-/// Returns the largest number of registers that are live at once in a block after which `live_out` are live.
+/// Returns the largest number of registers that are live at the same time in a block after which `live_out` are live.
 pub(super) fn pressure(
     code: &Code<'_>,
     block: &Block,
@@ -96,7 +96,7 @@ pub(super) fn pressure(
 fn places(insts: &[Inst], steps: &[Step], values: &mut [Value]) -> Vec<usize> {
     let end = insts.len();
     let mut places: Vec<usize> = (0..end).collect();
-    // The next instruction that loads cannot be moved across.
+    // The next instruction across which loads cannot be moved.
     let mut fence = end;
     for (at, inst) in insts.iter().enumerate().rev() {
         let step = &steps[at];
@@ -136,7 +136,7 @@ enum Movable {
     Anywhere,
     /// It can be moved, but not across a store or a barrier.
     UpToFence,
-    /// It stays, and loads stay above it.
+    /// It cannot be moved, and loads cannot be moved across it.
     Fence,
 }
 

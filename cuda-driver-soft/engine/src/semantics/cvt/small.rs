@@ -19,25 +19,25 @@ fn narrow(format: Format, a: f32, relu: bool) -> u8 {
     finish::<NAN_EIGHT>(bits as u16, format, a.is_nan(), relu, true) as u8
 }
 
-/// One element of `cvt.rn.satfinite{.relu}.e4m3x2.f32`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e4m3x2.f32`
 #[inline(always)]
 pub fn cvt_e4m3_from_f32(a: f32, relu: bool) -> u8 {
     narrow(E4M3, a, relu)
 }
 
-/// One element of `cvt.rn.satfinite{.relu}.e5m2x2.f32`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e5m2x2.f32`
 #[inline(always)]
 pub fn cvt_e5m2_from_f32(a: f32, relu: bool) -> u8 {
     narrow(E5M2, a, relu)
 }
 
-/// One element of `cvt.rn.satfinite{.relu}.e4m3x2.f16x2`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e4m3x2.f16x2`
 #[inline(always)]
 pub fn cvt_e4m3_from_f16(a: u16, relu: bool) -> u8 {
     narrow(E4M3, f16_to_f32(a), relu)
 }
 
-/// One element of `cvt.rn.satfinite{.relu}.e5m2x2.f16x2`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e5m2x2.f16x2`
 #[inline(always)]
 pub fn cvt_e5m2_from_f16(a: u16, relu: bool) -> u8 {
     narrow(E5M2, f16_to_f32(a), relu)
@@ -49,7 +49,7 @@ fn positive(a: u16, relu: bool) -> u16 {
     if relu && a & 0x8000 != 0 { 0 } else { a }
 }
 
-/// One element of `cvt.rn{.relu}.f16x2.e4m3x2`, exact.
+/// Returns one element of `cvt.rn{.relu}.f16x2.e4m3x2`, exact.
 #[inline(always)]
 pub fn cvt_f16_from_e4m3(a: u8, relu: bool) -> u16 {
     let magnitude = a & 0x7f;
@@ -61,7 +61,7 @@ pub fn cvt_f16_from_e4m3(a: u8, relu: bool) -> u16 {
     positive(f32_to_f16(scaled) | u16::from(a & 0x80) << 8, relu)
 }
 
-/// One element of `cvt.rn{.relu}.f16x2.e5m2x2`: the upper half of an `.f16`.
+/// Returns one element of `cvt.rn{.relu}.f16x2.e5m2x2`: the upper half of an `.f16`.
 #[inline(always)]
 pub fn cvt_f16_from_e5m2(a: u8, relu: bool) -> u16 {
     if a & 0x7f > 0x7c {
