@@ -150,7 +150,7 @@ fn fat_binaries() {
     let mut endless = fat_binary(ptx.as_bytes(), 52, false);
     endless[8..16].copy_from_slice(&(1u64 << 40).to_le_bytes());
     assert_eq!(load(&endless), 209);
-    // Code only for a newer device.
+    // The only entry is for a newer device.
     assert_eq!(load(&fat_binary(ptx.as_bytes(), 100, false)), 209);
 }
 
@@ -222,7 +222,7 @@ fn single_compiler_options_with_value_0() {
             continue;
         }
         let code = match option {
-            // Option 1 kills the process on NVIDIA's driver, so that driver is not tested with it.
+            // Option 1 ends the process on NVIDIA's driver, so only the software driver is tested with it.
             0 | 1 | 3..=6 | 17..=19 | 25 | 27 | 35.. => 1,
             9 => 200,
             15 => 218,
@@ -308,7 +308,7 @@ fn functions_and_variables() {
             // NVIDIA's driver frees the variable, and the module continues to use it.
             expect(cuda.cuMemFree(address), 1);
         }
-        // Attributes of a function.
+        // The attributes of a function.
         let ask = |attribute, function| {
             let mut value = -1;
             check(cuda.cuFuncGetAttribute(&mut value, attribute, function));
@@ -433,7 +433,7 @@ fn refused_launches() {
         launch(takes.function, one, one, 0, null, extra.as_mut_ptr()),
         701,
     );
-    // Under another current context: the stream decides.
+    // The null stream belongs to the current context. A launch is refused if the function is of another one.
     let other = Context::new();
     expect(launch(takes.function, one, one, 0, params, null), 400);
     unsafe {
@@ -485,7 +485,7 @@ fn a_library_is_compiled_when_a_kernel_is_requested() {
         );
         let library = load(&ptx("vector_add"));
         check(cuda.cuCtxPopCurrent(null_mut()));
-        // Without a context: the kernel and its attributes can be queried, but there is no function.
+        // Without a context, the kernel and its attributes can be queried, but it has no function.
         check(cuda.cuLibraryGetKernel(&mut kernel, library, c"vector_add".as_ptr()));
         check(cuda.cuLibraryGetKernel(&mut again, library, c"vector_add".as_ptr()));
         assert_eq!(kernel, again);
@@ -543,7 +543,7 @@ fn a_library_is_compiled_when_a_kernel_is_requested() {
         check(cuda.cuCtxDestroy(other));
         check(cuda.cuLibraryUnload(library));
         if software() {
-            // NVIDIA's driver crashes.
+            // NVIDIA's driver crashes in these calls.
             expect(cuda.cuLibraryUnload(library), 400);
             expect(cuda.cuKernelGetFunction(&mut function, kernel), 400);
         }
@@ -646,10 +646,10 @@ fn the_linker() {
         }
         std::fs::remove_file(file).unwrap();
         if software() {
-            // NVIDIA's driver crashes.
+            // NVIDIA's driver crashes in this call.
             expect(cuda.cuLinkDestroy(linker.0), 400);
         }
-        // No inputs.
+        // A link without inputs makes an empty module.
         let linker = Linker::new();
         let (code, image, _) = linker.complete();
         assert_eq!(code, 0);
@@ -657,7 +657,7 @@ fn the_linker() {
         check(cuda.cuModuleLoadData(&mut module, image));
         check(cuda.cuModuleGetFunctionCount(&mut count, module));
         assert_eq!(count, 0);
-        // Another architecture.
+        // An image that is linked for another architecture than the device's cannot be loaded.
         let mut state = null_mut();
         let (mut target, mut sm_80) = (CUjit_option::CU_JIT_TARGET, 80 as *mut c_void);
         check(cuda.cuLinkCreate(1, &mut target, &mut sm_80, &mut state));
@@ -684,7 +684,7 @@ fn the_linker() {
             "error   : Undefined reference to 'square' in 'a.ptx'"
         );
         assert_eq!(values[1] as usize, log.len());
-        // A duplicate function.
+        // A duplicate function is refused.
         let linker = Linker::new();
         check(linker.add(c"a.ptx", &with_head(CALLEE)));
         expect(linker.add(c"b.ptx", &with_head(CALLEE)), 300);

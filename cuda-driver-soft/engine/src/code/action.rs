@@ -75,7 +75,7 @@ pub(crate) struct CallSite {
     pub(crate) rets: Vec<ValueLocation>,
 }
 
-/// The function that a call calls.
+/// The callee of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum CallTarget {
     /// A function of the module.

@@ -3,16 +3,16 @@
 //! | file | |
 //! | --- | --- |
 //! | `source` | the function that is decoded |
-//! | `scheduled` | which instructions the warp's scheduler runs |
+//! | `scheduled` | predicates for the instructions that the warp's scheduler runs |
 //! | `order` | the order of basic blocks that the scheduler prefers |
 //! | `steps` | the function as basic blocks in that order |
 //! | `defined` | registers that must be zero at the start |
 //! | `constants` | registers that are aliases of constants |
 //! | `builder` | slots of registers and constants; collects the instructions |
-//! | `operands` | operands as slots |
+//! | `operands` | translates operands to slots |
 //! | `asynchronous`, `atomic`, `calls`, `matrix`, `stack`, `texture` | instructions of these kinds |
-//! | `lower` | all instructions |
-//! | `emit` | basic blocks and branches as instructions |
+//! | `lower` | one instruction of any kind |
+//! | `emit` | turns basic blocks and branches into instructions |
 //! | `converged` | a second version of the code, for converged warps |
 
 #![forbid(unsafe_code)]
@@ -46,7 +46,7 @@ use source::SourceFunction;
 use steps::{Layout, Step};
 use unsupported::UnsupportedInst;
 
-/// Decodes a function for an instruction set. `rows`: the lanes of a warp lie in several rows of their block.
+/// Decodes a function for an instruction set. `rows` is true if the lanes of a warp are in several rows of their block.
 pub(crate) fn decode(
     module: &Module,
     id: FuncId,

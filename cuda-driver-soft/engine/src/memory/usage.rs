@@ -1,4 +1,4 @@
-//! The bytes that each owner has in use, and quotas on them.
+//! Counts the bytes that each owner has in use, and enforces quotas on them.
 
 #![forbid(unsafe_code)]
 

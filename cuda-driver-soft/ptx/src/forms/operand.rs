@@ -92,7 +92,7 @@ pub(super) fn operand(text: &str, mods: &Mods) -> OperandSpec {
     }
 }
 
-/// Returns the number of registers of an accumulator that `n/2` or `n/4` stands for.
+/// Returns the number of registers of an accumulator that `n/2` or `n/4` denotes.
 fn accumulator_registers(mods: &Mods, count: &str) -> u8 {
     let [_, n, _] = mods.shape();
     (n / if count == "n/4" { 4 } else { 2 }) as u8

@@ -1,4 +1,4 @@
-//! The typed intermediate representation: what loading a module produces and an engine runs.
+//! The typed intermediate representation, which loading a module produces and an engine runs.
 //!
 //! A [`Module`] holds variables and functions, with every name resolved. A function's [`Body`] is a flat list of
 //! [`Inst`]s over virtual registers: labels are instruction indices, `.local` and function-scope `.param` variables are

@@ -1,4 +1,4 @@
-//! Operands of instructions and of calls.
+//! Operands of instructions and calls: registers, constants, addresses and special registers.
 
 use super::ids::{FuncId, Reg, VarId};
 

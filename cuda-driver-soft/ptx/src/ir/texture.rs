@@ -9,12 +9,12 @@ pub enum Geometry {
     D1,
     D2,
     D3,
-    /// A layered texture of one dimension
+    /// A layered texture of one dimension.
     A1,
-    /// A layered texture of two dimensions
+    /// A layered texture of two dimensions.
     A2,
     Cube,
-    /// A layered cubemap
+    /// A layered cubemap.
     ACube,
 }
 
