@@ -1,7 +1,7 @@
-//! Arrays and mipmapped arrays: texels that programs reach by handles alone.
+//! Arrays and mipmapped arrays: texels that programs access through handles only.
 //!
-//! An array is one piece of device memory that no call of the host finds by its address. Texels lie row after row, slice
-//! after slice, level after level, without gaps: what a GPU does to keep neighbours together is nobody's business here.
+//! An array is one allocation that the host cannot reach by address. Texels are stored row by row, slice by slice and
+//! level by level without gaps; the layout of a GPU, which keeps neighbours close together, is not modelled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,10 +26,10 @@ pub(crate) const CUBEMAP: u32 = CUDA_ARRAY3D_CUBEMAP;
 pub(crate) const GATHER: u32 = CUDA_ARRAY3D_TEXTURE_GATHER;
 const SPARSE: u32 = CUDA_ARRAY3D_SPARSE;
 const DEFERRED: u32 = CUDA_ARRAY3D_DEFERRED_MAPPING;
-/// Changes nothing here.
+/// Has no effect in this driver.
 const VIDEO: u32 = CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
 
-/// What an array is to be, as `CUDA_ARRAY3D_DESCRIPTOR` says it.
+/// The properties of an array, as in `CUDA_ARRAY3D_DESCRIPTOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub(crate) width: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Descriptor {
 static ARRAYS: Table<Array> = Table::new(HandleKind::Array);
 static MIPMAPS: Table<Mipmap> = Table::new(HandleKind::Mipmap);
 
-/// An array, or one level of a mipmapped one.
+/// An array, or one level of a mipmapped array.
 #[derive(Debug)]
 pub(crate) struct Array {
     pub(crate) handle: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Array {
     pub(crate) descriptor: Descriptor,
     pub(crate) image: Image,
     pub(crate) memory: Allocation,
-    /// The mipmapped array that it is a level of.
+    /// The mipmapped array that this is a level of.
     mipmap: Option<usize>,
 }
 
@@ -63,11 +63,11 @@ pub(crate) struct Mipmap {
     pub(crate) descriptor: Descriptor,
     pub(crate) image: Image,
     pub(crate) memory: Allocation,
-    /// Handles of the levels that were asked for.
+    /// Handles of the levels, created when they are first requested.
     levels: Mutex<Vec<Option<usize>>>,
 }
 
-/// How the channels of a format are stored; `None` for one that this driver does not have.
+/// Returns how the channels of a format are stored, or `None` if this driver does not support the format.
 pub(crate) fn channel(format: u32) -> Option<Channel> {
     Some(match CUarray_format(format) {
         CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8 => Channel::U8,
@@ -87,7 +87,7 @@ impl Descriptor {
         self.flags & flag != 0
     }
 
-    /// What its texels are arranged as; an error for what cannot be.
+    /// Returns the arrangement of the texels, or an error if the sizes and flags contradict each other.
     fn shape(&self) -> Result<Shape> {
         let shape = match (self.has(CUBEMAP), self.has(LAYERED)) {
             (true, layered) => {
@@ -117,7 +117,7 @@ impl Descriptor {
         Ok(shape)
     }
 
-    /// Checks it against a device; of a mipmapped array with `mipmapped`.
+    /// Checks the descriptor against a device's limits, which differ for mipmapped arrays.
     fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, Channel)> {
         let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO;
         if self.has(SPARSE | DEFERRED) {
@@ -127,7 +127,7 @@ impl Descriptor {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let Some(channel) = channel(self.format) else {
-            host::log!("arrays of the format {:#x} are not supported", self.format);
+            host::log!("array format {:#x} is not supported", self.format);
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         };
         let shape = self.shape()?;
@@ -137,7 +137,7 @@ impl Descriptor {
             limit.is_none_or(|limit| size <= u64::from(device.limit(limit)))
         };
         let fits = |limits: [Option<Attribute>; 3]| size.into_iter().zip(limits).all(within);
-        // A flat box may be longer.
+        // A 3D array may exceed a limit if it fits into the alternate limits.
         let alternate = [
             Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE,
             Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE,
@@ -146,12 +146,12 @@ impl Descriptor {
         if fits(limits) || (shape == Shape::D3 && fits(alternate.map(Some))) {
             Ok((shape, channel))
         } else {
-            host::log!("an array of {size:?} is larger than the device's limits");
+            host::log!("array size {size:?} exceeds the device's limits");
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
     }
 
-    /// The image with so many levels, from an address on; and how many bytes it takes.
+    /// Returns the image with this number of levels at an address, and its size in bytes.
     fn image(
         &self,
         shape: Shape,
@@ -179,7 +179,7 @@ impl Descriptor {
                 slice,
             });
             let all = slice.checked_mul(depth.into()).ok_or(overflow)?;
-            // Each level begins where any access may be aligned.
+            // Align each level for the widest access.
             bytes = bytes
                 .checked_add(all)
                 .and_then(|end| end.checked_next_multiple_of(16))
@@ -188,7 +188,7 @@ impl Descriptor {
         Ok((image, bytes))
     }
 
-    /// Texels along each axis of a level: layers and faces stay.
+    /// Returns the size of a level in texels. The number of layers and faces is the same in all levels.
     fn size(&self, shape: Shape, level: u32) -> [u32; 3] {
         let shrunk = |n: u64| (n >> level.min(63)).max(1) as u32;
         let depth = if shape == Shape::D3 {
@@ -199,7 +199,7 @@ impl Descriptor {
         [shrunk(self.width), shrunk(self.height), depth]
     }
 
-    /// The descriptor of a level.
+    /// Returns the descriptor of a level.
     fn of_level(&self, shape: Shape, level: u32) -> Descriptor {
         let [width, height, depth] = self.size(shape, level).map(u64::from);
         let or_none = |n: u64, given: u64| if given == 0 { 0 } else { n };
@@ -212,7 +212,7 @@ impl Descriptor {
     }
 }
 
-/// The attributes that say how large an array may be.
+/// Returns the device attributes that limit the size of an array.
 fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
     let [width, height, depth] = match shape {
         Shape::D1 if mipmapped => [
@@ -266,7 +266,7 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
             Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS),
         ],
     };
-    // A surface of one dimension may be shorter.
+    // The limit of a one-dimensional surface is lower.
     let width = match shape {
         Shape::D1 if flags & SURFACE != 0 => {
             Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH)
@@ -276,27 +276,28 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
     [width, height, depth]
 }
 
-/// As recorded: what is destroyed answers as a context does that is.
-fn why(what: &str, handle: usize, missing: Missing) -> Error {
-    host::log!("{what} {handle:#x} is {missing:?}");
+/// Logs why a handle is invalid and returns the error. Driver 580 returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` for
+/// destroyed arrays.
+fn missing_error(what: &str, handle: usize, missing: Missing) -> Error {
+    host::log!("{what} {handle:#x} {missing}");
     match missing {
         Missing::Destroyed => Error::CUDA_ERROR_CONTEXT_IS_DESTROYED,
         Missing::Unknown => Error::CUDA_ERROR_INVALID_HANDLE,
     }
 }
 
-/// The living array of this handle.
+/// Returns the array with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Array>> {
     ARRAYS
         .get(handle)
-        .map_err(|missing| why("array", handle, missing))
+        .map_err(|missing| missing_error("array", handle, missing))
 }
 
-/// The living mipmapped array of this handle.
+/// Returns the mipmapped array with this handle.
 pub(crate) fn mipmap(handle: usize) -> Result<Arc<Mipmap>> {
     MIPMAPS
         .get(handle)
-        .map_err(|missing| why("mipmapped array", handle, missing))
+        .map_err(|missing| missing_error("mipmapped array", handle, missing))
 }
 
 fn allocate(context: &Context, bytes: u64) -> Result<Allocation> {
@@ -321,7 +322,7 @@ pub(crate) fn create(context: &Context, descriptor: Descriptor) -> Result<usize>
     Ok(array.handle)
 }
 
-/// `cuMipmappedArrayCreate`: with at most as many levels as there can be.
+/// `cuMipmappedArrayCreate`: caps the number of levels at the largest possible one.
 pub(crate) fn create_mipmap(
     context: &Context,
     descriptor: Descriptor,
@@ -348,7 +349,7 @@ pub(crate) fn create_mipmap(
     Ok(mipmap.handle)
 }
 
-/// Waits for the work of a context before memory of its goes.
+/// Waits for a context's work before its memory is freed.
 fn drain(context: u64) -> Result<()> {
     if let Ok(context) = context::table().get(context as usize) {
         context.drain();
@@ -357,11 +358,11 @@ fn drain(context: u64) -> Result<()> {
 }
 
 fn free(memory: &Allocation) {
-    // Gone already if the context went first.
+    // The memory is already free if the context was destroyed first.
     let _ = space().free_if(memory.base, |a| a.id == memory.id);
 }
 
-/// `cuArrayDestroy`: a level goes with its mipmapped array only.
+/// `cuArrayDestroy`: refuses a level, which is destroyed with its mipmapped array.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     let array = get(handle)?;
     if array.mipmap.is_some() {
@@ -394,7 +395,7 @@ fn remove_mipmap(mipmap: &Mipmap) -> Result<()> {
     Ok(())
 }
 
-/// `cuMipmappedArrayGetLevel`: the same handle each time.
+/// `cuMipmappedArrayGetLevel`: returns the same handle each time.
 pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     let mipmap = mipmap(handle)?;
     let mut levels = mipmap.levels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -419,7 +420,7 @@ pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     Ok(array.handle)
 }
 
-/// Forgets the arrays of a context that ends; their memory goes with it.
+/// Removes the arrays of a context that is being destroyed. The context's teardown frees their memory.
 pub(crate) fn forget_all_of(context: &Context) {
     for mipmap in MIPMAPS.all() {
         if mipmap.context == context.id() {

@@ -1,4 +1,5 @@
-//! Clusters: what a launch asks for, what its kernel requires, and how many a device holds at once. As recorded on an H200.
+//! Thread block clusters: the size that a launch requests, the size that its kernel requires, and how many fit on a
+//! device. Limits were measured on an H200.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -7,16 +8,16 @@ use crate::object::function::Function;
 use crate::object::occupancy;
 use crate::state::error::{Error, Result};
 
-/// Blocks that any cluster may have.
+/// Maximum number of blocks in a cluster without an opt-in.
 const PORTABLE: u32 = 8;
-/// Blocks that one may have where that was allowed.
+/// Maximum number of blocks in a cluster of a function with `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`.
 const MOST: u32 = 16;
-/// Blocks on a multiprocessor that count for clusters.
+/// Maximum number of blocks on one multiprocessor that count for cluster occupancy.
 const PER_MULTIPROCESSOR: u32 = 8;
-/// Multiprocessors that a cluster must share: of groups of so many.
+/// Multiprocessors in a group. All blocks of a cluster run in one group.
 const GROUP: u32 = 18;
 
-/// Blocks that a cluster of the function may have.
+/// Returns the maximum number of blocks in a cluster of the function.
 pub(crate) fn most_blocks(function: &Function) -> u32 {
     if function.allows_large_clusters() {
         MOST
@@ -25,7 +26,8 @@ pub(crate) fn most_blocks(function: &Function) -> u32 {
     }
 }
 
-/// The clusters of a launch that asks for some, or whose kernel requires them; `None`: it is not one of clusters.
+/// Returns the cluster size of a launch from the requested size and the kernel's directives, or `None` for a launch
+/// without clusters.
 pub(crate) fn of_launch(
     function: &Function,
     device: &Device,
@@ -35,17 +37,17 @@ pub(crate) fn of_launch(
     let directives = function.kernel.directives();
     let refuse = |why: &str| {
         host::log!(
-            "launch of `{}` with grid {grid:?} in clusters of {asked:?}: {why}",
+            "launch of `{}` with grid {grid:?} and clusters {asked:?}: {why}",
             function.kernel.name()
         );
         Err(Error::CUDA_ERROR_INVALID_CLUSTER_SIZE)
     };
     let cluster = match (asked, function.cluster()) {
         (Some(asked), Some(required)) if asked != required => {
-            return refuse("the kernel requires others");
+            return refuse("the kernel requires another cluster size (.reqnctapercluster)");
         }
         (None, None) if directives.explicitcluster => {
-            return refuse("the kernel requires that the launch says their size");
+            return refuse("the kernel requires a cluster size in the launch (.explicitcluster)");
         }
         (None, None) => return Ok(None),
         (Some(cluster), _) | (None, Some(cluster)) => cluster,
@@ -55,7 +57,7 @@ pub(crate) fn of_launch(
         .zip(grid)
         .any(|(&n, all)| n == 0 || all % n != 0)
     {
-        return refuse("the grid is no multiple of them");
+        return refuse("the grid is not a multiple of the cluster size");
     }
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
     let most = directives
@@ -63,16 +65,17 @@ pub(crate) fn of_launch(
         .unwrap_or(u32::MAX)
         .min(most_blocks(function));
     if blocks > most.into() {
-        return refuse("these are more blocks than a cluster may have");
+        return refuse("too many blocks in a cluster");
     }
     if device.limit(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0 {
-        host::log!("the device has no clusters");
+        host::log!("the device does not support clusters; they need compute capability 9.0");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     Ok(Some(cluster))
 }
 
-/// How many clusters of so many blocks are resident at once: an estimate, as multiprocessors are here in groups of one size.
+/// Returns how many clusters of `blocks` blocks are resident at once. This is an estimate: all groups of
+/// multiprocessors have the same size here.
 pub(crate) fn max_active(
     function: &Function,
     device: &Device,

@@ -1,4 +1,4 @@
-//! Contexts, the stack of current ones that each thread has, and primary contexts.
+//! Contexts, and the stack of current contexts of each thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -24,15 +24,15 @@ pub(crate) struct Context {
     serial: AtomicU64,
     flags: AtomicU32,
     alive: AtomicBool,
-    /// `cuCtxAttach` and `cuCtxDetach` count it; creation counts 1.
+    /// Reference count of `cuCtxAttach` and `cuCtxDetach`; 1 at creation.
     usage: AtomicU32,
     queues: Mutex<Queues>,
     options: Mutex<Options>,
-    /// Contexts that it has peer access to.
+    /// Contexts that this context has peer access to.
     peers: Mutex<BTreeSet<u64>>,
 }
 
-/// What can be set in a context.
+/// Settings of a context that programs can change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) cache_config: u32,
@@ -52,7 +52,8 @@ impl Options {
 
 const FLAGS_MASK: u32 = CUctx_flags::CU_CTX_FLAGS_MASK.0;
 const SCHED_MASK: u32 = CUctx_flags::CU_CTX_SCHED_MASK.0;
-/// All page-locked memory is mapped, so it says nothing. Primary contexts have it, and nobody sets it.
+/// Has no effect, because all page-locked memory is mapped. Primary contexts always have it, and callers cannot set it
+/// on them.
 pub(crate) const MAP_HOST: u32 = CUctx_flags::CU_CTX_MAP_HOST.0;
 
 const COREDUMP: u32 = CUctx_flags::CU_CTX_COREDUMP_ENABLE.0;
@@ -61,22 +62,23 @@ const USER_COREDUMP: u32 = CUctx_flags::CU_CTX_USER_COREDUMP_ENABLE.0;
 
 static TABLE: Table<Context> = Table::new(HandleKind::Context);
 
-/// The contexts that are not destroyed.
+/// Returns the table of contexts that are not destroyed.
 pub(crate) fn table() -> &'static Table<Context> {
     &TABLE
 }
 
-/// A context that a thread has made current.
+/// An entry on a thread's context stack.
 #[derive(Clone)]
 struct Entry {
     handle: usize,
-    /// What can be asked of it when it is destroyed; `None` where it was so before.
+    /// Keeps the object available for queries after the context is destroyed; `None` if it was already destroyed when
+    /// pushed.
     context: Option<Arc<Context>>,
 }
 
 thread_local! {
-    /// The contexts current on this thread, the top last. Never destroyed, so that calls from destructors of other
-    /// thread-locals still find it; a thread that used CUDA leaves a few bytes behind.
+    /// The calling thread's stack of current contexts; the last one is the top. It is never dropped, so that calls from
+    /// destructors of other thread-locals still find it. A thread that used CUDA leaks a few bytes.
     static STACK: ManuallyDrop<RefCell<Vec<Entry>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
@@ -84,12 +86,13 @@ fn stack<R>(f: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
     STACK.with(|stack| f(&mut stack.borrow_mut()))
 }
 
-/// The handle on top of the calling thread's stack, whether or not its context still lives; 0 if the stack is empty.
+/// Returns the handle on top of the calling thread's stack, or 0 if the stack is empty. The context may be destroyed.
 pub(crate) fn current_handle() -> usize {
     stack(|s| s.last().map_or(0, |entry| entry.handle))
 }
 
-/// The living context of this handle: 201 for what never was a context, 709 for one that is destroyed.
+/// Returns the live context with this handle: `CUDA_ERROR_INVALID_CONTEXT` if the handle is unknown,
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` if the context is destroyed.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     match TABLE.get(handle) {
         Ok(context) if context.is_alive() => Ok(context),
@@ -98,8 +101,8 @@ pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     }
 }
 
-/// What goes onto a stack for a handle. A destroyed context is taken as it is; on what never was one, a real driver
-/// crashes.
+/// Returns the stack entry for a handle. A destroyed context is accepted, as in driver 580; an unknown handle, which
+/// crashes driver 580, is an error.
 fn entry(handle: usize) -> Result<Entry> {
     let context = match TABLE.get(handle) {
         Ok(context) => Some(context),
@@ -109,7 +112,8 @@ fn entry(handle: usize) -> Result<Entry> {
     Ok(Entry { handle, context })
 }
 
-/// The current context: `CUDA_ERROR_INVALID_CONTEXT` without one, `CUDA_ERROR_CONTEXT_IS_DESTROYED` if it is destroyed.
+/// Returns the current context, `CUDA_ERROR_INVALID_CONTEXT` if there is none, or `CUDA_ERROR_CONTEXT_IS_DESTROYED` if
+/// it is destroyed.
 pub(crate) fn current() -> Result<Arc<Context>> {
     match current_handle() {
         0 => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
@@ -117,7 +121,7 @@ pub(crate) fn current() -> Result<Arc<Context>> {
     }
 }
 
-/// The current context, though it may be destroyed: its device and its flags can still be asked for.
+/// Returns the current context even if it is destroyed: its device and flags can still be queried.
 pub(crate) fn current_or_destroyed() -> Result<Arc<Context>> {
     match stack(|s| s.last().cloned()) {
         None => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
@@ -125,7 +129,7 @@ pub(crate) fn current_or_destroyed() -> Result<Arc<Context>> {
     }
 }
 
-/// Checks what `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` take as flags.
+/// Checks the flags of `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags`.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     let scheduling = matches!(flags & SCHED_MASK, 0 | 1 | 2 | 4);
     if scheduling && flags & !FLAGS_MASK == 0 {
@@ -135,7 +139,7 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
     }
 }
 
-/// Makes a context and pushes it.
+/// Creates a context and pushes it.
 pub(crate) fn create(flags: u32, ordinal: i32) -> Result<usize> {
     let device = device::get(ordinal)?;
     check_flags(flags)?;
@@ -146,13 +150,13 @@ pub(crate) fn create(flags: u32, ordinal: i32) -> Result<usize> {
     Ok(handle)
 }
 
-/// A number that no other context of the process has had.
+/// Returns a number that no other context of the process has had.
 fn next_serial() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Relaxed) + 1
 }
 
-/// What a new context says of its flags.
+/// Returns the flags that a new context reports for the requested ones.
 fn flags_at_creation(flags: u32) -> u32 {
     let coredump = if flags & USER_COREDUMP != 0 {
         COREDUMP
@@ -177,7 +181,7 @@ pub(crate) fn make(flags: u32, device: &'static Device, primary: bool) -> Arc<Co
     })
 }
 
-/// `cuCtxPushCurrent`: also of a destroyed context.
+/// `cuCtxPushCurrent`: accepts a destroyed context.
 pub(crate) fn push(handle: usize) -> Result<()> {
     if handle == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -187,13 +191,13 @@ pub(crate) fn push(handle: usize) -> Result<()> {
     Ok(())
 }
 
-/// `cuCtxPopCurrent`: what was current, even if it is destroyed.
+/// `cuCtxPopCurrent`: returns the handle that was current, even if its context is destroyed.
 pub(crate) fn pop() -> Result<usize> {
     let popped = stack(Vec::pop).ok_or(Error::CUDA_ERROR_INVALID_CONTEXT)?;
     Ok(popped.handle)
 }
 
-/// `cuCtxSetCurrent`: replaces the top; with NULL pops it. Also with a destroyed context.
+/// `cuCtxSetCurrent`: replaces the top of the stack; NULL pops it. Accepts a destroyed context.
 pub(crate) fn set_current(handle: usize) -> Result<()> {
     if handle == 0 {
         stack(Vec::pop);
@@ -207,12 +211,12 @@ pub(crate) fn set_current(handle: usize) -> Result<()> {
     Ok(())
 }
 
-/// Pops the context of this handle from the calling thread's stack, if it is the top.
+/// Pops the context with this handle from the calling thread's stack if it is on top.
 pub(crate) fn pop_if_current(handle: usize) {
     stack(|s| s.pop_if(|top| top.handle == handle));
 }
 
-/// `cuCtxAttach`: counts one more use of the current context and gives its handle.
+/// `cuCtxAttach`: increments the reference count of the current context and returns its handle.
 pub(crate) fn attach() -> Result<usize> {
     let context = current()?;
     context.usage.fetch_add(1, Relaxed);
@@ -243,19 +247,19 @@ impl Context {
         self.flags.load(Relaxed)
     }
 
-    /// Sets the flags; some are as they were when the context was made.
+    /// Sets the flags, except for those that are fixed at creation.
     pub(crate) fn set_flags(&self, flags: u32) {
         const FIXED: u32 = MAP_HOST | COREDUMP | USER_COREDUMP;
         self.flags
             .store(self.flags() & FIXED | flags & !FIXED, Relaxed);
     }
 
-    /// `cuCtxGetId`: another one each time that a primary context becomes active.
+    /// `cuCtxGetId`: a primary context gets a new number each time it becomes active.
     pub(crate) fn serial(&self) -> u64 {
         self.serial.load(Relaxed)
     }
 
-    /// A number that names it in memory and in modules.
+    /// Returns the number that identifies the context as the owner of memory and modules.
     pub(crate) fn id(&self) -> u64 {
         self.handle as u64
     }
@@ -268,7 +272,8 @@ impl Context {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `cuCtxEnablePeerAccess`; false if it is enabled already. All memory is in one address space, so nothing else changes.
+    /// `cuCtxEnablePeerAccess`: returns false if access is already enabled. All memory is in one address space, so this
+    /// has no other effect.
     pub(crate) fn enable_peer(&self, id: u64) -> bool {
         self.peers
             .lock()
@@ -276,7 +281,7 @@ impl Context {
             .insert(id)
     }
 
-    /// `cuCtxDisablePeerAccess`; false if it is not enabled.
+    /// `cuCtxDisablePeerAccess`: returns false if access is not enabled.
     pub(crate) fn disable_peer(&self, id: u64) -> bool {
         self.peers
             .lock()
@@ -284,24 +289,24 @@ impl Context {
             .remove(&id)
     }
 
-    /// Submits work that waits for all of its work so far.
+    /// Submits work that runs after all work submitted to the context so far.
     pub(crate) fn submit_after_all(&self, work: Work) -> TaskId {
         scheduler().submit(&self.queues().all_tails(), work, 0)
     }
 
-    /// Waits for all of its work; what failed is not looked at.
+    /// Waits for all work of the context and ignores its faults.
     pub(crate) fn drain(&self) {
         let tails = self.queues().all_tails();
         scheduler().wait_all(&tails);
     }
 
-    /// Whether all of its work is done.
+    /// Returns true if all work of the context is done.
     pub(crate) fn is_idle(&self) -> bool {
         let tails = self.queues().all_tails();
         scheduler().are_done(&tails)
     }
 
-    /// Begins a primary context anew, which has ended and is retained again.
+    /// Makes a primary context active again after it has ended.
     pub(crate) fn revive(&self, flags: u32) {
         self.flags.store(flags_at_creation(flags), Relaxed);
         self.serial.store(next_serial(), Relaxed);
@@ -310,12 +315,13 @@ impl Context {
         self.alive.store(true, Relaxed);
     }
 
-    /// Notes that it has ended.
+    /// Marks the context as ended.
     pub(crate) fn set_ended(&self) {
         self.alive.store(false, Relaxed);
     }
 
-    /// `cuCtxDetach`: counts one use less; true if that was the last one. A primary context keeps its last one.
+    /// `cuCtxDetach`: decrements the reference count and returns true if it reached 0. The count of a primary context
+    /// stays at least 1.
     pub(crate) fn detach(&self) -> bool {
         if self.primary {
             let lower = |n: u32| (n > 1).then(|| n - 1);
@@ -325,8 +331,8 @@ impl Context {
         self.usage.fetch_sub(1, Relaxed) <= 1
     }
 
-    /// Notes what a kernel that is about to be launched takes: as a real driver does, the stack grows to the local memory
-    /// that is known to be needed.
+    /// Updates the limits for a kernel that is about to be launched. As in a real driver, the stack limit grows to the
+    /// local memory that a kernel is known to need.
     pub(crate) fn note_launch(&self, kernel: &engine::Kernel) {
         let local = kernel.local_bytes().next_multiple_of(16);
         let mut options = self.options();
@@ -336,7 +342,7 @@ impl Context {
         limits.stack = limits.stack.max(local);
     }
 
-    /// What its limits mean for a launch.
+    /// Returns the engine options that follow from the context's limits.
     pub(crate) fn launch_options(&self) -> engine::Options {
         let limits = self.options().limits;
         engine::Options {

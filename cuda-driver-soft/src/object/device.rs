@@ -1,4 +1,4 @@
-//! Devices: which there are, and what they say about themselves.
+//! Devices and their attributes.
 
 use std::sync::OnceLock;
 
@@ -13,11 +13,11 @@ use crate::state::settings;
 pub(crate) struct Device {
     pub(crate) ordinal: i32,
     pub(crate) profile: &'static Profile,
-    /// Number among all devices, visible or not.
+    /// Index among all devices, visible or not.
     physical: u32,
 }
 
-/// The devices that `CUDA_SOFT_DEVICES` describes and `CUDA_VISIBLE_DEVICES` shows.
+/// Returns the devices described by `CUDA_SOFT_DEVICES` and selected by `CUDA_VISIBLE_DEVICES`.
 pub(crate) fn from_environment() -> Result<Vec<Device>> {
     let all = settings::devices().map_err(|reason| {
         host::log!("{reason}");
@@ -35,7 +35,8 @@ pub(crate) fn from_environment() -> Result<Vec<Device>> {
     Ok(visible.into_iter().enumerate().map(device).collect())
 }
 
-/// The rule of `CUDA_VISIBLE_DEVICES`: numbers up to the first that names no device; the same one twice is an error.
+/// Returns the devices that `CUDA_VISIBLE_DEVICES` selects: its numbers up to the first one that is not a device. A
+/// repeated number is an error.
 fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
     let Some(list) = list else {
         return Ok((0..count).collect());
@@ -55,17 +56,17 @@ fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
 
 static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
 
-/// Makes these the devices of the process.
+/// Sets the devices of the process.
 pub(crate) fn set_all(devices: Vec<Device>) {
     let _ = DEVICES.set(devices);
 }
 
-/// All devices; none before the driver is initialised.
+/// Returns all devices; none before the driver is initialised.
 pub(crate) fn all() -> &'static [Device] {
     DEVICES.get().map_or(&[], Vec::as_slice)
 }
 
-/// The device of this number.
+/// Returns the device with this ordinal.
 pub(crate) fn get(ordinal: i32) -> Result<&'static Device> {
     let devices = all();
     usize::try_from(ordinal)
@@ -75,12 +76,12 @@ pub(crate) fn get(ordinal: i32) -> Result<&'static Device> {
 }
 
 impl Device {
-    /// `Software CUDA device (sm_90)`: nobody takes it for a GPU.
+    /// Returns a name such as `Software CUDA device (sm_90)`, which cannot be mistaken for a GPU's.
     pub(crate) fn name(&self) -> String {
         format!("Software CUDA device (sm_{})", self.profile.sm)
     }
 
-    /// The same in every process, different for each device.
+    /// Returns a UUID that is the same in every process and different for each device.
     pub(crate) fn uuid(&self) -> [u8; 16] {
         let mut uuid = *b"soft-cuda-dev\0\0\0";
         uuid[13] = self.profile.sm as u8;
@@ -88,12 +89,12 @@ impl Device {
         uuid
     }
 
-    /// Memory that the device claims to have, in bytes.
+    /// Returns the size of the device's memory in bytes.
     pub(crate) fn total_memory(&self) -> u64 {
         settings::memory_bytes()
     }
 
-    /// `cuDeviceGetPCIBusId`: a bus that no GPU is on.
+    /// `cuDeviceGetPCIBusId`: an address that no GPU has.
     pub(crate) fn pci_bus_id(&self) -> String {
         format!("0000:{:02X}:00.0", self.pci_bus())
     }
@@ -102,7 +103,7 @@ impl Device {
         self.physical + 1
     }
 
-    /// The value of a `CUdevice_attribute`.
+    /// Returns the value of a `CUdevice_attribute`.
     pub(crate) fn attribute(&self, attribute: Attribute) -> Result<i32> {
         match attribute {
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => Ok(self.pci_bus() as i32),
@@ -116,14 +117,14 @@ impl Device {
         }
     }
 
-    /// An attribute that every profile has.
+    /// Returns the value of an attribute that every profile has.
     pub(crate) fn limit(&self, attribute: Attribute) -> u32 {
         self.profile.attribute(attribute).unwrap_or(0) as u32
     }
 }
 
-/// The address in `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. As
-/// recorded, what follows the last number is not looked at.
+/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. Driver 580
+/// ignores text after the last number, and so does this function.
 fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
     let number = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_hexdigit());
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn visible_devices_as_recorded() {
+    fn visible_devices_end_at_the_first_unknown_number() {
         assert_eq!(visible(None, 2), Ok(vec![0, 1]));
         for nothing in ["", "-1", "5", "x"] {
             assert_eq!(visible(Some(nothing), 1), Ok(vec![]), "{nothing:?}");
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn pci_addresses_as_recorded() {
+    fn pci_addresses_have_three_forms() {
         for same in ["0000:1f:02.0", "0:1F:2", "1f:02.0", "0000:1F:02.0x"] {
             assert_eq!(pci_address(same), Some((0, 0x1f, 2, 0)), "{same}");
         }

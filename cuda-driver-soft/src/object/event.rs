@@ -1,4 +1,4 @@
-//! Events: points in the order of work, with a time.
+//! Events: markers in the order of work, with a time.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -20,29 +20,29 @@ pub(crate) struct Event {
     context: Weak<Context>,
     pub(crate) flags: u32,
     record: Mutex<Option<Record>>,
-    /// What other processes know of it, too.
+    /// Counters shared with other processes, for an interprocess event.
     shared: Option<Counts>,
 }
 
-/// The last `cuEventRecord`.
+/// The last `cuEventRecord` of an event.
 enum Record {
     Work {
         task: TaskId,
         time: Arc<OnceLock<Instant>>,
     },
-    /// On a stream that captured.
+    /// Recorded on a capturing stream.
     Captured(Captured),
 }
 
-/// The event of this handle, unless it is destroyed.
+/// Returns the event with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
-    TABLE.get(handle).map_err(|why| {
-        host::log!("event {handle:#x} is {why:?}: a real driver may crash here");
+    TABLE.get(handle).map_err(|missing| {
+        host::log!("event {handle:#x} {missing}; a real driver may crash here");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
 
-/// Makes an event; with `shared`, other processes know of it too.
+/// Creates an event; with `shared`, an interprocess one.
 pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<Counts>) -> usize {
     let mut created = 0;
     TABLE.insert_with(|handle| {
@@ -57,7 +57,7 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<Counts>)
     created
 }
 
-/// Takes out an event that is destroyed.
+/// Removes an event that is destroyed.
 pub(crate) fn remove(handle: usize) -> Result<()> {
     let removed = TABLE.remove(handle);
     removed
@@ -66,7 +66,7 @@ pub(crate) fn remove(handle: usize) -> Result<()> {
 }
 
 impl Event {
-    /// Its context, which must live.
+    /// Returns the event's context, which must be live.
     pub(crate) fn context(&self) -> Result<Arc<Context>> {
         let alive = self.context.upgrade().filter(|c| c.is_alive());
         alive.ok_or(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)
@@ -88,16 +88,16 @@ impl Event {
         Ok(shared.export())
     }
 
-    /// The task that it last recorded.
+    /// Returns the task of the last record, or `None` if it needs no waiting.
     pub(crate) fn task(&self) -> Option<TaskId> {
         if let Some(shared) = &self.shared {
-            // Another process may have been the last to record it.
+            // Another process may have recorded the event last.
             return (!shared.are_done()).then(|| shared.task());
         }
         self.own_task()
     }
 
-    /// The task that this process last recorded.
+    /// Returns the task of this process's last record.
     fn own_task(&self) -> Option<TaskId> {
         match *self.lock() {
             Some(Record::Work { task, .. }) => Some(task),
@@ -105,7 +105,7 @@ impl Event {
         }
     }
 
-    /// What it carries if it was last recorded in a capture.
+    /// Returns the captured dependencies if the event was last recorded on a capturing stream.
     pub(crate) fn captured(&self) -> Option<Captured> {
         match &*self.lock() {
             Some(Record::Captured(captured)) => Some(captured.clone()),
@@ -113,7 +113,7 @@ impl Event {
         }
     }
 
-    /// The time that it recorded; `None` while it is pending.
+    /// Returns the recorded time, or `None` while the record is pending.
     pub(crate) fn time(&self) -> Result<Option<Instant>> {
         match &*self.lock() {
             Some(Record::Work { time, .. }) => Ok(time.get().copied()),
@@ -121,7 +121,7 @@ impl Event {
         }
     }
 
-    /// Records it with the task that `submit` makes of its work.
+    /// Records the event with the task that `submit` creates from its work.
     pub(crate) fn record(&self, submit: impl FnOnce(Work) -> TaskId) {
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
@@ -129,17 +129,17 @@ impl Event {
         *record = Some(Record::Work { task, time });
     }
 
-    /// Notes that it was recorded on a stream that captures.
+    /// Sets the record of a capturing stream.
     pub(crate) fn set_captured(&self, captured: Captured) {
         *self.lock() = Some(Record::Captured(captured));
     }
 
-    /// A launch of a graph has recorded it.
+    /// Sets the record made by a graph launch.
     pub(crate) fn set_recorded(&self, task: TaskId, time: Arc<OnceLock<Instant>>) {
         *self.lock() = Some(Record::Work { task, time });
     }
 
-    /// What records it.
+    /// Returns the work that records the event.
     pub(crate) fn record_work(&self, time: &Arc<OnceLock<Instant>>) -> Work {
         match &self.shared {
             Some(shared) => shared.record(),
@@ -147,10 +147,10 @@ impl Event {
         }
     }
 
-    /// Whether what it recorded is done.
+    /// Returns true if the recorded work is done.
     pub(crate) fn is_done(&self) -> bool {
         if let Some(shared) = &self.shared {
-            // Asked first: somebody is to do what this process has recorded.
+            // Check this process's task first: the query makes the scheduler run it.
             let own = self.own_task();
             let own = own.is_none_or(|task| scheduler().are_done(&[task]));
             return own && (shared.are_done() || scheduler().fault().is_some());

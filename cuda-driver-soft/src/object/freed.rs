@@ -1,9 +1,9 @@
-//! The end of an allocation: what the objects know of it is forgotten.
+//! Removes the records that objects keep about freed memory.
 
 use crate::object::{ipc, managed, memory, pool};
 use engine::memory::Allocation;
 
-/// Forgets what was noted of memory that is freed.
+/// Removes all records about freed memory.
 pub(crate) fn forget(freed: &Allocation) {
     memory::forget_notes(freed);
     managed::forget(freed);

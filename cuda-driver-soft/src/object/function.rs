@@ -1,4 +1,4 @@
-//! Functions: kernels of a loaded module, and what can be set for their launches.
+//! Functions: kernels of a loaded module, and their launch settings.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -13,28 +13,28 @@ use crate::state::handle::{HandleKind, Table};
 
 static TABLE: Table<Function> = Table::new(HandleKind::Function);
 
-/// A kernel with the handle that `cuModuleGetFunction` gave it.
+/// A kernel of a module under the handle that `cuModuleGetFunction` returns.
 pub(crate) struct Function {
     pub(crate) handle: usize,
     pub(crate) module: usize,
     pub(crate) context_id: u64,
     pub(crate) kernel: Arc<engine::Kernel>,
-    /// The name, as `cuFuncGetName` points to it.
+    /// The name; `cuFuncGetName` returns a pointer to it.
     pub(crate) name: CString,
-    /// What `cuFuncSetAttribute` set, by attribute.
+    /// Values set by `cuFuncSetAttribute`.
     settings: Mutex<BTreeMap<u32, i32>>,
-    /// What is set of the kernel of a library that it is in its context.
+    /// Settings of the `CUkernel` that this function belongs to, if any.
     of_kernel: OnceLock<Weak<KernelSettings>>,
     pub(crate) cache_config: AtomicU32,
     old: Mutex<OldLaunch>,
 }
 
-/// What the launch functions of CUDA 2.0 remember in the function.
+/// State that the deprecated launch functions (`cuFuncSetBlockShape`, `cuParamSet…`) keep in the function.
 #[derive(Clone, Debug)]
 pub(crate) struct OldLaunch {
     pub(crate) block: [u32; 3],
     pub(crate) shared: u32,
-    /// What was written for the parameters, and how many bytes of it are handed over.
+    /// The parameter bytes written so far. A launch passes the first `size` of them.
     pub(crate) params: Vec<u8>,
     pub(crate) size: usize,
 }
@@ -50,21 +50,21 @@ impl Default for OldLaunch {
     }
 }
 
-/// The living function of this handle. As recorded, a `CUkernel` is one for launches and occupancy only.
+/// Returns the function with this handle. Driver 580 accepts a `CUkernel` instead for launches and occupancy only.
 pub(crate) fn get(handle: usize) -> Result<Arc<Function>> {
-    TABLE.get(handle).map_err(|why| {
-        host::log!("function {handle:#x} is {why:?}");
+    TABLE.get(handle).map_err(|missing| {
+        host::log!("function {handle:#x} {missing}");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
 
-/// Makes a function of a module; its handle.
+/// Creates a function of a module and returns its handle.
 pub(crate) fn create(module: usize, context_id: u64, kernel: Arc<engine::Kernel>) -> usize {
     let make = |handle| Function::new(handle, module, context_id, kernel);
     TABLE.insert_with(make).handle
 }
 
-/// Takes out a function whose module is unloaded.
+/// Removes a function whose module is unloaded.
 pub(crate) fn remove(handle: usize) {
     let _ = TABLE.remove(handle);
 }
@@ -88,7 +88,7 @@ impl Function {
         self.old.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device that it was loaded for.
+    /// Returns the device that the function was loaded for.
     pub(crate) fn device(&self) -> Result<&'static Device> {
         let context = context::table().get(self.context_id as usize);
         Ok(context
@@ -96,26 +96,26 @@ impl Function {
             .device)
     }
 
-    /// Dynamic shared memory that a launch may ask for, in bytes.
+    /// Returns the maximum dynamic shared memory of a launch in bytes.
     pub(crate) fn max_dynamic_shared(&self) -> u32 {
         let most = self.attribute(attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES);
         most.map_or(0, |bytes| bytes.max(0).cast_unsigned())
     }
 
-    /// Clusters of more blocks than any device has may be launched.
+    /// Returns true if the function may be launched with clusters above the portable size.
     pub(crate) fn allows_large_clusters(&self) -> bool {
         let allowed = self.attribute(attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
         allowed.is_ok_and(|allowed| allowed != 0)
     }
 
-    /// Blocks of the clusters that the kernel, or who set its attributes, requires.
+    /// Returns the cluster size that the kernel or its attributes require.
     pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
         let size =
             attribute::CLUSTER.map(|a| self.attribute(a).unwrap_or(0).max(0).cast_unsigned());
         (!size.contains(&0)).then_some(size)
     }
 
-    /// Threads that a block may have, by the kernel's directives.
+    /// Returns the maximum number of threads in a block.
     pub(crate) fn max_threads(&self) -> u32 {
         self.kernel.max_threads_per_block()
     }
@@ -124,8 +124,8 @@ impl Function {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the settings of a kernel, which it has until it gets its own.
-    pub(crate) fn is_of_kernel(&self, settings: &Arc<KernelSettings>) {
+    /// Links the settings of the `CUkernel`, which apply until the function has settings of its own.
+    pub(crate) fn link_kernel_settings(&self, settings: &Arc<KernelSettings>) {
         self.of_kernel.get_or_init(|| Arc::downgrade(settings));
     }
 
@@ -140,14 +140,14 @@ impl Function {
         }
     }
 
-    /// `cuFuncSetAttribute`: of those that can be set, values in their range.
+    /// `cuFuncSetAttribute`: refuses read-only attributes and values out of range.
     pub(crate) fn set_attribute(&self, attribute: u32, value: i32) -> Result<()> {
         let value = attribute::check(&self.kernel, self.device()?, attribute, value)?;
         self.settings().insert(attribute, value);
         Ok(())
     }
 
-    /// `cuFuncGetParamInfo`: offset and size in bytes of a parameter.
+    /// `cuFuncGetParamInfo`: returns the offset and size of a parameter in bytes.
     pub(crate) fn param(&self, index: usize) -> Result<(usize, usize)> {
         let (offset, size) = self
             .kernel

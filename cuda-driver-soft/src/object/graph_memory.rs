@@ -1,7 +1,7 @@
-//! Memory that nodes of graphs allocate.
+//! Memory that is allocated by graph nodes.
 //!
-//! Its address is known from the making of the node on and stays the same. The bytes can be reached from the launch of a
-//! graph that allocates it until something has freed it: a node of the graph, of another one, or a call.
+//! The address is fixed when the node is created. The bytes are accessible from the launch of a graph that allocates
+//! them until they are freed by a node of that or another graph, or by a call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -13,33 +13,33 @@ use crate::object::{device, freed, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind, space};
 
-/// As recorded, what graphs use is counted in multiples of so many bytes, and stays in use until it is trimmed.
+/// Driver 580 counts the memory of graphs in multiples of this many bytes and keeps it in use until it is trimmed.
 const CHUNK: u64 = 32 << 20;
 
-/// Memory of a graph, as long as a node, an executable graph or its own bytes are there.
+/// Memory of a graph. It lives as long as a node, an executable graph or the allocated bytes refer to it.
 #[derive(Debug)]
 pub(crate) struct GraphMemory {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     ordinal: i32,
-    /// The allocation's number.
+    /// The allocation's ID.
     id: u64,
     use_: Mutex<Use>,
 }
 
 #[derive(Debug, Default)]
 struct Use {
-    /// An executable graph allocates it.
+    /// True if an executable graph allocates it.
     claimed: bool,
-    /// There is, or was, a node that frees it.
+    /// True once a node has been created that frees it.
     has_free_node: bool,
-    /// Launches that allocate it, less what has freed it.
+    /// Number of launches that allocated it, minus the number of times it was freed.
     open: u64,
-    /// It is allocated as far as calls know: a launch has allocated it, and no call or launch has freed it.
+    /// True from the call that launches an allocation to the call that frees it or launches its free node.
     allocated: bool,
 }
 
-/// Bytes of graphs on a device.
+/// Graph memory of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bytes {
     allocated: u64,
@@ -50,11 +50,11 @@ struct Bytes {
 
 #[derive(Default)]
 struct GraphMemories {
-    /// What is allocated, by the allocation's number: it stays, whatever becomes of the graphs.
+    /// Allocated memory by allocation ID. Keeps the memory alive when its graphs are destroyed.
     allocated: HashMap<u64, Arc<GraphMemory>>,
-    /// What nodes allocate, allocated or not, by address.
+    /// Memory of all nodes by address, allocated or not.
     all: BTreeMap<u64, Weak<GraphMemory>>,
-    /// By the device's ordinal.
+    /// By device ordinal.
     devices: HashMap<i32, Bytes>,
 }
 
@@ -96,12 +96,12 @@ impl GraphMemory {
         self.use_.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that there is a node that frees it; false if there was one already.
+    /// Marks the memory as having a free node. Returns false if it already has one.
     pub(crate) fn set_free_node(&self) -> bool {
         !std::mem::replace(&mut self.state().has_free_node, true)
     }
 
-    /// Makes it an executable graph's; false if it is one's already.
+    /// Claims the memory for an executable graph. Returns false if another one has it.
     pub(crate) fn claim(&self) -> bool {
         !std::mem::replace(&mut self.state().claimed, true)
     }
@@ -110,12 +110,12 @@ impl GraphMemory {
         self.state().claimed = false;
     }
 
-    /// Whether a launch has allocated it and nothing freed it, as far as calls know.
+    /// Returns true from the call that launches an allocation to the call that frees it or launches its free node.
     pub(crate) fn is_allocated(&self) -> bool {
         self.state().allocated
     }
 
-    /// A launch will allocate it: from now on it can be reached.
+    /// Starts a use by a launch that will allocate the memory, and makes the memory accessible.
     pub(crate) fn begin_use(self: &Arc<Self>) {
         let mut state = self.state();
         state.open += 1;
@@ -133,12 +133,13 @@ impl GraphMemory {
         }
     }
 
-    /// A call or a launch will free it: it is gone for other calls. False if it is not allocated.
+    /// Marks the memory as freed for other calls, before the work that frees it has run. Returns false if it is not
+    /// allocated.
     pub(crate) fn leave(&self) -> bool {
         std::mem::take(&mut self.state().allocated)
     }
 
-    /// What was to free it has come so far.
+    /// Ends one use, when the work that frees the memory runs.
     pub(crate) fn end_use(&self) {
         let mut state = self.state();
         state.open = state.open.saturating_sub(1);
@@ -154,7 +155,7 @@ impl GraphMemory {
             device.allocated = device.allocated.saturating_sub(self.bytes);
         }
         drop(known);
-        // It may be the last that knows of this memory.
+        // Dropped without the lock held: this may be the last reference, and its `Drop` takes the lock.
         drop(last);
     }
 }
@@ -163,7 +164,7 @@ impl Drop for GraphMemory {
     fn drop(&mut self) {
         let id = self.id;
         let mut known = known();
-        // Another may have got the address meanwhile, and it lives.
+        // The address may have been reused for live memory in the meantime.
         if known
             .all
             .get(&self.address)
@@ -178,12 +179,12 @@ impl Drop for GraphMemory {
     }
 }
 
-/// The graph's memory that an allocation is, while it is allocated.
+/// Returns the graph memory of an allocation, if it is allocated.
 pub(crate) fn of(allocation: &Allocation) -> Option<Arc<GraphMemory>> {
     known().allocated.get(&allocation.id).cloned()
 }
 
-/// Whether nodes allocate all of this memory, allocated or not.
+/// Returns true if the whole range belongs to one node's memory, allocated or not.
 pub(crate) fn contain(address: u64, bytes: u64) -> bool {
     let known = known();
     let below = known.all.range(..=address).next_back();
@@ -195,12 +196,12 @@ pub(crate) fn contain(address: u64, bytes: u64) -> bool {
     })
 }
 
-/// The memory that some node allocates at this address, whether or not it is allocated now.
+/// Returns the memory of the node that allocates at this address, allocated or not.
 pub(crate) fn at(address: u64) -> Option<Arc<GraphMemory>> {
     known().all.get(&address).and_then(Weak::upgrade)
 }
 
-/// `cuDeviceGetGraphMemAttribute`: bytes in use, at most in use, reserved, at most reserved.
+/// `cuDeviceGetGraphMemAttribute`: used and reserved bytes, now and at most.
 pub(crate) fn attribute(ordinal: i32, attribute: Id) -> Result<u64> {
     device::get(ordinal)?;
     let bytes = known().devices.get(&ordinal).copied().unwrap_or_default();
@@ -213,7 +214,7 @@ pub(crate) fn attribute(ordinal: i32, attribute: Id) -> Result<u64> {
     }
 }
 
-/// `cuDeviceSetGraphMemAttribute`: what was at most so far can begin anew.
+/// `cuDeviceSetGraphMemAttribute`: resets a high-water mark.
 pub(crate) fn reset_attribute(ordinal: i32, attribute: Id, value: u64) -> Result<()> {
     device::get(ordinal)?;
     let mut known = known();
@@ -226,7 +227,7 @@ pub(crate) fn reset_attribute(ordinal: i32, attribute: Id, value: u64) -> Result
     Ok(())
 }
 
-/// `cuDeviceGraphMemTrim`: what is not allocated goes back to the device.
+/// `cuDeviceGraphMemTrim`: returns unallocated memory to the device.
 pub(crate) fn trim(ordinal: i32) -> Result<()> {
     device::get(ordinal)?;
     let mut known = known();

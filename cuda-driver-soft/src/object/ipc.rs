@@ -1,7 +1,7 @@
-//! Memory and events that another process of the same user opens by a handle of 64 bytes.
+//! Memory and events that other processes of the same user open through a 64-byte handle.
 //!
-//! A handle says where the exporting process has a shared file open: it can be opened as long as that process lives and has
-//! not freed what it exported.
+//! A handle identifies a shared file that the exporting process has open. It can be opened as long as that process runs
+//! and has not freed the exported object.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -15,21 +15,21 @@ use crate::state::error::{Error, Result};
 use engine::memory::shared::{Label, Purpose, SharedFile};
 use engine::memory::{Access, Allocation, Kind, space};
 
-/// Bytes of a handle.
+/// Size of a handle in bytes.
 pub(crate) const BYTES: usize = cuda_driver_sys::CU_IPC_HANDLE_SIZE as usize;
-/// What handles begin with.
+/// The first bytes of each handle.
 const MAGIC: [u8; 8] = *b"softcuda";
-/// Alignment in bytes of what is opened.
+/// Alignment of opened memory in bytes.
 const ALIGN: u64 = 2 << 20;
 
-/// What a handle says.
+/// The decoded contents of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Handle {
     process: u32,
     descriptor: i32,
-    /// Of the file: device and number.
+    /// Device and inode number of the file.
     identity: (u64, u64),
-    /// Bytes of the allocation; 0 for an event.
+    /// Size of the allocation in bytes; 0 for an event.
     bytes: u64,
 }
 
@@ -70,29 +70,32 @@ impl Handle {
         self.process == std::process::id()
     }
 
-    /// As recorded, the process that made it cannot open it.
+    /// Refuses a handle of this process: driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for it.
     fn check_foreign(&self) -> Result<()> {
         if self.is_own() {
-            host::log!("a handle is opened by another process than the one that made it");
+            host::log!("IPC handle belongs to this process; only other processes can open it");
             return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
         }
         Ok(())
     }
 
-    /// Opens the file.
+    /// Opens the file of the exporting process.
     fn open(&self, purpose: Purpose) -> Result<SharedFile> {
         let file = SharedFile::open_of(self.process, self.descriptor, purpose);
         let file = file.filter(|file| file.identity() == self.identity);
         file.ok_or_else(|| {
-            host::log!("process {} does not have what it exported", self.process);
+            host::log!(
+                "process {} has ended or has freed the exported object",
+                self.process
+            );
             Error::CUDA_ERROR_INVALID_VALUE
         })
     }
 }
 
-/// Moves an allocation to where another process can open it; its handle.
+/// Moves an allocation to shared memory and returns its handle.
 pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
-    // What is done to it now is done before it moves.
+    // Finish pending work before the memory moves.
     memory::drain_owner(&allocation);
     let label = Label {
         purpose: Purpose::Allocation,
@@ -101,34 +104,34 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     let physical = space().share(&allocation, label);
     let file = physical.as_ref().and_then(|physical| physical.file());
     let file = file.ok_or_else(|| {
-        host::log!("the system has no memory that processes share");
+        host::log!("shared memory is not available on this system");
         Error::CUDA_ERROR_NOT_SUPPORTED
     })?;
     Ok(Handle::of(file, allocation.bytes).encode())
 }
 
-/// Memory of another process that this one has opened.
+/// Memory of another process that is open in this one.
 struct Opened {
     identity: (u64, u64),
-    /// Of the mapping.
+    /// ID of the mapping.
     id: u64,
     bytes: u64,
-    /// How often it is to be closed.
+    /// Number of `cuIpcCloseMemHandle` calls needed to close it.
     times: u64,
-    /// It came from a pool: it is freed rather than closed.
+    /// True for memory of a pool, which is freed rather than closed.
     is_pooled: bool,
 }
 
-/// By its address.
+/// Returns the opened memory by address.
 fn opened() -> MutexGuard<'static, BTreeMap<u64, Opened>> {
     static OPENED: Mutex<BTreeMap<u64, Opened>> = Mutex::new(BTreeMap::new());
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `cuIpcOpenMemHandle`: its address here. What is open already is there once more.
+/// `cuIpcOpenMemHandle`: returns the address in this process, which is the same for a handle that is already open.
 pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     let handle = Handle::decode(handle).ok_or_else(|| {
-        host::log!("these bytes are no handle of memory");
+        host::log!("not an IPC memory handle");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     handle.check_foreign()?;
@@ -144,22 +147,22 @@ pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     keep(&mut opened, &handle, file, context.id(), false)
 }
 
-/// `cuMemPoolImportPointer`: its address here, a new one each time, and in the exporting process too.
+/// `cuMemPoolImportPointer`: returns a new address each time. The exporting process can import its own pointer.
 pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     let handle = Handle::decode(handle).ok_or_else(|| {
-        host::log!("these bytes are no pointer of a pool");
+        host::log!("not the exported pointer of a memory pool");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     let file = handle.open(Purpose::Allocation)?;
     keep(&mut opened(), &handle, file, context.id(), true)
 }
 
-/// `cuIpcCloseMemHandle`: the number of the mapping to unmap, once it was closed as often as opened.
+/// `cuIpcCloseMemHandle`: returns the ID of the mapping to unmap on the last close.
 pub(crate) fn close(address: u64) -> Result<Option<u64>> {
     let mut opened = opened();
     let entry = opened.get_mut(&address).filter(|o| !o.is_pooled);
     let entry = entry.ok_or_else(|| {
-        host::log!("{address:#x} is not memory of another process");
+        host::log!("{address:#x} was not opened by cuIpcOpenMemHandle");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     if entry.times > 1 {
@@ -169,7 +172,7 @@ pub(crate) fn close(address: u64) -> Result<Option<u64>> {
     Ok(Some(entry.id))
 }
 
-/// Maps what was opened.
+/// Maps an opened file and remembers it.
 fn keep(
     opened: &mut BTreeMap<u64, Opened>,
     handle: &Handle,
@@ -196,14 +199,14 @@ fn keep(
     Ok(base)
 }
 
-/// Whether it is memory of another process's pool.
+/// Returns true for memory that was imported from another process's pool.
 pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
     let opened = opened();
     let entry = opened.get(&allocation.base);
     entry.is_some_and(|o| o.id == allocation.id && o.is_pooled)
 }
 
-/// Memory of another process that is closed, or goes with its context.
+/// Forgets memory of another process that was closed, or whose context was destroyed.
 pub(crate) fn forget(freed: &Allocation) {
     if freed.kind != Kind::Mapped {
         return;
@@ -216,12 +219,13 @@ pub(crate) fn forget(freed: &Allocation) {
     }
 }
 
-/// What processes know together of an event: how often it was recorded, and up to which of these all is done.
+/// The counters of an interprocess event, shared by all its processes: the number of records, and the last record that
+/// is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts(Arc<SharedFile>);
 
 impl Counts {
-    /// Of a new event; `None` where processes share no memory.
+    /// Creates counters for a new event; `None` if processes cannot share memory on this system.
     pub(crate) fn new() -> Option<Self> {
         let label = Label {
             purpose: Purpose::Event,
@@ -235,21 +239,22 @@ impl Counts {
         Handle::of(&self.0, 0).encode()
     }
 
-    /// `cuIpcOpenEventHandle`: as recorded, other bytes are what cannot be mapped.
+    /// `cuIpcOpenEventHandle`: driver 580 returns `CUDA_ERROR_MAP_FAILED` for bytes that are not a handle.
     pub(crate) fn open(handle: &[u8; BYTES]) -> Result<Self> {
         let handle = Handle::decode(handle).ok_or(Error::CUDA_ERROR_MAP_FAILED)?;
         handle.check_foreign()?;
         Ok(Counts(Arc::new(handle.open(Purpose::Event)?)))
     }
 
-    /// One of the counters, which all processes access by atomics.
-    #[allow(unsafe_code)] // the memory is that of a shared file
+    /// Returns one of the counters.
+    #[allow(unsafe_code)] // the counter is in memory shared by processes
     fn count(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: the file has a page at least, aligned, which lives as long as `self`; all processes access it by atomics.
+        // SAFETY: the file has at least one page, which is aligned and lives as long as `self`; all processes access it
+        // with atomics only.
         unsafe { &*self.0.address().cast::<AtomicU64>().add(index) }
     }
 
-    /// Notes that it is being recorded: the work that says when that is done.
+    /// Counts a record and returns the work that completes it.
     pub(crate) fn record(&self) -> Work {
         let (number, counts) = (self.count(0).fetch_add(1, SeqCst) + 1, self.clone());
         Work::Run(Box::new(move || {
@@ -258,12 +263,12 @@ impl Counts {
         }))
     }
 
-    /// Whether all that was recorded is done.
+    /// Returns true if all records are done.
     pub(crate) fn are_done(&self) -> bool {
         self.count(1).load(SeqCst) >= self.count(0).load(SeqCst)
     }
 
-    /// A task that waits for what was recorded last.
+    /// Submits a task that waits for the last record and returns it.
     pub(crate) fn task(&self) -> TaskId {
         let (number, counts) = (self.count(0).load(SeqCst), self.clone());
         let done = move || Ok(counts.count(1).load(SeqCst) >= number);
@@ -276,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_come_back_and_junk_is_none() {
+    fn handles_round_trip_and_junk_is_refused() {
         let handle = Handle {
             process: 0x89AB_CDEF,
             descriptor: 77,

@@ -1,4 +1,4 @@
-//! From an image to a typed module: what `cuModuleLoadData` and its options do before anything is loaded.
+//! Compiles images to typed modules for `cuModuleLoadData` and the linker.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use image::link::{self, Input};
 use image::{Image, fatbin};
 use ptx::ir;
 
-/// What a real driver's log says of an image that is neither PTX nor machine code.
+/// Driver 580 logs this line for an image that is neither PTX nor machine code.
 const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
 
-/// Bytes of an ELF header; an image that breaks off before its end is none.
+/// Size of an ELF header; a shorter image is not ELF.
 const ELF_HEADER: usize = 64;
 
-/// What the options ask of the compiler.
+/// JIT compiler options.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     /// `CU_JIT_TARGET`: the architecture to compile for.
     pub(crate) target: Option<u32>,
-    /// `CU_JIT_MAX_REGISTERS`: the registers that a kernel without directives of its own may have.
+    /// `CU_JIT_MAX_REGISTERS`: the register limit of a kernel that has no directives for it.
     pub(crate) most_registers: Option<u32>,
-    /// `CU_JIT_THREADS_PER_BLOCK`: the threads of a block that must have enough registers, likewise.
+    /// `CU_JIT_THREADS_PER_BLOCK`: block size that the register limit must permit, for the same kernels.
     pub(crate) threads_per_block: Option<u32>,
-    /// One that only the compiler looks at has a value that it does not take.
+    /// True if an option that only the compiler checks has an invalid value.
     pub(crate) refused: bool,
 }
 
 impl Options {
-    /// Returns the number of registers that the options allow, as `.maxnreg` would say it.
+    /// Returns the register limit that follows from the options, like `.maxnreg`.
     fn register_limit(&self) -> Option<u32> {
         let by_threads = self.threads_per_block.map(|threads| {
             let warps = threads.div_ceil(32).clamp(1, 32).next_multiple_of(4);
@@ -40,13 +40,13 @@ impl Options {
     }
 }
 
-/// Whether `CU_JIT_TARGET` may name it and the compiler of a driver makes no code for it: what is too old, and the
-/// processors of embedded boards of that time.
+/// Returns true if `CU_JIT_TARGET` has a value for this architecture but the driver's compiler no longer supports it:
+/// those before sm_50, and sm_53 and sm_62.
 fn is_not_compiled_for(sm: u32) -> bool {
     sm < 50 || matches!(sm, 53 | 62)
 }
 
-/// What the compiler says: lines, without a newline after the last.
+/// The compiler's logs. The last line has no newline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) info: String,
@@ -54,8 +54,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Adds lines to the log of errors.
-    pub(crate) fn say(&mut self, lines: &str) {
+    /// Adds lines to the error log.
+    pub(crate) fn add_error(&mut self, lines: &str) {
         if !self.error.is_empty() {
             self.error.push('\n');
         }
@@ -63,7 +63,8 @@ impl Log {
     }
 }
 
-/// Compiles an image for a device. What the image says wrong comes before what the options do: see [`check_target`].
+/// Compiles an image for a device. Errors in the image are reported before a target that does not match the device; see
+/// [`check_target`].
 pub(crate) fn compile(
     image: &Image,
     options: &Options,
@@ -72,7 +73,7 @@ pub(crate) fn compile(
 ) -> Result<Arc<ir::Module>> {
     check_options(options)?;
     let mut module = compiled(image, device, log)?;
-    // The module is fresh, so nobody else has it.
+    // The module was just created, so this is the only reference.
     if let (Some(most), Some(module)) = (options.register_limit(), Arc::get_mut(&mut module)) {
         // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
         let limited = |own: &ir::Directives| {
@@ -92,7 +93,7 @@ fn compiled(image: &Image, device: &Device, log: &mut Log) -> Result<Arc<ir::Mod
             Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(
                 log,
                 Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
-                "the image was linked for another architecture",
+                "the image was linked for another architecture; link it for this device's",
             ),
             Some(image) => linked(&image.sources, device, log),
             None if bytes.len() < ELF_HEADER || !cubin::is_cuda(bytes) => {
@@ -101,14 +102,14 @@ fn compiled(image: &Image, device: &Device, log: &mut Log) -> Result<Arc<ir::Mod
             None => fail(
                 log,
                 Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
-                "SASS cannot be run; build with code=compute_XX",
+                "the image has no PTX, and SASS cannot be run; build with code=compute_XX",
             ),
         },
         _ => text_module(&text(image, device, log)?, false, device, log),
     }
 }
 
-/// Whether the compiler takes the options.
+/// Checks the options that the compiler checks.
 fn check_options(options: &Options) -> Result<()> {
     if options.refused {
         return Err(Error::CUDA_ERROR_INVALID_PTX);
@@ -119,7 +120,7 @@ fn check_options(options: &Options) -> Result<()> {
     }
 }
 
-/// Whether what the options asked for runs on this device.
+/// Checks that code for `CU_JIT_TARGET` runs on this device.
 pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
     if options.target.is_some_and(|sm| sm != device.profile.sm) {
         Err(Error::CUDA_ERROR_INVALID_SOURCE)
@@ -128,15 +129,15 @@ pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
     }
 }
 
-/// The PTX text of an image that has one.
+/// Returns the PTX text of an image.
 fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
     match image {
         Image::Text(text) => Ok(text.clone()),
         Image::FatBinary(binary) => fatbin::ptx(binary, device.profile.sm).or_else(|failure| {
             let (code, reason) = match failure {
-                fatbin::Failure::Malformed(what) => (
+                fatbin::Failure::Malformed(cause) => (
                     Error::CUDA_ERROR_INVALID_IMAGE,
-                    format!("the fat binary is malformed: {what}"),
+                    format!("the fat binary is malformed: {cause}"),
                 ),
                 fatbin::Failure::NoPtx => (
                     Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -151,12 +152,12 @@ fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
         Image::Elf(_) => fail(
             log,
             Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
-            "SASS cannot be linked; build with code=compute_XX",
+            "the input has no PTX, and SASS cannot be linked; build with code=compute_XX",
         ),
     }
 }
 
-/// The sources that a linker takes from an image, each with its module. Functions may be defined elsewhere.
+/// Compiles the sources of a linker input. They may call functions that another input defines.
 pub(crate) fn sources(
     name: &str,
     image: &Image,
@@ -183,7 +184,7 @@ pub(crate) fn sources(
     sources.into_iter().map(compile).collect()
 }
 
-/// Links modules; each reference that nothing defines is a line of the log.
+/// Links modules. Each undefined reference becomes one line of the error log.
 pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
     link::link(inputs).map_err(|undefined| {
         for reference in undefined {
@@ -207,7 +208,7 @@ fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::
 }
 
 fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
-    log.say(&format!("error   : {reason}"));
+    log.add_error(&format!("error   : {reason}"));
     host::log!("{code:?}: {reason}");
     Err(code)
 }
@@ -232,7 +233,7 @@ fn text_module(
             fail(log, Error::CUDA_ERROR_INVALID_IMAGE, NOT_RECOGNIZED)
         }
         Err(failure) => {
-            log.say(&failure.log);
+            log.add_error(&failure.log);
             host::log!("{}", failure.log.trim_end());
             Err(match failure.kind {
                 ptx::FailureKind::NotPtx => Error::CUDA_ERROR_INVALID_IMAGE,

@@ -1,4 +1,4 @@
-//! Attributes of kernels: what they are, and what may be set.
+//! Attributes of kernels: their values, and the values that can be set.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 =
     Id::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.0;
 const REQUIRED_CLUSTER_WIDTH: u32 = Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH.0;
 const REQUIRED_CLUSTER_DEPTH: u32 = Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH.0;
-/// The sizes that a cluster must have, by dimension.
+/// The attributes of the required cluster size, by dimension.
 pub(crate) const CLUSTER: [u32; 3] = [
     REQUIRED_CLUSTER_WIDTH,
     Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT.0,
@@ -28,7 +28,7 @@ pub(crate) const CLUSTER: [u32; 3] = [
 
 const CLUSTER_SCHEDULING_POLICY: u32 = Id::CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE.0;
 
-/// Values that were set of a kernel, by device and attribute.
+/// Attribute values set with `cuKernelSetAttribute`, by device and attribute.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSettings(Mutex<BTreeMap<(i32, u32), i32>>);
 
@@ -46,13 +46,13 @@ impl KernelSettings {
     }
 }
 
-/// A size as attributes have it.
+/// Converts a size to an attribute value.
 pub(crate) fn int(n: impl TryInto<i32>) -> i32 {
     n.try_into().unwrap_or(i32::MAX)
 }
 
-/// Shared memory in bytes that a launch may have beside the kernel's own, if nothing was set: what is left of the usual
-/// limit, or of all that there is for a kernel that has more than the usual limit already.
+/// Returns the default maximum of dynamic shared memory in bytes: the rest of the usual limit after the kernel's static
+/// shared memory, or of the opt-in limit if the static part exceeds the usual one.
 fn usual_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
     let fixed = kernel.shared_bytes();
     let usual = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
@@ -63,14 +63,14 @@ fn usual_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
     }
 }
 
-/// Shared memory in bytes that a launch may have beside the kernel's own, if that was asked for.
+/// Returns the maximum of dynamic shared memory in bytes that can be set.
 pub(crate) fn most_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
     device
         .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         .saturating_sub(kernel.shared_bytes())
 }
 
-/// The value of an attribute where nothing was set.
+/// Returns the value of an attribute that was not set.
 pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Result<i32> {
     let version = settings::version();
     Ok(match Id(attribute) {
@@ -106,12 +106,13 @@ pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Res
     })
 }
 
-/// The value that an attribute has once it was set to `value`; an error for one that cannot be set, or not to this.
+/// Returns the value that an attribute has after it was set to `value`, or an error if it is read-only or `value` is
+/// out of range.
 pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32) -> Result<i32> {
     let range = match attribute {
         MAX_DYNAMIC_SHARED_SIZE_BYTES => 0..=int(most_dynamic_shared(kernel, device)),
         PREFERRED_SHARED_MEMORY_CARVEOUT => -1..=100,
-        // Whether there is such a cluster is looked at when it is launched.
+        // Launches check that a cluster of this size exists.
         REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => {
             match of_kernel(kernel, device, attribute)? {
                 0 => 0..=i32::MAX,

@@ -1,4 +1,4 @@
-//! Allocations that a stream is to free: from the call on they are gone for other calls, until then they are there for work.
+//! Allocations with a pending free on a stream: calls no longer see them, but work queued earlier still uses them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,29 +7,29 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use crate::queue::work::TaskId;
 use engine::memory::Allocation;
 
-/// An allocation that a stream is to free.
+/// An allocation with a pending free on a stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaving {
     pub(crate) bytes: u64,
     owner: u64,
-    /// The task that frees it; 0 until that is known.
+    /// The task that frees it; 0 until it is submitted.
     pub(crate) task: TaskId,
 }
 
-/// All of them, by the allocation's number.
+/// All pending frees by allocation ID.
 #[derive(Default)]
 pub(crate) struct LeavingSet(HashMap<u64, Leaving>);
 
-/// How many there are: mostly none, and then nobody has to look which.
+/// The number of pending frees. It is usually 0, and then lookups need no lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The allocations that streams are to free. Whoever holds the lock of the pools as well takes this one first.
+/// Locks the pending frees. Code that also locks the pools locks this first.
 pub(crate) fn all() -> MutexGuard<'static, LeavingSet> {
     static ALL: LazyLock<Mutex<LeavingSet>> = LazyLock::new(Mutex::default);
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns true if a stream is to free it.
+/// Returns true if a stream will free the allocation.
 pub(crate) fn contains(allocation: &Allocation) -> bool {
     COUNT.load(Relaxed) != 0 && all().contains(allocation)
 }
@@ -49,21 +49,21 @@ impl LeavingSet {
         COUNT.store(self.0.len(), Relaxed);
     }
 
-    /// Notes the task that frees it.
+    /// Sets the task that frees the allocation.
     pub(crate) fn set_task(&mut self, allocation: &Allocation, task: TaskId) {
         if let Some(leaving) = self.0.get_mut(&allocation.id) {
             leaving.task = task;
         }
     }
 
-    /// Takes one out that is free; false if it is not here.
+    /// Removes an allocation that was freed. Returns false if it was not pending.
     pub(crate) fn remove(&mut self, allocation: &Allocation) -> bool {
         let removed = self.0.remove(&allocation.id).is_some();
         COUNT.store(self.0.len(), Relaxed);
         removed
     }
 
-    /// Those of the memory of these owners.
+    /// Returns the pending frees of memory of these owners.
     pub(crate) fn of(&self, owners: &[u64]) -> Vec<Leaving> {
         let all = self.0.values();
         all.filter(|l| owners.contains(&l.owner)).copied().collect()

@@ -1,4 +1,4 @@
-//! Libraries and kernels: images that belong to no context, loaded into each when they are first used there.
+//! Libraries and kernels: images that belong to no context and are loaded into each context on first use.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -29,13 +29,13 @@ pub(crate) struct Library {
 
 #[derive(Default)]
 struct LibraryState {
-    /// The image compiled for an architecture, or why that failed.
+    /// The compiled module or the error, by architecture.
     compiled: BTreeMap<u32, Result<Arc<ir::Module>>>,
-    /// Modules by the context that they are loaded into.
+    /// Handles of the loaded modules by context.
     modules: BTreeMap<u64, usize>,
-    /// Handles of the kernels that were asked for.
+    /// Handles of the kernels that were requested.
     kernels: BTreeMap<String, usize>,
-    /// Loaded for no context: it answers what can be asked without one.
+    /// The program loaded without a context, for queries that need none.
     plain: Option<Arc<Program>>,
 }
 
@@ -44,28 +44,28 @@ pub(crate) struct Kernel {
     pub(crate) handle: usize,
     pub(crate) library: usize,
     pub(crate) name: CString,
-    /// What `cuKernelSetAttribute` set.
+    /// Values set by `cuKernelSetAttribute`.
     settings: Arc<KernelSettings>,
 }
 
-/// The living library of this handle.
+/// Returns the library with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Library>> {
-    LIBRARIES.get(handle).map_err(|why| {
-        host::log!("library {handle:#x} is {why:?}");
+    LIBRARIES.get(handle).map_err(|missing| {
+        host::log!("library {handle:#x} {missing}");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
 
-/// The living kernel of this handle.
+/// Returns the kernel with this handle.
 pub(crate) fn kernel(handle: usize) -> Result<Arc<Kernel>> {
-    KERNELS.get(handle).map_err(|why| {
-        host::log!("kernel {handle:#x} is {why:?}");
+    KERNELS.get(handle).map_err(|missing| {
+        host::log!("kernel {handle:#x} {missing}");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
 
-/// `cuLibraryLoadData`: succeeds whatever the image is. What the compiler says is in the log; what is wrong is answered
-/// when a kernel is asked for.
+/// `cuLibraryLoadData`: succeeds with any image. The compiler's messages are in the log; errors are returned when a
+/// kernel is requested.
 pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result<usize> {
     let library = LIBRARIES.insert_with(|handle| Library {
         handle,
@@ -77,7 +77,7 @@ pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result
     Ok(library.handle)
 }
 
-/// Takes out a library that is unloaded, and its kernels; the handles of its modules that are loaded.
+/// Removes the kernels of a library that is unloaded, and returns the handles of its loaded modules.
 pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
     let state = std::mem::take(&mut *library.state());
     for kernel in state.kernels.values() {
@@ -89,7 +89,7 @@ pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
         .collect()
 }
 
-/// Takes out a library without parts.
+/// Removes a library whose kernels and modules are gone.
 pub(crate) fn remove(handle: usize) -> Result<()> {
     let removed = LIBRARIES.remove(handle);
     removed
@@ -97,7 +97,7 @@ pub(crate) fn remove(handle: usize) -> Result<()> {
         .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
 }
 
-/// The living function of this handle, or the function of a `CUkernel` in a context.
+/// Returns the function with this handle, or the function of a `CUkernel` in a context.
 pub(crate) fn function_or_kernel(handle: usize, context: &Arc<Context>) -> Result<Arc<Function>> {
     match KERNELS.get(handle) {
         Ok(kernel) => function::get(kernel.function_in(context)?),
@@ -105,12 +105,12 @@ pub(crate) fn function_or_kernel(handle: usize, context: &Arc<Context>) -> Resul
     }
 }
 
-/// The function for a launch on a stream of `context`: one of another context is refused.
+/// Returns the function for a launch on a stream of `context`. Refuses a function of another context.
 pub(crate) fn function_for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Function>> {
     let function = function_or_kernel(handle, context)?;
     if function.context_id != context.id() {
         host::log!(
-            "`{}` belongs to another context than the stream",
+            "`{}` and the stream belong to different contexts",
             function.kernel.name()
         );
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
@@ -118,8 +118,8 @@ pub(crate) fn function_for_launch(handle: usize, context: &Arc<Context>) -> Resu
     Ok(function)
 }
 
-/// The function that a node of a graph launches: the given one, or where there is none that of the `CUkernel` in the given
-/// or else the current context; with its context.
+/// Returns the function that a graph node launches, and its context: the function with this handle or, if it is 0, that
+/// of the `CUkernel` in the given context (the current one if `given` is 0).
 pub(crate) fn function_for_node(
     handle: usize,
     kernel: usize,
@@ -154,19 +154,20 @@ impl Library {
             .clone()
     }
 
-    /// What is known without a context: the library compiled for the first device.
+    /// Returns the program compiled for the first device and loaded without a context.
     fn plain(&self) -> Result<Arc<Program>> {
         let module = self.compiled(first_device()?, &mut Log::default())?;
         let mut state = self.state();
         if state.plain.is_none() {
-            const NOBODY: u64 = 0;
-            state.plain =
-                Some(Program::load(module, NOBODY).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?);
+            const NO_CONTEXT: u64 = 0;
+            state.plain = Some(
+                Program::load(module, NO_CONTEXT).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?,
+            );
         }
         state.plain.clone().ok_or(Error::CUDA_ERROR_UNKNOWN)
     }
 
-    /// `cuLibraryGetModule`, in a context.
+    /// `cuLibraryGetModule` in a context.
     pub(crate) fn module_in(&self, context: &Arc<Context>) -> Result<Arc<Module>> {
         if let Some(handle) = self.state().modules.get(&context.id()).copied()
             && let Ok(module) = module::get(handle)
@@ -180,7 +181,7 @@ impl Library {
         Ok(module)
     }
 
-    /// `cuLibraryGetKernel`: the same handle each time.
+    /// `cuLibraryGetKernel`: returns the same handle each time.
     pub(crate) fn kernel(&self, name: &str) -> Result<usize> {
         self.plain()?
             .kernel(name)
@@ -200,7 +201,7 @@ impl Library {
         Ok(kernel.handle)
     }
 
-    /// Handles of the first kernels, at most `most`. As recorded, an image that is none has no kernels.
+    /// Returns the handles of the first kernels, at most `most`. Driver 580 reports no kernels for an invalid image.
     pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
         let Ok(program) = self.plain() else {
             return Ok(Vec::new());
@@ -212,7 +213,7 @@ impl Library {
             .collect()
     }
 
-    /// Number of kernels.
+    /// Returns the number of kernels.
     pub(crate) fn kernel_count(&self) -> usize {
         self.plain().map_or(0, |program| program.kernels().count())
     }
@@ -223,16 +224,16 @@ fn first_device() -> Result<&'static Device> {
 }
 
 impl Kernel {
-    /// The function that it is in a context.
+    /// Returns the handle of the kernel's function in a context.
     pub(crate) fn function_in(&self, context: &Arc<Context>) -> Result<usize> {
         let handle = get(self.library)?
             .module_in(context)?
             .function(&self.name.to_string_lossy())?;
-        function::get(handle)?.is_of_kernel(&self.settings);
+        function::get(handle)?.link_kernel_settings(&self.settings);
         Ok(handle)
     }
 
-    /// What can be said of it without a context.
+    /// Returns the kernel of the program loaded without a context.
     pub(crate) fn plain(&self) -> Result<Arc<engine::Kernel>> {
         get(self.library)?
             .plain()?
@@ -240,8 +241,7 @@ impl Kernel {
             .ok_or(Error::CUDA_ERROR_NOT_FOUND)
     }
 
-    /// `cuKernelGetAttribute` for a device: what can be set is as `cuKernelSetAttribute` left it, whatever was set in a
-    /// function that the kernel became.
+    /// `cuKernelGetAttribute` for a device. Values set on the kernel's functions do not count.
     pub(crate) fn attribute(&self, attribute: u32, device: &Device) -> Result<i32> {
         let kernel = self.plain()?;
         match self.settings.get(attribute, device) {
@@ -250,8 +250,8 @@ impl Kernel {
         }
     }
 
-    /// `cuKernelSetAttribute`: for the functions that it is in contexts of the device, too, as far as they have nothing set
-    /// of their own.
+    /// `cuKernelSetAttribute`: also applies to the kernel's functions in contexts of the device, unless they have
+    /// values of their own.
     pub(crate) fn set_attribute(&self, attribute: u32, value: i32, device: &Device) -> Result<()> {
         let value = attribute::check(&*self.plain()?, device, attribute, value)?;
         self.settings.set(attribute, device, value);

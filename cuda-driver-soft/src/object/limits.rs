@@ -1,11 +1,11 @@
-//! What `cuCtxGetLimit` and `cuCtxSetLimit` answer: defaults, rounding and bounds as recorded on an H200.
+//! Limits of contexts: defaults, rounding and bounds as measured on an H200.
 
 use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlimit};
 
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
 
-/// Most bytes of stack that can be asked for.
+/// Maximum stack size in bytes.
 const MOST_STACK: u64 = 523_264;
 const FIFO_UNIT: u64 = 256;
 const FIFO: std::ops::RangeInclusive<u64> = 512 << 10..=2 << 30;
@@ -24,18 +24,19 @@ pub(crate) struct Limits {
     pending: u64,
     granularity: u64,
     persisting: u64,
-    /// A kernel was launched that may print, or allocate from the heap: from then on their sizes are what they are.
+    /// True once a kernel was launched that may print, or allocate from the heap. From then on, the size of the FIFO,
+    /// or of the heap, is fixed.
     pub(crate) prints: bool,
     pub(crate) allocates: bool,
 }
 
-/// L2 is set aside for persisting accesses in units of a sixteenth.
+/// Returns the unit of the L2 set-aside for persisting accesses: a sixteenth of L2.
 fn persisting_unit(device: &Device) -> u64 {
     u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)) / 16
 }
 
 impl Limits {
-    /// Those of a new context.
+    /// Returns the limits of a new context.
     pub(crate) fn of(device: &'static Device) -> Limits {
         Limits {
             device,
@@ -65,7 +66,7 @@ impl Limits {
                 .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
                 .into(),
             CUlimit::CU_LIMIT_CIG_ENABLED => 0,
-            // sm_90 has no limit of the depth of synchronisation on the device.
+            // sm_90 has no limit on the depth of device-side synchronisation.
             CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH
             | CUlimit::CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED => {
                 return Err(Error::CUDA_ERROR_UNSUPPORTED_LIMIT);
@@ -74,7 +75,7 @@ impl Limits {
         })
     }
 
-    /// `cuCtxSetLimit`: rounded up, and brought into the range where there is one.
+    /// `cuCtxSetLimit`: rounds up, and clamps limits that have a range.
     pub(crate) fn set(&mut self, limit: CUlimit, value: u64) -> Result<()> {
         let up = |unit: u64| value.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
         let at_most = |value: u64, most: u64| {

@@ -1,4 +1,4 @@
-//! The linker: several sources into one image.
+//! The linker: combines several inputs into one image.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,25 +10,26 @@ use image::cubin::{self, Source};
 use image::link::{self, Input};
 use image::{Image, fat_binaries};
 
-/// What a library is called whose functions the driver has itself, as that library carries machine code.
+/// Part of the file name of CUDA's device runtime library. This library contains only machine code, so the driver uses
+/// its own implementation.
 const DEVICE_RUNTIME: &str = "cudadevrt";
-/// Those functions.
+/// The driver's implementation of the device runtime, in PTX.
 const RUNTIME: &[u8] = include_bytes!("device_runtime.ptx");
 
-/// What an input of a linker is.
+/// The kind of a linker input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InputKind {
-    /// PTX, a fat binary, a linked image.
+    /// PTX, a fat binary or a linked image.
     Code,
-    /// An object of the host's, with fat binaries in it.
+    /// A host object file that contains fat binaries.
     Object,
-    /// A library of such objects.
+    /// A host library of such object files.
     Library,
 }
 
 static TABLE: Table<Linker> = Table::new(HandleKind::Linker);
 
-/// A linker in use.
+/// A linker.
 pub(crate) struct Linker {
     device: &'static Device,
     options: Options,
@@ -39,15 +40,15 @@ pub(crate) struct Linker {
 struct LinkerState {
     sources: Vec<Source>,
     inputs: Vec<Input>,
-    /// What libraries define: linked if it is asked for.
+    /// Members of libraries, which are linked if they define a missing name.
     libraries: Vec<(Source, Input)>,
-    /// The library of the device runtime was added, of which there is our own.
+    /// True if the device runtime library was added and the driver's own was not linked yet.
     device_runtime: bool,
-    /// Inputs without a name of their own are numbered.
+    /// Number of inputs so far, for the names of unnamed inputs.
     added: usize,
-    /// Two inputs define the same: nothing can be linked any more.
+    /// True if two inputs define the same name, after which linking fails.
     broken: bool,
-    /// `cuLinkComplete` was called. The image stays where it is until the linker is destroyed.
+    /// The result of `cuLinkComplete`. The image does not move until the linker is destroyed.
     completed: Option<Result<Arc<[u8]>>>,
     log: Log,
 }
@@ -66,10 +67,10 @@ pub(crate) fn create(device: &'static Device, options: Options) -> usize {
     handle
 }
 
-/// The living linker of this handle.
+/// Returns the linker with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Linker>> {
-    TABLE.get(handle).map_err(|why| {
-        host::log!("linker {handle:#x} is {why:?}");
+    TABLE.get(handle).map_err(|missing| {
+        host::log!("linker {handle:#x} {missing}");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
@@ -88,12 +89,12 @@ impl Linker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said so far.
+    /// Returns the logs so far.
     pub(crate) fn log(&self) -> Log {
         self.state().log.clone()
     }
 
-    /// `cuLinkAddData` and `cuLinkAddFile`: compiled at once; a name that is defined twice breaks the linker.
+    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input at once. A name that is defined twice breaks the linker.
     pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind) -> Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -107,7 +108,7 @@ impl Linker {
             return Self::take(state, sources);
         }
         let Some(binaries) = fat_binaries(image.bytes()) else {
-            host::log!("{name} is neither an object nor a library of the host's");
+            host::log!("{name} is not a host object file or library with fat binaries");
             return Err(Error::CUDA_ERROR_INVALID_IMAGE);
         };
         if kind == InputKind::Library && name.contains(DEVICE_RUNTIME) {
@@ -119,14 +120,14 @@ impl Linker {
             let mut log = Log::default();
             let sources = jit::sources(&name, &image, &self.options, self.device, &mut log);
             match sources {
-                // As a linker takes of a library only what it needs, it does not mind what it could not take.
+                // A linker uses only the members of a library that it needs, so a member it cannot use is not an error.
                 Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU) if kind == InputKind::Library => {
-                    host::log!("{name}: a member has no PTX that this device can take");
+                    host::log!("{name}: ignored a member without PTX for this device");
                 }
                 Ok(sources) if kind == InputKind::Library => state.libraries.extend(sources),
                 Ok(sources) => Self::take(state, sources)?,
                 Err(error) => {
-                    state.log.say(&log.error);
+                    state.log.add_error(&log.error);
                     return Err(error);
                 }
             }
@@ -137,7 +138,7 @@ impl Linker {
     fn take(state: &mut LinkerState, sources: Vec<(Source, Input)>) -> Result<()> {
         for (source, input) in sources {
             if let Some((twice, first)) = link::duplicate(&state.inputs, &input.module) {
-                state.log.say(&format!(
+                state.log.add_error(&format!(
                     "error   : Multiple definition of '{twice}' in '{}', first defined in '{first}'",
                     input.name
                 ));
@@ -150,7 +151,7 @@ impl Linker {
         Ok(())
     }
 
-    /// `cuLinkComplete`: the image, which lives as long as the linker. Only once.
+    /// `cuLinkComplete`: returns the image, which lives as long as the linker. Succeeds only once.
     pub(crate) fn complete(&self) -> Result<Arc<[u8]>> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -173,7 +174,7 @@ impl Linker {
         Ok(cubin::write(&state.sources, self.options.target).into())
     }
 
-    /// Takes of libraries what defines a name that is missing, as long as there is any.
+    /// Adds library members that define missing names until no member does.
     fn take_from_libraries(&self, state: &mut LinkerState) -> Result<()> {
         loop {
             let missing = link::undefined(&state.inputs);

@@ -1,5 +1,5 @@
-//! What a program says of managed memory: how a range will be used, and where. It changes nothing of what runs, for host
-//! and device share that memory here; but programs ask for what they said.
+//! Advice and prefetches for managed memory. Host and device share this memory here, so they have no effect, but
+//! programs can query them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,24 +11,24 @@ use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind};
 
-/// What is said of a byte is said of its page, of so many bytes.
+/// Advice applies to whole pages of this many bytes.
 const PAGE: u64 = 4096;
 /// `CU_DEVICE_CPU`
 const CPU: i32 = -1;
 /// `CU_DEVICE_INVALID`
 const NOWHERE: i32 = -2;
 
-/// A place where memory can be.
+/// A location of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Location {
     Device(i32),
     Host,
-    /// A part of the host's memory.
+    /// A NUMA node of the host.
     HostNuma(i32),
 }
 
 impl Location {
-    /// That of the calls that know devices and the host.
+    /// Returns the location for calls that take a device ordinal or `CU_DEVICE_CPU`.
     pub(crate) fn of_device(ordinal: i32) -> Result<Self> {
         if ordinal == CPU {
             return Ok(Location::Host);
@@ -37,7 +37,7 @@ impl Location {
         Ok(Location::Device(ordinal))
     }
 
-    /// That of a `CUmemLocation`.
+    /// Returns the location of a `CUmemLocation`.
     pub(crate) fn of_type(kind: u32, id: i32) -> Result<Self> {
         match LocationType(kind) {
             LocationType::CU_MEM_LOCATION_TYPE_DEVICE => {
@@ -46,13 +46,13 @@ impl Location {
             }
             LocationType::CU_MEM_LOCATION_TYPE_HOST => Ok(Location::Host),
             LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA if id >= 0 => Ok(Location::HostNuma(id)),
-            // The program's threads are all on one.
+            // All threads are treated as threads of node 0.
             LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => Ok(Location::HostNuma(0)),
             _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         }
     }
 
-    /// As a device's ordinal, or what stands for the host.
+    /// Returns the device ordinal, or `CU_DEVICE_CPU` for the host.
     fn ordinal(self) -> i32 {
         match self {
             Location::Device(ordinal) => ordinal,
@@ -60,7 +60,7 @@ impl Location {
         }
     }
 
-    /// As `CUmemLocationType`.
+    /// Returns the location's `CUmemLocationType`.
     pub(crate) fn kind(self) -> i32 {
         let kind = match self {
             Location::Device(_) => LocationType::CU_MEM_LOCATION_TYPE_DEVICE,
@@ -78,7 +78,7 @@ impl Location {
     }
 }
 
-/// A piece of advice.
+/// Advice given by `cuMemAdvise`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Advice {
     ReadMostly(bool),
@@ -86,7 +86,7 @@ pub(crate) enum Advice {
     AccessedBy(Location, bool),
 }
 
-/// What is known of pages.
+/// The advice and the last prefetch of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Said {
     read_mostly: bool,
@@ -95,7 +95,7 @@ struct Said {
     prefetched: Option<Location>,
 }
 
-/// What is known of an allocation: from each key, an offset in bytes, to the next one.
+/// The advice for the pages of an allocation. Each key is a byte offset and applies up to the next key.
 #[derive(Debug)]
 struct Pages(BTreeMap<u64, Said>);
 
@@ -130,7 +130,7 @@ impl Pages {
     }
 }
 
-/// By the allocation's number.
+/// Returns the advice by allocation ID.
 fn all() -> MutexGuard<'static, HashMap<u64, Pages>> {
     static ALL: OnceLock<Mutex<HashMap<u64, Pages>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
@@ -138,14 +138,14 @@ fn all() -> MutexGuard<'static, HashMap<u64, Pages>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was said of memory that is freed.
+/// Removes the advice for freed memory.
 pub(crate) fn forget(freed: &Allocation) {
     if freed.kind == Kind::Managed {
         all().remove(&freed.id);
     }
 }
 
-/// The managed memory that a range lies in, and the offsets of its pages.
+/// Returns the managed allocation that contains a range, and the offsets of the range's pages.
 fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     let found = memory::find(address).filter(|a| a.kind == Kind::Managed);
     let allocation = found.ok_or_else(|| {
@@ -163,7 +163,7 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     Ok((allocation, start / PAGE * PAGE..end.next_multiple_of(PAGE)))
 }
 
-/// Whether a range lies in managed memory.
+/// Returns an error if a range is not in managed memory.
 pub(crate) fn check(address: u64, bytes: u64) -> Result<()> {
     pages(address, bytes).map(|_| ())
 }
@@ -186,7 +186,7 @@ pub(crate) fn advise(address: u64, bytes: u64, advice: Advice) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemPrefetchAsync`: nothing is moved, as nothing is elsewhere.
+/// `cuMemPrefetchAsync`: records the location; nothing moves, because all memory is shared.
 pub(crate) fn prefetch(address: u64, bytes: u64, location: Location) -> Result<()> {
     let (allocation, range) = pages(address, bytes)?;
     let mut all = all();
@@ -195,7 +195,7 @@ pub(crate) fn prefetch(address: u64, bytes: u64, location: Location) -> Result<(
     Ok(())
 }
 
-/// What all pages of a range have in common: the answers of `cuMemRangeGetAttribute`.
+/// The advice that all pages of a range have in common, for `cuMemRangeGetAttribute`.
 pub(crate) struct CommonAdvice {
     read_mostly: bool,
     preferred: Option<Location>,
@@ -231,13 +231,13 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
 }
 
 impl CommonAdvice {
-    /// The value of an attribute, as the integers that fill `bytes` bytes.
+    /// Returns the value of an attribute as the integers that fill `bytes` bytes.
     pub(crate) fn attribute(
         &self,
         attribute: Id,
         bytes: usize,
     ) -> Result<impl Iterator<Item = i32>> {
-        // The list may be as long as the caller says: what stands for nobody is not kept.
+        // The caller chooses the length of the list, so the padding is not stored.
         let fill = |known: Vec<i32>| {
             let filled = known.into_iter().chain(std::iter::repeat(NOWHERE));
             filled.take(bytes / 4)

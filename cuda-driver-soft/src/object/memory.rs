@@ -1,4 +1,4 @@
-//! Memory: who owns it, how much a device has, and what is noted of an allocation.
+//! Memory: owners, quotas, and flags of allocations.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,7 +9,7 @@ use crate::object::leaving;
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind, Quota, space};
 
-/// Flags of page-locked memory, by the allocation's number.
+/// Flags of page-locked memory, by allocation ID.
 pub(crate) fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
     static FLAGS: OnceLock<Mutex<HashMap<u64, u32>>> = OnceLock::new();
     FLAGS
@@ -18,7 +18,7 @@ pub(crate) fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Numbers of the allocations whose synchronous operations are to be synchronous: kept to be asked for.
+/// IDs of the allocations with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, which has no effect here but can be queried.
 fn synchronous() -> MutexGuard<'static, HashSet<u64>> {
     static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
     SYNCHRONOUS
@@ -42,23 +42,23 @@ pub(crate) fn set_synchronous(allocation: &Allocation, is_so: bool) {
     }
 }
 
-/// The allocation that an address lies in, for calls of the host.
+/// Returns the allocation that contains an address, if host calls can access it.
 pub(crate) fn find(address: u64) -> Option<Allocation> {
     space().find(address).filter(is_for_calls)
 }
 
-/// What kernels allocate is theirs, and arrays have handles: the host has no access to either by an address. And what a
-/// stream is to free is gone for every call from then on, though work that was queued before still finds it.
+/// Returns true if host calls can access the allocation by address. Kernel heap memory belongs to kernels, arrays have
+/// handles, and memory with a pending free is visible only to work queued earlier.
 pub(crate) fn is_for_calls(allocation: &Allocation) -> bool {
     !matches!(allocation.kind, Kind::Heap | Kind::Array) && !leaving::contains(allocation)
 }
 
-/// Who owns memory of a device that is no context's. No context has this number.
+/// Returns the owner ID of device memory that belongs to no context. No context has this ID.
 pub(crate) fn owner_of(device: &Device) -> u64 {
     u64::MAX - device.ordinal as u64
 }
 
-/// The contexts of a device, and the device itself: those whose memory is the device's.
+/// Returns the owner IDs of a device's memory: its contexts, and the device itself.
 pub(crate) fn owners_on(device: &Device) -> Vec<u64> {
     let contexts = context::table().all();
     let on_device = contexts
@@ -68,7 +68,7 @@ pub(crate) fn owners_on(device: &Device) -> Vec<u64> {
     contexts.chain([owner_of(device)]).collect()
 }
 
-/// The device that memory is of.
+/// Returns the ordinal of the device that memory belongs to.
 pub(crate) fn device_of(allocation: &Allocation) -> Result<i32> {
     if let Ok(context) = context::table().get(allocation.owner as usize) {
         return Ok(context.device.ordinal);
@@ -80,7 +80,7 @@ pub(crate) fn device_of(allocation: &Allocation) -> Result<i32> {
     found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// What these contexts of a device may have together.
+/// Returns the quota that these owners of a device share.
 pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
     Quota {
         owners,
@@ -92,7 +92,7 @@ pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64>
     allocate_beside(context, kind, bytes, 0)
 }
 
-/// Allocates where so many bytes of what is in use do not count.
+/// Allocates as if `uncounted` bytes of the memory in use were free.
 pub(crate) fn allocate_beside(
     context: &Context,
     kind: Kind,
@@ -109,14 +109,14 @@ pub(crate) fn allocate_beside(
     })
 }
 
-/// Notes the flags of page-locked memory that was made just now.
+/// Sets the flags of page-locked memory that was just allocated.
 pub(crate) fn note_flags(address: u64, flags: u32) {
     if let Some(allocation) = space().find(address) {
         host_flags().insert(allocation.id, flags);
     }
 }
 
-/// Forgets what was noted of memory that is freed.
+/// Removes the flags of freed memory.
 pub(crate) fn forget_notes(freed: &Allocation) {
     if freed.kind.is_host_accessible() {
         host_flags().remove(&freed.id);
@@ -124,7 +124,7 @@ pub(crate) fn forget_notes(freed: &Allocation) {
     synchronous().remove(&freed.id);
 }
 
-/// Waits for all work of the context that owns memory, if it lives.
+/// Waits for all work of the context that owns memory, if it is live.
 pub(crate) fn drain_owner(allocation: &Allocation) {
     if let Ok(context) = context::table().get(allocation.owner as usize) {
         context.drain();

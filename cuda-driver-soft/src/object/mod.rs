@@ -1,6 +1,6 @@
-//! Objects: contexts, streams, events, memory, modules and the others of the manual. Each type has a table of its living
-//! objects in its own file. An object does not know what is made of it: the end of a context is `call`'s.
-#![deny(unsafe_code)] // one exception, in `ipc`: a counter in memory that processes share
+//! Objects: contexts, streams, events, memory, modules and the other objects of the CUDA manual. The file of each type
+//! has the table of its live objects. An object does not know the objects created from it; `call` tears down a context.
+#![deny(unsafe_code)] // one exception, in `ipc`: counters in memory shared by processes
 
 pub(crate) mod array;
 pub(crate) mod cluster;

@@ -13,7 +13,7 @@ use ptx::ir;
 
 static TABLE: Table<Module> = Table::new(HandleKind::Module);
 
-/// The modules that are loaded.
+/// Returns the table of loaded modules.
 pub(crate) fn table() -> &'static Table<Module> {
     &TABLE
 }
@@ -23,24 +23,25 @@ pub(crate) struct Module {
     pub(crate) handle: usize,
     pub(crate) context: Weak<Context>,
     pub(crate) context_id: u64,
-    /// It is what a library is in the context: only with the library it is unloaded.
+    /// True if the module belongs to a library. It is unloaded only with the library.
     pub(crate) of_library: bool,
     pub(crate) program: Arc<Program>,
-    /// Handles of the functions that were asked for.
+    /// Handles of the functions that were requested.
     functions: Mutex<BTreeMap<String, usize>>,
-    /// Handles of the texture and surface references that were asked for.
+    /// Handles of the texture and surface references that were requested.
     references: Mutex<BTreeMap<String, usize>>,
 }
 
-/// The living module of this handle.
+/// Returns the module with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
-    TABLE.get(handle).map_err(|why| {
-        host::log!("module {handle:#x} is {why:?}");
+    TABLE.get(handle).map_err(|missing| {
+        host::log!("module {handle:#x} {missing}");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
 
-/// Loads a compiled module into a context. The work of the context is waited for: its variables are written.
+/// Loads a compiled module into a context. Waits for the context's work if the module has global variables to
+/// initialise.
 pub(crate) fn instantiate(
     context: &Arc<Context>,
     module: Arc<ir::Module>,
@@ -76,7 +77,7 @@ pub(crate) fn instantiate(
     Ok(module)
 }
 
-/// Takes out a module that is unloaded, with its functions and references.
+/// Removes a module that is unloaded, with its functions and references.
 pub(crate) fn remove(module: &Module) -> Result<()> {
     for function in module.functions().values() {
         function::remove(*function);
@@ -102,7 +103,7 @@ impl Module {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `cuModuleGetFunction`: the same handle each time.
+    /// `cuModuleGetFunction`: returns the same handle each time.
     pub(crate) fn function(&self, name: &str) -> Result<usize> {
         if name.is_empty() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -120,7 +121,7 @@ impl Module {
         Ok(function)
     }
 
-    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: the same handle each time.
+    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle each time.
     pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
         let mut references = self
             .references
@@ -137,7 +138,7 @@ impl Module {
         Ok(handle)
     }
 
-    /// `cuModuleGetGlobal`: address and size in bytes.
+    /// `cuModuleGetGlobal`: returns the address and the size in bytes.
     pub(crate) fn global(&self, name: &str) -> Result<(u64, u64)> {
         if name.is_empty() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -155,12 +156,12 @@ impl Module {
         })
     }
 
-    /// Number of kernels.
+    /// Returns the number of kernels.
     pub(crate) fn function_count(&self) -> usize {
         self.program.kernels().count()
     }
 
-    /// Handles of the first kernels, at most `most`.
+    /// Returns the handles of the first kernels, at most `most`.
     pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
         self.program
             .kernels()

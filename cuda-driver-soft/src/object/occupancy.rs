@@ -1,6 +1,7 @@
-//! How many blocks of a kernel a multiprocessor holds.
+//! Occupancy: how many blocks of a kernel fit on a multiprocessor.
 //!
-//! The formula is that of the hardware; the number of registers of a kernel is an estimate here, so the results are too.
+//! The formula is the hardware's. The number of registers of a kernel is an estimate here, so the results are
+//! estimates, too.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -10,12 +11,12 @@ use crate::object::kernel_attribute as attribute;
 use crate::object::register_limit;
 use crate::state::error::{Error, Result};
 
-/// Shared memory is given to a block in units of this many bytes.
+/// Shared memory is allocated to a block in units of this many bytes.
 const SHARED_UNIT: u64 = 128;
 const WARP: u32 = 32;
 
-/// Shared memory of a multiprocessor in bytes, of which the rest is cache: as much as the function prefers, but enough for
-/// one block.
+/// Returns the shared memory of a multiprocessor in bytes; the rest is cache. The function's preferred carve-out is
+/// rounded up, to at least one block.
 fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
     const STEPS_KIB: [u64; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
     let most = u64::from(
@@ -33,7 +34,7 @@ fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
         .unwrap_or(most)
 }
 
-/// Blocks of `threads` threads and `dynamic` bytes of dynamic shared memory that fit; 0 if none does.
+/// Returns how many blocks of `threads` threads with `dynamic` bytes of dynamic shared memory fit.
 pub(crate) fn blocks_per_multiprocessor(
     function: &Function,
     device: &Device,
@@ -82,8 +83,8 @@ pub(crate) fn max_active_blocks(
     ))
 }
 
-/// `cuOccupancyMaxPotentialBlockSize`: the smallest grid that fills the device, and the block size for it. `dynamic` says
-/// how much dynamic shared memory a block of so many threads takes.
+/// `cuOccupancyMaxPotentialBlockSize`: returns the smallest grid that fills the device, and its block size. `dynamic`
+/// returns the dynamic shared memory of a block with a given number of threads.
 pub(crate) fn best_block(
     function: &Function,
     device: &Device,
@@ -103,7 +104,7 @@ pub(crate) fn best_block(
         if blocks * threads > best_threads {
             (best, best_threads, best_blocks) = (threads, blocks * threads, blocks);
         }
-        // Whole warps, downwards.
+        // Only whole warps, in descending order.
         threads = if threads % WARP == 0 {
             threads - WARP
         } else {
@@ -116,7 +117,7 @@ pub(crate) fn best_block(
     ))
 }
 
-/// `cuOccupancyAvailableDynamicSMemPerBlock`: bytes that each of `blocks` blocks can have.
+/// `cuOccupancyAvailableDynamicSMemPerBlock`: returns the bytes available to each of `blocks` blocks.
 pub(crate) fn available_dynamic(
     function: &Function,
     device: &Device,
@@ -130,7 +131,7 @@ pub(crate) fn available_dynamic(
     if max_active_blocks(function, device, threads, 0)? as u64 <= blocks.saturating_sub(1) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // As recorded: what is reserved for each block is not taken off.
+    // Driver 580 does not subtract the shared memory reserved per block.
     let share = u64::from(
         device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
     ) / blocks

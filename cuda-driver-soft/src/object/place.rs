@@ -1,27 +1,27 @@
-//! Memory that a call names by an address, checked against what the driver knows of it.
+//! Memory named by an address in a call, checked against the known allocations.
 
 use crate::object::memory;
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 use engine::memory::{Access, Allocation, BadRange, Kind, space};
 
-/// Memory that a call names by an address: the device's, or the program's own.
+/// Memory named by an address in a call: an allocation of the driver, or memory of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MemoryPlace {
-    /// In this allocation, at this address.
+    /// This address in this allocation.
     Device(Allocation, u64),
-    /// Memory that the driver does not know.
+    /// Memory that the driver did not allocate.
     Host(HostRange),
 }
 
 impl MemoryPlace {
-    /// What lies at an address of which nothing is known yet. The range must lie in one allocation; a freed or unknown
-    /// address of device memory is an error.
+    /// Returns the memory at an address of unknown kind. The range must lie in one allocation; a freed or unknown
+    /// address in the device's address range is an error.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<MemoryPlace> {
         let address = range.address();
         match space().find(address) {
             Some(known) if memory::is_for_calls(&known) => MemoryPlace::device(address, bytes),
-            // What calls do not see is not the program's own, either.
+            // Memory that calls cannot see is not host memory, either.
             Some(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
             None if space().reserves(address) || address == 0 => {
                 Err(Error::CUDA_ERROR_INVALID_VALUE)
@@ -30,22 +30,24 @@ impl MemoryPlace {
         }
     }
 
-    /// Device memory: checked against the allocation that the address lies in.
+    /// Returns device memory, checked against the allocation that contains the address.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<MemoryPlace> {
         let mut allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if allocation.kind == Kind::Mapped {
-            // A range may lie in several mappings.
+            // A range may span several mappings.
             let mapped = space().mapped(address, bytes);
             allocation = mapped.unwrap_or(allocation);
             if allocation.access == Access::None {
-                host::log!("nobody has access to the memory at {address:#x} (cuMemSetAccess)");
+                host::log!(
+                    "no device has access to the memory at {address:#x}; call cuMemSetAccess"
+                );
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         let left = allocation.bytes - (address - allocation.base);
         if bytes > left {
             host::log!(
-                "{bytes} bytes at {address:#x}: only {left} of the allocation at {:#x} are left",
+                "{bytes} bytes at {address:#x} exceed the allocation at {:#x}, which has {left} bytes left",
                 allocation.base
             );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -53,19 +55,18 @@ impl MemoryPlace {
         Ok(MemoryPlace::Device(allocation, address))
     }
 
-    /// Refuses memory that was registered for reading only.
+    /// Refuses read-only memory.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self {
             MemoryPlace::Device(allocation, _) if allocation.access != Access::ReadWrite => {
-                host::log!("the memory at {:#x} is for reading only", allocation.base);
+                host::log!("the memory at {:#x} is read-only", allocation.base);
                 Err(Error::CUDA_ERROR_INVALID_VALUE)
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether the memory is still what it was when the call named it: it may have been freed, and its address may be
-    /// another allocation's.
+    /// Returns an error if the memory was freed after the call named it, even if its address was reused.
     pub(crate) fn check_still_there(&self) -> std::result::Result<(), BadRange> {
         let MemoryPlace::Device(allocation, address) = *self else {
             return Ok(());
@@ -81,7 +82,7 @@ impl MemoryPlace {
         })
     }
 
-    /// Pageable memory of the program: a copy to or from it cannot wait for the device's convenience.
+    /// Returns true for memory that the driver did not allocate or register. Copies to and from it block the host.
     pub(crate) fn is_pageable(&self) -> bool {
         matches!(self, MemoryPlace::Host(_))
     }

@@ -1,9 +1,8 @@
-//! Memory pools: who allocations in the order of a stream are counted for.
+//! Memory pools: accounting for stream-ordered allocations.
 //!
-//! The memory is there when the call returns. To free it takes two steps: from the call on it is gone for other calls, and
-//! no longer used; when its stream has come so far, it is gone for work, too. A pool keeps nothing for later, since getting
-//! memory costs nothing here; what it says that it reserves is what a GPU's would, which goes back to the device when
-//! somebody synchronises.
+//! Allocated memory is available when the call returns. Memory is freed in two steps: the call makes it unavailable to
+//! other calls and reduces the used bytes, and the work on the stream frees it. Pools cache no memory, since allocation
+//! is cheap here; the reserved size is a number computed as on a GPU, which shrinks when the program synchronises.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -22,35 +21,35 @@ use engine::memory::{Allocation, Kind, space};
 
 static TABLE: Table<Pool> = Table::new(HandleKind::Pool);
 
-/// What a pool takes from the device at a time, in bytes.
+/// Pools reserve memory in units of this many bytes.
 const CHUNK: u64 = 32 << 20;
 
-/// A pool.
+/// A memory pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) handle: usize,
     pub(crate) home: Home,
-    /// The one that was there from the start.
+    /// True for the default pool of a device or location.
     is_default: bool,
-    /// What other processes have it by: that it was made to be exported.
+    /// The shared file that represents an exportable or imported pool.
     shared: Option<SharedFile>,
-    /// Another process's: it hands nothing out here.
+    /// True for a pool of another process, which cannot allocate here.
     pub(crate) is_imported: bool,
-    /// Bytes that it may hand out; 0 for no limit.
+    /// Maximum size in bytes; 0 for no limit.
     pub(crate) most: u64,
     state: Mutex<PoolState>,
 }
 
-/// Where a pool's memory is, and of what kind.
+/// Location and kind of a pool's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Home {
-    /// `None`: of managed memory, anywhere.
+    /// `None` for managed memory without a preferred location.
     pub(crate) location: Option<Location>,
     pub(crate) is_managed: bool,
 }
 
 impl Home {
-    /// That of plain memory of a device.
+    /// Returns the home of plain device memory.
     fn of_device(ordinal: i32) -> Self {
         Home {
             location: Some(Location::Device(ordinal)),
@@ -58,7 +57,7 @@ impl Home {
         }
     }
 
-    /// The device that the memory is of.
+    /// Returns the ordinal of the device, if the memory is on one.
     fn ordinal(self) -> Option<i32> {
         match self.location {
             Some(Location::Device(ordinal)) => Some(ordinal),
@@ -74,7 +73,7 @@ impl Home {
         }
     }
 
-    /// What may be done from a place before anybody has said so, as `CUmemAccess_flags`; `None` is the host.
+    /// Returns the initial access from a device, or from the host (`None`), as `CUmemAccess_flags`.
     fn first_access(self, from: Option<i32>) -> u32 {
         if !self.is_managed && self.ordinal() == from {
             3
@@ -84,23 +83,22 @@ impl Home {
     }
 }
 
-/// What of a pool changes.
+/// The mutable part of a pool.
 #[derive(Debug)]
 struct PoolState {
-    /// Whether memory may be handed out again after an event, by luck, and with dependencies of the pool's own making. Kept
-    /// only to be asked for: memory is always there.
+    /// Values of the reuse attributes, in the order of [`reuse_index`]. They have no effect here but can be queried.
     reuse: [i32; 3],
     threshold: u64,
-    /// What was asked for, and not yet asked to be freed.
+    /// Bytes allocated by calls and not yet freed by calls.
     used: Level,
-    /// Bytes that no stream has freed yet.
+    /// Bytes not yet freed by streams.
     held: u64,
     reserved: Level,
-    /// What devices may do with it, and under `None` the host.
+    /// Access set by `cuMemPoolSetAccess`, by device; `None` is the host.
     access: HashMap<Option<i32>, u32>,
 }
 
-/// Bytes now, and at most so far.
+/// A number of bytes and its high-water mark.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     now: u64,
@@ -114,14 +112,14 @@ impl Level {
     }
 }
 
-/// A number that an attribute of a pool has, with its size.
+/// The value of a pool attribute.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AttributeValue {
     Int(i32),
     Bytes(u64),
 }
 
-/// The place of an attribute in [`PoolState::reuse`].
+/// Returns the index of an attribute in [`PoolState::reuse`].
 fn reuse_index(attribute: Id) -> Option<usize> {
     match attribute {
         Id::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES => Some(0),
@@ -155,13 +153,16 @@ impl Pool {
         }
     }
 
-    /// Counts an allocation, if there is room for it.
+    /// Counts an allocation, or returns an error if it exceeds the pool's maximum size.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let mut state = self.state();
         let used = state.used.now.checked_add(bytes);
         let used = used.filter(|&used| self.most == 0 || used <= self.most);
         let used = used.ok_or_else(|| {
-            host::log!("a pool of {} bytes has no room for {bytes}", self.most);
+            host::log!(
+                "memory pool of at most {} bytes has no room for {bytes} bytes",
+                self.most
+            );
             Error::CUDA_ERROR_OUT_OF_MEMORY
         })?;
         state.used.set(used);
@@ -171,14 +172,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Memory that is used no more.
-    fn leave(&self, bytes: u64) {
+    /// Counts a free call.
+    fn count_free_call(&self, bytes: u64) {
         let mut state = self.state();
         state.used.now = state.used.now.saturating_sub(bytes);
     }
 
-    /// Memory that is free.
-    fn give(&self, bytes: u64) {
+    /// Counts memory that a stream has freed.
+    fn count_freed(&self, bytes: u64) {
         let mut state = self.state();
         state.held = state.held.saturating_sub(bytes);
         UNSETTLED.fetch_add(1, Release);
@@ -208,7 +209,7 @@ impl Pool {
         })
     }
 
-    /// Attributes since CUDA 13.2.
+    /// Returns an attribute that CUDA 13.2 added.
     fn newer_attribute(&self, attribute: Id) -> Result<AttributeValue> {
         use AttributeValue::{Bytes, Int};
         if settings::version() < 13020 {
@@ -226,15 +227,15 @@ impl Pool {
         })
     }
 
-    /// `cuMemPoolSetAttribute`; `int` and `bytes` read the caller's value, of the attribute's type.
+    /// `cuMemPoolSetAttribute`; `int` and `bytes` read the caller's value with the attribute's type.
     pub(crate) fn set_attribute(
         &self,
         attribute: Id,
         int: impl FnOnce() -> Result<i32>,
         bytes: impl FnOnce() -> Result<u64>,
     ) -> Result<()> {
-        // A high-water mark can only begin anew.
-        let nothing = |bytes: u64| {
+        // A high-water mark can only be reset to 0.
+        let require_zero = |bytes: u64| {
             (bytes == 0)
                 .then_some(())
                 .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
@@ -246,12 +247,12 @@ impl Pool {
                 UNSETTLED.fetch_add(1, Release);
             }
             Id::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => {
-                nothing(bytes()?)?;
+                require_zero(bytes()?)?;
                 let mut state = self.state();
                 state.reserved.high = state.reserved.now;
             }
             Id::CU_MEMPOOL_ATTR_USED_MEM_HIGH => {
-                nothing(bytes()?)?;
+                require_zero(bytes()?)?;
                 let mut state = self.state();
                 state.used.high = state.used.now;
             }
@@ -264,22 +265,22 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether other processes can have its memory.
+    /// Returns true if other processes can import the pool.
     pub(crate) fn is_shareable(&self) -> bool {
         self.shared.is_some() && !self.is_imported
     }
 
-    /// `cuMemPoolExportToShareableHandle`: a file descriptor, which is the caller's.
+    /// `cuMemPoolExportToShareableHandle`: returns a file descriptor that the caller owns.
     pub(crate) fn export(&self) -> Result<i32> {
         let shared = self.shared.as_ref().filter(|_| !self.is_imported);
         let shared = shared.ok_or_else(|| {
-            host::log!("this pool was not made to be exported");
+            host::log!("this pool cannot be exported: it was created without a shareable handle type, or imported");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
         shared.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)
     }
 
-    /// `cuMemPoolSetAccess`: by device, 0 for nothing, 3 for reading and writing. All or none.
+    /// `cuMemPoolSetAccess`: sets all of these accesses or none. Flags are 0 (none) or 3 (read and write).
     pub(crate) fn set_access(&self, wishes: &[(Option<i32>, u32)]) -> Result<()> {
         for &(from, flags) in wishes {
             if let Some(ordinal) = from {
@@ -311,12 +312,12 @@ impl PoolState {
     }
 }
 
-/// How often a pool came to reserve more than it may have to keep, and up to which of these times pools were looked after.
+/// Number of events that may let pools shrink, and the number of them that [`settle`] has handled.
 static UNSETTLED: AtomicU64 = AtomicU64::new(0);
 static SETTLED: AtomicU64 = AtomicU64::new(0);
 
-/// Somebody has synchronised: pools give back what is free, beyond what they are to keep. What was free before the call is
-/// given back when it returns, also if several threads synchronise at once.
+/// Shrinks the reserved memory of all pools to their release thresholds, because the program synchronised. Memory that
+/// was free before the call is released when it returns, even if several threads synchronise at once.
 pub(crate) fn settle() {
     let unsettled = UNSETTLED.load(Acquire);
     if SETTLED.load(Acquire) >= unsettled {
@@ -330,14 +331,14 @@ pub(crate) fn settle() {
     SETTLED.fetch_max(unsettled, AcqRel);
 }
 
-/// The pools of a device, or of another place.
+/// The default and the current pool of a device or location.
 #[derive(Clone, Copy, Debug)]
 struct OfHome {
     default: usize,
     current: usize,
 }
 
-/// Whose an allocation is.
+/// The pool that an allocation is counted for.
 struct Pooled {
     pool: Arc<Pool>,
     bytes: u64,
@@ -346,7 +347,7 @@ struct Pooled {
 #[derive(Default)]
 struct Pools {
     homes: HashMap<Home, OfHome>,
-    /// By the allocation's number.
+    /// By allocation ID.
     allocations: HashMap<u64, Pooled>,
 }
 
@@ -369,7 +370,7 @@ fn of_home(home: Home) -> OfHome {
     })
 }
 
-/// The living pool of this handle.
+/// Returns the pool with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Pool>> {
     let found = TABLE.get(handle);
     found.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
@@ -405,7 +406,7 @@ pub(crate) fn current_of(home: Home) -> usize {
 /// `cuMemSetMemPool`
 pub(crate) fn set_current(home: Home, handle: usize) -> Result<()> {
     of_home(home);
-    // Held, so that the pool is not destroyed meanwhile.
+    // Locked, so that the pool is not destroyed in the meantime.
     let mut pools = pools();
     if get(handle)?.home != home {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -416,7 +417,7 @@ pub(crate) fn set_current(home: Home, handle: usize) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemPoolCreate`; with `shareable`, other processes can have the memory.
+/// `cuMemPoolCreate`; with `shareable`, other processes can import the pool.
 pub(crate) fn create(home: Home, most: u64, shareable: bool) -> Result<usize> {
     let shared = if shareable {
         let label = Label {
@@ -437,7 +438,7 @@ pub(crate) fn create(home: Home, most: u64, shareable: bool) -> Result<usize> {
 /// `cuMemPoolImportFromShareableHandle`
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let file = SharedFile::open(descriptor, Purpose::Pool).ok_or_else(|| {
-        host::log!("{descriptor} is no descriptor of a pool");
+        host::log!("file descriptor {descriptor} is not an exported memory pool");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
@@ -450,7 +451,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     Ok(made.handle)
 }
 
-/// `cuMemPoolExportPointer`: the allocation that the pointer is of must be one of a pool that can be exported.
+/// `cuMemPoolExportPointer`: returns the allocation, which must belong to an exportable pool.
 pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     let pools = pools();
@@ -458,12 +459,12 @@ pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     if pooled.is_some_and(|pooled| pooled.pool.is_shareable()) {
         Ok(allocation)
     } else {
-        host::log!("{address:#x} is not of a pool that was made to be exported");
+        host::log!("{address:#x} does not belong to an exportable memory pool");
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
-/// `cuMemPoolDestroy`: what it handed out stays until it is freed.
+/// `cuMemPoolDestroy`: its allocations stay valid until they are freed.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     let pool = get(handle)?;
     if pool.is_default {
@@ -481,15 +482,15 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Notes that an allocation is counted for a pool.
+/// Counts an allocation for a pool.
 pub(crate) fn add(allocation: &Allocation, pool: Arc<Pool>, bytes: u64) {
     let pooled = Pooled { pool, bytes };
     pools().allocations.insert(allocation.id, pooled);
 }
 
-/// From here on memory is gone for other calls.
+/// Makes an allocation unavailable to other calls, as the first step of freeing it.
 pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
-    // Held from the look to the note: whoever frees it meanwhile forgets it after that.
+    // Locked from the lookup to the insertion: a concurrent free removes its record afterwards.
     let mut leaving = leaving::all();
     let pools = pools();
     let found = space().find(address).filter(|a| {
@@ -503,34 +504,36 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
     });
     let own = found.is_some_and(|a| pools.allocations.contains_key(&a.id));
     if !own && found.is_some_and(|a| a.kind == Kind::Managed) {
-        host::log!("{address:#x} is managed memory, which cuMemFree frees");
+        host::log!("{address:#x} is managed memory; use cuMemFree");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     let allocation = found.ok_or_else(|| {
-        host::log!("{address:#x} is not the start of memory that this call can free");
+        host::log!(
+            "{address:#x} is not the start of a live allocation that cuMemFreeAsync can free"
+        );
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     leaving.insert(&allocation);
     if let Some(Pooled { pool, bytes }) = pools.allocations.get(&allocation.id) {
-        pool.leave(*bytes);
+        pool.count_free_call(*bytes);
     }
     Ok(allocation)
 }
 
-/// Memory that is freed is not its pool's any more.
+/// Removes freed memory from its pool.
 pub(crate) fn forget(freed: &Allocation) {
     let mut leaving = leaving::all();
     let mut pools = pools();
-    let left = leaving.remove(freed);
+    let was_pending = leaving.remove(freed);
     if let Some(Pooled { pool, bytes }) = pools.allocations.remove(&freed.id) {
-        if !left {
-            pool.leave(bytes);
+        if !was_pending {
+            pool.count_free_call(bytes);
         }
-        pool.give(bytes);
+        pool.count_freed(bytes);
     }
 }
 
-/// The pool that memory came from; 0 for none.
+/// Returns the handle of the pool that memory came from; 0 for none.
 pub(crate) fn pool_of(allocation: &Allocation) -> usize {
     let pools = pools();
     let pooled = pools.allocations.get(&allocation.id);

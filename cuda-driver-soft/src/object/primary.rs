@@ -1,4 +1,4 @@
-//! Primary contexts: one for each device, which all who retain it share.
+//! Primary contexts: one for each device, shared by all that retain it.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -11,11 +11,11 @@ use crate::state::error::{Error, Result};
 pub(crate) struct Primary {
     pub(crate) flags: u32,
     pub(crate) retained: u32,
-    /// Made by the first retain, and never again: the handle stays the same.
+    /// Created by the first retain and kept, so that its handle never changes.
     pub(crate) context: Option<Arc<Context>>,
 }
 
-/// The primary context of a device, locked.
+/// Locks the primary context of a device.
 pub(crate) fn of_device(ordinal: i32) -> Result<(&'static Device, MutexGuard<'static, Primary>)> {
     static ALL: LazyLock<Vec<Mutex<Primary>>> =
         LazyLock::new(|| device::all().iter().map(|_| Mutex::default()).collect());
@@ -51,7 +51,7 @@ pub(crate) fn retain(ordinal: i32) -> Result<usize> {
     Ok(handle)
 }
 
-/// `cuDevicePrimaryCtxSetFlags_v2`: also while it is active.
+/// `cuDevicePrimaryCtxSetFlags_v2`: also changes an active context.
 pub(crate) fn set_flags(ordinal: i32, flags: u32) -> Result<()> {
     let (_, mut primary) = of_device(ordinal)?;
     context::check_flags(flags)?;
@@ -65,7 +65,7 @@ pub(crate) fn set_flags(ordinal: i32, flags: u32) -> Result<()> {
     Ok(())
 }
 
-/// `cuDevicePrimaryCtxGetState`: flags, and whether it is active.
+/// `cuDevicePrimaryCtxGetState`: returns the flags, and true if the context is active.
 pub(crate) fn state(ordinal: i32) -> Result<(u32, bool)> {
     let (_, primary) = of_device(ordinal)?;
     Ok((primary.flags, primary.is_active()))

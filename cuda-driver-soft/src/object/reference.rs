@@ -1,6 +1,6 @@
-//! Texture and surface references: variables of a module that the driver binds to texels.
+//! Texture and surface references: module variables that the driver binds to texels.
 //!
-//! A kernel knows them by their address. What it finds there changes when the work that was queued before is done.
+//! Kernels name a reference by its address. A new binding takes effect after the work queued before it is done.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use engine::Program;
 use engine::texture::{self, Object};
 use ptx::ir::Opaque;
 
-/// As recorded: what `cuTexRefSetFlags` takes.
+/// The flags that `cuTexRefSetFlags` accepts on driver 580.
 const FLAGS: u32 = 0x3f;
 const CLAMP: u32 = CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP.0;
 const OVERRIDE_FORMAT: u32 = CU_TRSA_OVERRIDE_FORMAT;
@@ -29,16 +29,16 @@ static TABLE: Table<Reference> = Table::new(HandleKind::Reference);
 pub(crate) struct Reference {
     pub(crate) handle: usize,
     surface: bool,
-    /// Of the module's variable; `None` for one of the program's own, which no kernel knows.
+    /// Address of the module's variable; `None` for a reference that the program created and no kernel can name.
     address: Option<u64>,
     state: Mutex<ReferenceState>,
 }
 
-/// What it is bound to, and how it is read.
+/// The binding and the sampling settings.
 #[derive(Clone, Copy, Debug)]
 struct ReferenceState {
     settings: TextureSettings,
-    /// Of the texels, and how many channels.
+    /// Format of the texels, and their number of channels.
     format: (u32, u32),
     bound: Option<Resource>,
 }
@@ -48,7 +48,7 @@ impl Reference {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what it is; kernels that were queued before do not see it.
+    /// Changes the reference. Work queued earlier finishes first and sees the old binding.
     fn change(
         &self,
         context: &Context,
@@ -77,20 +77,20 @@ impl Reference {
     }
 }
 
-/// Takes out a reference whose module is unloaded.
+/// Removes a reference whose module is unloaded.
 pub(crate) fn remove(handle: usize) {
     let _ = TABLE.remove(handle);
 }
 
-/// The living reference of this handle.
+/// Returns the reference with this handle. Driver 580 returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed one.
 pub(crate) fn get(handle: usize, surface: bool) -> Result<Arc<Reference>> {
     let found = TABLE.get(handle);
     match found {
         Ok(reference) if reference.surface == surface => Ok(reference),
         Ok(_) => Err(Error::CUDA_ERROR_INVALID_HANDLE),
-        Err(why) => {
-            host::log!("texture or surface reference {handle:#x} is {why:?}");
-            Err(match why {
+        Err(missing) => {
+            host::log!("texture or surface reference {handle:#x} {missing}");
+            Err(match missing {
                 Missing::Destroyed => Error::CUDA_ERROR_CONTEXT_IS_DESTROYED,
                 Missing::Unknown => Error::CUDA_ERROR_INVALID_HANDLE,
             })
@@ -115,12 +115,12 @@ fn insert(surface: bool, address: Option<u64>) -> usize {
     reference.handle
 }
 
-/// Makes the references of a module that is loaded mean nothing yet.
+/// Binds the references of a newly loaded module to nothing.
 pub(crate) fn begin(program: &Program) {
     for_variables(program, |address| texture::bind(address, Object::Nothing));
 }
 
-/// Takes them away again.
+/// Unbinds the references of a module.
 pub(crate) fn end(program: &Program) {
     for_variables(program, texture::unbind);
 }
@@ -134,7 +134,7 @@ fn for_variables(program: &Program, act: impl Fn(u64)) {
     }
 }
 
-/// The reference that a variable of a module is.
+/// Creates the reference for a module's variable and returns its handle.
 pub(crate) fn of_variable(program: &Program, name: &str, surface: bool) -> Result<usize> {
     let wanted = if surface {
         Opaque::Surface
@@ -159,7 +159,7 @@ pub(crate) fn create() -> Result<usize> {
     Ok(insert(false, None))
 }
 
-/// `cuTexRefDestroy`. As recorded: one of a module stays as it is.
+/// `cuTexRefDestroy`: driver 580 succeeds and changes nothing for a reference of a module.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     context::current()?;
     let reference = get(handle, false)?;
@@ -171,7 +171,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     Ok(())
 }
 
-/// Changes how a texture reference is read.
+/// Changes the settings of a texture reference.
 pub(crate) fn set(
     handle: usize,
     change: impl FnOnce(&mut TextureSettings) -> Result<()>,
@@ -180,7 +180,7 @@ pub(crate) fn set(
     get(handle, false)?.change(&context, |state| change(&mut state.settings))
 }
 
-/// How a texture reference is read.
+/// Returns the settings of a texture reference.
 pub(crate) fn settings(handle: usize) -> Result<TextureSettings> {
     context::current()?;
     Ok(get(handle, false)?.state().settings)
@@ -197,7 +197,7 @@ pub(crate) fn set_flags(handle: usize, flags: u32) -> Result<()> {
     })
 }
 
-/// `cuTexRefGetAddressMode`. As recorded: where coordinates are not normalized, it is to clamp.
+/// `cuTexRefGetAddressMode`: driver 580 reports clamping unless coordinates are normalized.
 pub(crate) fn address_mode(handle: usize, dimension: i32) -> Result<u32> {
     let settings = settings(handle)?;
     let mode = usize::try_from(dimension)
@@ -218,7 +218,7 @@ pub(crate) fn set_format(handle: usize, format: u32, channels: i32) -> Result<()
     if !matches!(channels, 1 | 2 | 4) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // As recorded any format is taken; it counts when memory is bound.
+    // Driver 580 accepts any format; it is checked when memory is bound.
     reference.change(&context, |state| {
         state.format = (format, channels.unsigned_abs());
         Ok(())
@@ -262,7 +262,8 @@ pub(crate) fn set_mipmap(handle: usize, mipmap: usize, flags: u32) -> Result<()>
     })
 }
 
-/// `cuTexRefSetAddress`: how far behind an aligned address the memory begins, in bytes. 0 takes the binding away.
+/// `cuTexRefSetAddress`: returns the offset of the memory from an aligned address in bytes. Address 0 removes the
+/// binding.
 pub(crate) fn set_address(
     handle: usize,
     address: u64,
@@ -293,7 +294,7 @@ pub(crate) fn set_address(
     Ok(offset)
 }
 
-/// `cuTexRefSetAddress2D`: width, height, format, channels.
+/// `cuTexRefSetAddress2D` with width, height, format and number of channels.
 pub(crate) fn set_address_2d(
     handle: usize,
     (width, height, format, channels): (u64, u64, u32, u32),
@@ -315,7 +316,7 @@ pub(crate) fn set_address_2d(
     })
 }
 
-/// What a reference is bound to.
+/// Returns the binding of a reference.
 pub(crate) fn bound(handle: usize, surface: bool) -> Result<Option<Resource>> {
     context::current()?;
     Ok(get(handle, surface)?.state().bound)

@@ -1,4 +1,4 @@
-//! Streams.
+//! Streams: queues of work on a device.
 
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate::in_host_function;
 use crate::state::handle::{HandleKind, Table};
 
-/// Least and greatest priority, as `cuCtxGetStreamPriorityRange` gives them.
+/// Least and greatest priority, as returned by `cuCtxGetStreamPriorityRange`.
 pub(crate) const PRIORITIES: (i32, i32) = (0, -5);
 
 /// `CU_STREAM_LEGACY`
@@ -23,18 +23,18 @@ pub(crate) const LEGACY: usize = 1;
 pub(crate) const PER_THREAD: usize = 2;
 pub(crate) const NON_BLOCKING: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
 
-/// The stream that NULL names in a call.
+/// The stream that NULL refers to in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NullStream {
-    /// The plain functions: the legacy stream.
+    /// The legacy stream, in plain functions.
     Legacy,
-    /// The `_ptds` and `_ptsz` functions: the calling thread's own.
+    /// The calling thread's stream, in the `_ptds` and `_ptsz` functions.
     PerThread,
 }
 
 static TABLE: Table<Stream> = Table::new(HandleKind::Stream);
 
-/// A created stream.
+/// A stream created by the program.
 pub(crate) struct Stream {
     handle: usize,
     pub(crate) context: Weak<Context>,
@@ -43,7 +43,7 @@ pub(crate) struct Stream {
     priority: AtomicI32,
 }
 
-/// A stream that a call may use: created, legacy or per-thread.
+/// A stream named by a call: created, legacy or per-thread.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamRef {
     pub(crate) context: Arc<Context>,
@@ -52,11 +52,11 @@ pub(crate) struct StreamRef {
     pub(crate) priority: i32,
 }
 
-/// The stream that a handle names. NULL, legacy and per-thread need a current context; a created stream needs none.
+/// Returns the stream with this handle. NULL, legacy and per-thread need a current context; a created stream does not.
 pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let default = |queue| {
         if in_host_function() {
-            // There is no current context.
+            // Host functions have no current context.
             return Err(Error::CUDA_ERROR_NOT_PERMITTED);
         }
         let context = match context::current_handle() {
@@ -88,13 +88,13 @@ pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
 }
 
 pub(crate) fn created(handle: usize) -> Result<Arc<Stream>> {
-    TABLE.get(handle).map_err(|why| {
-        host::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
+    TABLE.get(handle).map_err(|missing| {
+        host::log!("stream {handle:#x} {missing}; a real driver may crash here");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
 
-/// Makes a stream; the priority is brought into its range.
+/// Creates a stream, with the priority clamped to the valid range.
 pub(crate) fn create(context: &Arc<Context>, flags: u32, priority: i32) -> usize {
     let stream = TABLE.insert_with(|handle| Stream {
         handle,
@@ -110,7 +110,7 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32, priority: i32) -> usize
     stream.handle
 }
 
-/// Takes out a stream that is destroyed; work that is on it goes on.
+/// Removes a stream that is destroyed. Its queued work still runs.
 pub(crate) fn remove(stream: &Stream) -> Result<()> {
     if let Some(context) = stream.context.upgrade() {
         context.queues().remove(QueueId::Created(stream.handle));
@@ -122,17 +122,17 @@ pub(crate) fn remove(stream: &Stream) -> Result<()> {
 }
 
 impl StreamRef {
-    /// Puts work at the end of the stream, also after `after`. `cost` is a guess of its duration in nanoseconds.
+    /// Appends work to the stream; it also runs after `after`. `cost` estimates its duration in nanoseconds.
     pub(crate) fn submit(&self, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         self.context.queues().submit(self.queue, after, work, cost)
     }
 
-    /// Whether what is put on it is captured.
+    /// Returns true if the stream is capturing.
     pub(crate) fn is_capturing(&self) -> bool {
         capture::is_capturing(self.key())
     }
 
-    /// The stream, as captures know it.
+    /// Returns the key of the stream in captures.
     pub(crate) fn key(&self) -> StreamKey {
         StreamKey {
             context: self.context.id(),
@@ -141,22 +141,22 @@ impl StreamRef {
         }
     }
 
-    /// Whether it is the legacy stream.
+    /// Returns true for the legacy stream.
     pub(crate) fn is_legacy(&self) -> bool {
         self.queue == QueueId::Legacy
     }
 
-    /// Whether it and the legacy stream wait for each other.
+    /// Returns true if the stream and the legacy stream synchronise with each other.
     pub(crate) fn is_blocking(&self) -> bool {
         self.queue != QueueId::Legacy && self.flags & NON_BLOCKING == 0
     }
 
-    /// Whether it was made by `cuStreamCreate`.
+    /// Returns true if the stream was created by `cuStreamCreate`.
     pub(crate) fn is_created(&self) -> bool {
         matches!(self.queue, QueueId::Created(_))
     }
 
-    /// Sets the priority of a created stream, brought into its range; others keep theirs.
+    /// Sets the priority of a created stream, clamped to the valid range. Has no effect on other streams.
     pub(crate) fn set_priority(&self, priority: i32) {
         if let QueueId::Created(handle) = self.queue
             && let Ok(stream) = created(handle)
@@ -166,7 +166,7 @@ impl StreamRef {
         }
     }
 
-    /// A number that no other stream of the process has.
+    /// Returns a number that no other stream of the process has.
     pub(crate) fn id(&self) -> u64 {
         match self.queue {
             QueueId::Legacy => self.context.id() << 8 | LEGACY as u64,
@@ -177,13 +177,13 @@ impl StreamRef {
         }
     }
 
-    /// Whether all its work is done.
+    /// Returns true if all work of the stream is done.
     pub(crate) fn is_idle(&self) -> bool {
         let tails = self.context.queues().tails(self.queue);
         scheduler().are_done(&tails)
     }
 
-    /// Waits until all its work is done; what failed is not looked at.
+    /// Waits for all work of the stream and ignores its faults.
     pub(crate) fn drain(&self) {
         let tails = self.context.queues().tails(self.queue);
         scheduler().wait_all(&tails);

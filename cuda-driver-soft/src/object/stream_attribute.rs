@@ -1,4 +1,4 @@
-//! Attributes of streams: hints, kept to be asked for.
+//! Attributes of streams. Apart from the priority they have no effect here, but can be queried.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,21 +8,21 @@ use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlaunchAttributeID as Id
 use crate::object::stream::StreamRef;
 use crate::state::error::{Error, Result};
 
-/// An access policy window, as its bytes.
+/// The bytes of a `CUaccessPolicyWindow`.
 pub(crate) type Window = [u8; 32];
 
-/// The value of an attribute.
+/// The value of a stream attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttributeValue {
     /// `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`
     Window(Window),
     /// `CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY`, `_PRIORITY`, `_MEM_SYNC_DOMAIN`
     Number(i32),
-    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP`: those of memory of the device and of others.
+    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP`: the default and the remote domain.
     Domains([u8; 2]),
 }
 
-/// What kind of value an attribute has; `None`: it it is not an attribute of streams.
+/// Returns a zero value of the attribute's type, or `None` if streams do not have this attribute.
 pub(crate) fn kind(attribute: Id) -> Option<AttributeValue> {
     match attribute {
         WINDOW => Some(AttributeValue::Window([0; 32])),
@@ -38,7 +38,7 @@ const PRIORITY: Id = Id::CU_LAUNCH_ATTRIBUTE_PRIORITY;
 const DOMAINS: Id = Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP;
 const DOMAIN: Id = Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
 
-/// What was set of a stream.
+/// The attributes of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Attributes {
     window: Window,
@@ -51,7 +51,7 @@ impl Default for Attributes {
     fn default() -> Self {
         Attributes {
             window: [0; 32],
-            // As recorded: before one is set there is none.
+            // Driver 580 returns -1 until a policy is set.
             policy: -1,
             domains: [0, 1],
             domain: 0,
@@ -59,7 +59,7 @@ impl Default for Attributes {
     }
 }
 
-/// By the stream's number; what is not here is as it was at first.
+/// Attributes by stream ID. A stream without an entry has the defaults.
 fn all() -> MutexGuard<'static, HashMap<u64, Attributes>> {
     static ALL: OnceLock<Mutex<HashMap<u64, Attributes>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
@@ -91,7 +91,7 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: AttributeValue) -> R
     match (attribute, value) {
         (WINDOW, AttributeValue::Window(window)) => known.window = window,
         (POLICY, AttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
-        // As recorded: brought into its range.
+        // Driver 580 clamps the priority.
         (PRIORITY, AttributeValue::Number(priority)) => stream.set_priority(priority),
         (DOMAINS, AttributeValue::Domains(domains))
             if domains.iter().all(|&d| u32::from(d) < count) =>
@@ -113,7 +113,7 @@ pub(crate) fn copy(to: &StreamRef, from: &StreamRef) {
     to.set_priority(from.priority);
 }
 
-/// A stream that is destroyed.
+/// Removes the attributes of a destroyed stream.
 pub(crate) fn forget(stream: u64) {
     all().remove(&stream);
 }

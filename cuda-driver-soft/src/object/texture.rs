@@ -1,4 +1,4 @@
-//! Texture and surface objects: what is checked of them, and what kernels see under their handles.
+//! Texture and surface objects: their checks, and their images and samplers in the engine.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,10 +22,10 @@ const READ_AS_INTEGER: u32 = CU_TRSF_READ_AS_INTEGER;
 pub(crate) const NORMALIZED: u32 = CU_TRSF_NORMALIZED_COORDINATES;
 const SRGB: u32 = CU_TRSF_SRGB;
 const SEAMLESS: u32 = CU_TRSF_SEAMLESS_CUBEMAP;
-/// As recorded: what any texture takes. Only one of a cube takes [`SEAMLESS`] besides.
+/// The flags that driver 580 accepts for any texture. Only cubemaps accept [`SEAMLESS`] as well.
 const FLAGS: u32 = 0x3f;
 
-/// What texels a texture or surface is of, as `CUDA_RESOURCE_DESC` says it.
+/// The texels of a texture or surface, as in `CUDA_RESOURCE_DESC`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resource {
     Array(usize),
@@ -46,7 +46,7 @@ pub(crate) enum Resource {
     },
 }
 
-/// How they are read, as `CUDA_TEXTURE_DESC` says it.
+/// The sampling settings of a texture, as in `CUDA_TEXTURE_DESC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TextureSettings {
     pub(crate) modes: [u32; 3],
@@ -59,7 +59,7 @@ pub(crate) struct TextureSettings {
     pub(crate) border: [f32; 4],
 }
 
-/// Another way to see an array, as `CUDA_RESOURCE_VIEW_DESC` says it.
+/// A view of an array, as in `CUDA_RESOURCE_VIEW_DESC`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResourceView {
     pub(crate) format: u32,
@@ -68,18 +68,18 @@ pub(crate) struct ResourceView {
     pub(crate) layers: [u32; 2],
 }
 
-/// What an object was made of.
+/// The descriptors that an object was created from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) resource: Resource,
     /// `None` for a surface.
     pub(crate) settings: Option<TextureSettings>,
     pub(crate) view: Option<ResourceView>,
-    /// The context that it was made in.
+    /// The context that the object was created in.
     owner: u64,
 }
 
-/// Forgets the objects of a context that ends.
+/// Removes the objects of a context that is being destroyed.
 pub(crate) fn forget_all_of(context: &Context) {
     made().retain(|handle, made| {
         let stays = made.owner != context.id();
@@ -90,7 +90,7 @@ pub(crate) fn forget_all_of(context: &Context) {
     });
 }
 
-/// Living objects by handle.
+/// Live objects by handle.
 fn made() -> MutexGuard<'static, HashMap<u64, Made>> {
     static MADE: OnceLock<Mutex<HashMap<u64, Made>>> = OnceLock::new();
     MADE.get_or_init(Mutex::default)
@@ -98,7 +98,7 @@ fn made() -> MutexGuard<'static, HashMap<u64, Made>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Channels of a format that texels in plain memory can have.
+/// Returns the channel format and number of channels of texels in linear memory.
 fn texels(format: u32, channels: u32) -> Result<(Channel, u32)> {
     match (channel(format), channels) {
         (Some(channel), 1 | 2 | 4) => Ok((channel, channels)),
@@ -106,20 +106,22 @@ fn texels(format: u32, channels: u32) -> Result<(Channel, u32)> {
     }
 }
 
-/// Most texels of a texture of plain memory: 2^30, and no more than 4 GiB.
+/// Returns the maximum number of texels of a texture of linear memory: 2^30, and at most 4 GiB.
 pub(crate) fn most_linear(format: u32, channels: u32) -> Result<u64> {
     let (channel, channels) = texels(format, channels)?;
     Ok((1 << 30).min((1 << 32) / u64::from(channel.bytes() * channels)))
 }
 
-/// The image that a resource is.
+/// Returns the image of a resource.
 pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
     let limit = |attribute| u64::from(device.limit(attribute));
     let aligned = |address: u64| {
         if address == 0
             || !address.is_multiple_of(limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT))
         {
-            host::log!("a texture at {address:#x}: not aligned to the texture alignment");
+            host::log!(
+                "texture address {address:#x} is null or not a multiple of CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT"
+            );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         Ok(())
@@ -168,7 +170,9 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
                 Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT,
             )) && (pitch == 0 || row.is_some_and(|row| row <= pitch));
             if !fits || !tight {
-                host::log!("a texture of {width} x {height} texels with rows {pitch} bytes apart");
+                host::log!(
+                    "texture of {width} x {height} texels with a pitch of {pitch} bytes: size above the device's limits, or invalid pitch"
+                );
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
             Ok(flat(
@@ -182,7 +186,7 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
     }
 }
 
-/// Texels in plain memory.
+/// Returns an image of texels in linear memory.
 fn flat(
     shape: Shape,
     (channel, channels): (Channel, u32),
@@ -212,7 +216,7 @@ fn address_mode(mode: u32) -> Address {
     }
 }
 
-/// What kernels do with these settings. What is out of range is taken as the manual's first choice.
+/// Returns the engine's sampler for these settings. An address mode out of range counts as clamping.
 pub(crate) fn sampler(settings: &TextureSettings) -> Sampler {
     let has = |flag| settings.flags & flag != 0;
     Sampler {
@@ -232,7 +236,8 @@ pub(crate) fn sampler(settings: &TextureSettings) -> Sampler {
     }
 }
 
-/// The channels of a `CUresourceViewFormat`, in threes: of one, two, four.
+/// Returns the channel format and number of channels of a `CUresourceViewFormat`. Each channel format has three: of
+/// one, two and four channels.
 fn view_format(format: u32) -> Option<(Channel, u32)> {
     const KINDS: [Channel; 8] = [
         Channel::U8,
@@ -249,7 +254,7 @@ fn view_format(format: u32) -> Option<(Channel, u32)> {
     Some((*kind, 1 << (index % 3)))
 }
 
-/// An image as a view shows it.
+/// Applies a view to an image.
 fn viewed(mut image: Image, view: &ResourceView) -> Result<Image> {
     let [width, height, depth] = image.levels[0].size.map(u64::from);
     let given = |n: u64| n.max(1);
@@ -326,7 +331,7 @@ pub(crate) fn create(
     Ok(handle)
 }
 
-/// `cuSurfObjectCreate`: of an array alone. As recorded, of one without `CUDA_ARRAY3D_SURFACE_LDST` too.
+/// `cuSurfObjectCreate`: accepts arrays only. Driver 580 accepts arrays without `CUDA_ARRAY3D_SURFACE_LDST`, too.
 pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u64> {
     let Resource::Array(_) = resource else {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -346,8 +351,8 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
     Ok(handle)
 }
 
-/// `cuTexObjectDestroy`, `cuSurfObjectDestroy`. As recorded: of what there is not, nothing is said. Work that was queued
-/// before still finds it.
+/// `cuTexObjectDestroy`, `cuSurfObjectDestroy`: driver 580 succeeds for an unknown object. Waits for queued work, which
+/// may use the object.
 pub(crate) fn destroy(handle: u64, surface: bool) -> Result<()> {
     let context = context::current()?;
     let is = |made: &Made| made.settings.is_none() == surface;
@@ -359,7 +364,7 @@ pub(crate) fn destroy(handle: u64, surface: bool) -> Result<()> {
     Ok(())
 }
 
-/// What an object was made of.
+/// Returns the descriptors that an object was created from.
 pub(crate) fn get(handle: u64, surface: bool) -> Result<Made> {
     context::current()?;
     let is = |made: &Made| made.settings.is_none() == surface;

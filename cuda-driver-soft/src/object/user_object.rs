@@ -1,4 +1,4 @@
-//! User objects: things of the program's that live as long as something refers to them.
+//! User objects: reference-counted objects of the program with a destructor.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::state::handle::{HandleKind, Table};
 
 static TABLE: Table<UserObject> = Table::new(HandleKind::UserObject);
 
-/// An object with its destructor, and how many references there are.
+/// An object with its destructor and its reference count.
 pub(crate) struct UserObject {
     pub(crate) handle: usize,
     destroy: Arc<dyn Fn() + Send + Sync>,
@@ -47,8 +47,7 @@ pub(crate) fn retain(handle: usize, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// `cuUserObjectRelease`: the last reference ends the object, once the work before is done. Its destructor runs where host
-/// functions do.
+/// `cuUserObjectRelease`: when the count reaches 0, queues the destructor as a host function that runs after `after`.
 pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()> {
     let object = get(handle)?;
     if count == 0 {
@@ -67,7 +66,7 @@ pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()>
     Ok(())
 }
 
-/// Whether there is such an object.
+/// Returns an error if the handle is not a live user object.
 pub(crate) fn check(handle: usize) -> Result<()> {
     get(handle).map(drop)
 }

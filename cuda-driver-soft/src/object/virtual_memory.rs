@@ -1,4 +1,4 @@
-//! Virtual memory: reserved addresses, memory without addresses, and mappings of the one to the other.
+//! Virtual memory management: address reservations, physical memory, and mappings of physical memory into reservations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,26 +11,26 @@ use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
 use engine::memory::{Access, Physical, Quota, space};
 
-/// What sizes and addresses are multiples of, in bytes.
+/// Sizes and addresses must be multiples of this many bytes.
 pub(crate) const GRANULE: u64 = 2 << 20;
 
 static TABLE: Table<Generic> = Table::new(HandleKind::Generic);
 
-/// What `cuMemCreate` made, or another process's handle stood for.
+/// Memory that was created by `cuMemCreate` or imported from another process.
 #[derive(Debug)]
 pub(crate) struct Generic {
     handle: usize,
     pub(crate) ordinal: i32,
-    /// Another process can have it from this one.
+    /// True if the memory can be exported to another process.
     pub(crate) is_shareable: bool,
     memory: Arc<Physical>,
     uses: Mutex<Uses>,
 }
 
-/// Who needs it.
+/// The references to an allocation.
 #[derive(Debug)]
 struct Uses {
-    /// Calls that gave the handle and have not been answered by a release.
+    /// Number of calls that returned the handle, minus the number of releases.
     handles: u64,
     mappings: u64,
 }
@@ -40,7 +40,7 @@ impl Generic {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets it if nobody needs it.
+    /// Removes the allocation if nothing refers to it.
     fn drop_unused(&self, uses: &Uses) -> Result<()> {
         if uses.handles == 0 && uses.mappings == 0 {
             let removed = TABLE.remove(self.handle);
@@ -50,15 +50,15 @@ impl Generic {
     }
 }
 
-/// One mapping.
+/// A mapping of physical memory.
 struct Mapping {
     bytes: u64,
     memory: Arc<Generic>,
-    /// What devices may do with it, as `CUmemAccess_flags`.
+    /// Access by device, as `CUmemAccess_flags`.
     access: HashMap<i32, u32>,
 }
 
-/// The process's address reservations and what is mapped there, by first address.
+/// The process's address reservations and mappings, by first address.
 struct Map {
     reservations: BTreeMap<u64, u64>,
     mappings: BTreeMap<u64, Mapping>,
@@ -73,13 +73,13 @@ fn map() -> MutexGuard<'static, Map> {
 }
 
 impl Map {
-    /// Whether a range lies in one reservation.
+    /// Returns true if a range lies in one reservation.
     fn is_reserved(&self, address: u64, bytes: u64) -> bool {
         let around = self.reservations.range(..=address).next_back();
         around.is_some_and(|(&base, &length)| bytes <= length && address - base <= length - bytes)
     }
 
-    /// The first addresses of the mappings that have a byte of a range.
+    /// Returns the first addresses of the mappings that overlap a range.
     fn in_range(&self, address: u64, bytes: u64) -> Vec<u64> {
         let below = self.mappings.range(..address.saturating_add(bytes)).rev();
         let inside = below.take_while(|(base, mapping)| **base + mapping.bytes > address);
@@ -88,7 +88,7 @@ impl Map {
         bases
     }
 
-    /// The mappings that a range consists of: whole ones, without a gap.
+    /// Returns the mappings of a range, which must consist of whole mappings without a gap.
     fn exactly(&self, address: u64, bytes: u64) -> Result<Vec<u64>> {
         let bases = self.in_range(address, bytes);
         let mut at = address;
@@ -111,7 +111,7 @@ impl Map {
     }
 }
 
-/// Says why a call is refused.
+/// Logs why a call is refused and returns `CUDA_ERROR_INVALID_VALUE`.
 fn refuse<T>(why: &str) -> Result<T> {
     host::log!("virtual memory: {why}");
     Err(Error::CUDA_ERROR_INVALID_VALUE)
@@ -124,15 +124,15 @@ fn is_granular(number: u64) -> bool {
 /// `cuMemAddressReserve`
 pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
     if bytes == 0 || !is_granular(bytes) || !is_granular(wish) {
-        return refuse("size and wished address of a reservation are multiples of 2 MiB");
+        return refuse("size and requested address of a reservation must be multiples of 2 MiB");
     }
     if align != 0 && !align.is_power_of_two() {
-        return refuse("the alignment of a reservation is a power of two");
+        return refuse("the alignment of a reservation must be a power of two");
     }
     let mut map = map();
     let taken = space().reserve_addresses(bytes, align.max(GRANULE), wish);
     let base = taken.ok_or_else(|| {
-        host::log!("no {bytes} bytes of addresses left");
+        host::log!("no free address range of {bytes} bytes");
         Error::CUDA_ERROR_OUT_OF_MEMORY
     })?;
     map.reservations.insert(base, bytes);
@@ -143,20 +143,20 @@ pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
 pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
     let mut map = map();
     if map.reservations.get(&base) != Some(&bytes) {
-        return refuse("no reservation of this size begins here");
+        return refuse("no reservation with this address and size");
     }
     if !map.in_range(base, bytes).is_empty() {
-        return refuse("something is mapped in the reservation");
+        return refuse("cannot free a reservation that has mappings; unmap them first");
     }
     map.reservations.remove(&base);
     space().release_addresses(base, bytes);
     Ok(())
 }
 
-/// `cuMemCreate`: the handle. With `shareable`, other processes can have the memory.
+/// `cuMemCreate`: returns the handle. With `shareable`, the memory can be exported.
 pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize> {
     if bytes == 0 || !is_granular(bytes) {
-        return refuse("memory is made in multiples of 2 MiB");
+        return refuse("the size of memory must be a multiple of 2 MiB");
     }
     let device = device::get(ordinal)?;
     let owners = memory::owners_on(device);
@@ -176,7 +176,7 @@ pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize>
     Ok(keep(ordinal, memory, shareable))
 }
 
-/// A handle of memory.
+/// Inserts memory into the table and returns its handle.
 fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
     let made = TABLE.insert_with(|handle| Generic {
         handle,
@@ -191,21 +191,21 @@ fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
     made.handle
 }
 
-/// The memory that a handle names. As recorded: as long as the memory is mapped, released handles name it too, for calls
-/// that only ask.
+/// Returns the memory with this handle. On driver 580, a released handle stays valid for queries as long as the memory
+/// is mapped.
 pub(crate) fn get(handle: usize) -> Result<Arc<Generic>> {
     let found = TABLE.get(handle).ok();
     found.ok_or_else(|| {
-        host::log!("{handle:#x} names no memory: a real driver may crash here");
+        host::log!("{handle:#x} is not a live memory handle; a real driver may crash here");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
 
-/// The memory that a handle names which is not released.
+/// Returns the memory with this handle, which must not be released.
 fn held(handle: usize) -> Result<Arc<Generic>> {
     let memory = get(handle)?;
     if memory.uses().handles == 0 {
-        return refuse("the handle is released");
+        return refuse("the memory handle is already released");
     }
     Ok(memory)
 }
@@ -223,22 +223,22 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     let memory = held(handle)?;
     let mut map = map();
     if bytes == 0 || !is_granular(base) || !is_granular(bytes) || !is_granular(offset) {
-        return refuse("address, size and offset of a mapping are multiples of 2 MiB");
+        return refuse("address, size and offset of a mapping must be multiples of 2 MiB");
     }
-    // As recorded: memory is mapped as a whole.
+    // Driver 580 maps only whole allocations.
     if offset != 0 || bytes != memory.memory.bytes() {
-        host::log!("virtual memory: a mapping of a part of memory is not supported");
+        host::log!("virtual memory: cannot map part of an allocation");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     if !map.is_reserved(base, bytes) {
-        return refuse("the range of a mapping lies in no reservation");
+        return refuse("the range of a mapping is not inside a reservation");
     }
     if !map.in_range(base, bytes).is_empty() {
-        return refuse("something is mapped there already");
+        return refuse("the range is already mapped");
     }
     let owner = memory::owner_of(device::get(memory.ordinal)?);
     if !space().map(base, bytes, &memory.memory, owner, Access::None) {
-        return refuse("the range is not one of device memory");
+        return refuse("the range is not in the device's address range");
     }
     memory.uses().mappings += 1;
     let mapping = Mapping {
@@ -250,11 +250,11 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     Ok(())
 }
 
-/// `cuMemUnmap`: of whole mappings. As recorded, nothing is waited for.
+/// `cuMemUnmap` of whole mappings. Driver 580 does not wait for work.
 pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
-        return refuse("a range that is unmapped consists of whole mappings");
+        return refuse("cannot unmap part of a mapping");
     };
     for base in bases {
         let Some(gone) = map.mappings.remove(&base) else {
@@ -269,18 +269,18 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemSetAccess`: by device, as `CUmemAccess_flags`. All or none.
+/// `cuMemSetAccess`: sets access by device for all mappings of the range.
 pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
-        return refuse("a range that gets access consists of whole mappings");
+        return refuse("cannot set access for part of a mapping");
     };
     for base in bases {
         let Some(mapping) = map.mappings.get_mut(&base) else {
             continue;
         };
         mapping.access.extend(wishes.iter().copied());
-        // Kernels of all devices find the same memory here.
+        // All devices share the memory here, so the widest access applies.
         let most = mapping.access.values().fold(0, |most, &flags| most | flags);
         let access = match CUmemAccess_flags(most) {
             CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE => Access::None,
@@ -299,7 +299,7 @@ pub(crate) fn access(address: u64, ordinal: i32) -> Result<u32> {
     Ok(mapping.access.get(&ordinal).copied().unwrap_or(0))
 }
 
-/// `cuMemRetainAllocationHandle`: one more handle of what is mapped at an address, the same as before.
+/// `cuMemRetainAllocationHandle`: returns the handle of the memory mapped at an address and counts one more reference.
 pub(crate) fn retain(address: u64) -> Result<usize> {
     let map = map();
     let memory = &map.at(address)?.memory;
@@ -307,23 +307,25 @@ pub(crate) fn retain(address: u64) -> Result<usize> {
     Ok(memory.handle)
 }
 
-/// The reservation that an address lies in: its first address and its length.
+/// Returns the first address and the size of the reservation that contains an address.
 pub(crate) fn reservation(address: u64) -> Option<(u64, u64)> {
     let map = map();
     let (&base, &bytes) = map.reservations.range(..=address).next_back()?;
     (address - base < bytes).then_some((base, bytes))
 }
 
-/// The memory that is mapped at an address.
+/// Returns the memory that is mapped at an address.
 pub(crate) fn mapped_at(address: u64) -> Option<Arc<Generic>> {
     map().at(address).ok().map(|m| Arc::clone(&m.memory))
 }
 
-/// `cuMemExportToShareableHandle`: a file descriptor, which is the caller's.
+/// `cuMemExportToShareableHandle`: returns a file descriptor that the caller owns.
 pub(crate) fn export(handle: usize) -> Result<i32> {
     let memory = held(handle)?;
     let Some(file) = memory.memory.file().filter(|_| memory.is_shareable) else {
-        return refuse("this memory was not made to be exported");
+        return refuse(
+            "this memory cannot be exported: it was created without a shareable handle type, or imported",
+        );
     };
     file.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)
 }
@@ -331,9 +333,9 @@ pub(crate) fn export(handle: usize) -> Result<i32> {
 /// `cuMemImportFromShareableHandle`
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let Some(file) = SharedFile::open(descriptor, Purpose::Physical) else {
-        return refuse("this is no descriptor of memory");
+        return refuse("the file descriptor is not exported memory");
     };
-    // One that this process knows already is the same memory, which counts once.
+    // Memory that this process already has counts once.
     let identity = file.identity();
     let same = |known: &Arc<Generic>| {
         known
@@ -345,12 +347,12 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
     let (ordinal, memory) = match known {
         Some(known) => (known.ordinal, Arc::clone(&known.memory)),
-        // The exporter may see more devices than this process.
+        // The exporting process may see more devices than this one.
         None => (
             device::get(ordinal).map_or(0, |device| device.ordinal),
             space().open(file),
         ),
     };
-    // As recorded: what was imported is exported by whoever made it.
+    // Driver 580 does not export imported memory.
     Ok(keep(ordinal, memory, false))
 }

@@ -1,7 +1,7 @@
 //! Copies.
 //!
-//! All are checked when they are asked for and done in their stream's order. The host waits as a GPU's driver makes it
-//! wait: for copies between device and pageable memory, and for nothing else.
+//! A copy is checked when it is requested and runs in stream order. As with a real driver, the host waits only for
+//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked memory.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
@@ -11,17 +11,17 @@ use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 use engine::memory::space;
 
-/// Whether the call that asks for a copy is one of the asynchronous ones.
+/// The kind of call that requests a copy or fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// `cuMemcpyHtoD` and the like.
+    /// `cuMemcpyHtoD` and the other synchronous calls.
     Synchronous,
-    /// `…Async`
+    /// The `…Async` calls.
     Asynchronous,
 }
 
-/// Whether the host waits for a copy: if pageable memory is on one side, and in the synchronous calls if page-locked memory
-/// is.
+/// Returns true if the host waits for a copy: if one side is pageable memory, or if the call is synchronous and one
+/// side is page-locked memory.
 pub(crate) fn host_waits(to: &MemoryPlace, from: &MemoryPlace, waits: Waits) -> bool {
     let pageable = to.is_pageable() || from.is_pageable();
     pageable || (waits == Waits::Synchronous && (is_host(to) || is_host(from)))
@@ -34,7 +34,7 @@ pub(crate) fn is_host(place: &MemoryPlace) -> bool {
     }
 }
 
-/// Copies bytes in one piece.
+/// Copies contiguous bytes.
 pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Done {
     to.check_still_there()?;
     from.check_still_there()?;
@@ -49,7 +49,7 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Done
     }
 }
 
-/// Writes bytes that were read before.
+/// Writes bytes that [`stage`] has read.
 pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> Done {
     to.check_still_there()?;
     match to {
@@ -61,7 +61,7 @@ pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> Done {
     }
 }
 
-/// Reads bytes that are written later.
+/// Reads bytes that [`write_staged`] writes later.
 pub(crate) fn stage(from: &MemoryPlace, bytes: u64) -> Result<Vec<u8>> {
     match from {
         MemoryPlace::Host(host) => Ok(host.snapshot()),
@@ -83,7 +83,7 @@ pub(crate) struct CopyOperation {
 }
 
 impl CopyOperation {
-    /// `host` vouches for memory of the program, as long as the node may run.
+    /// Creates a checked copy. `host` vouches for memory of the program for as long as the copy may run.
     pub(crate) fn new(
         to: Side,
         from: Side,
@@ -104,7 +104,7 @@ impl CopyOperation {
         Ok(node)
     }
 
-    /// Whether the memory is there, or will be when a graph has allocated it.
+    /// Returns an error if the memory does not exist and no graph node allocates it.
     pub(crate) fn check(&self) -> Result<()> {
         let [to, from] = self.reach.map(|region| find(&region));
         if let Some(place) = to? {
@@ -113,13 +113,13 @@ impl CopyOperation {
         from.map(drop)
     }
 
-    /// Whether the memory on each side is the program's own.
+    /// Returns, for each side, true if the memory is pageable.
     pub(crate) fn on_host(&self) -> Result<[bool; 2]> {
         let [to, from] = self.reach.map(|region| find(&region));
         Ok([to?, from?].map(|place| place.is_some_and(|p| p.is_pageable())))
     }
 
-    /// Copies.
+    /// Performs the copy.
     pub(crate) fn run(&self) -> Done {
         let [to, from] = self.reach.map(|region| region.locate());
         match (to, from) {
@@ -129,7 +129,7 @@ impl CopyOperation {
     }
 }
 
-/// The memory that a node names; `None` if a graph is still to allocate it.
+/// Returns the memory of a region, or `None` if a graph node allocates it.
 fn find(region: &Region) -> Result<Option<MemoryPlace>> {
     let (address, bytes) = region.range();
     if graph_memory::contain(address, bytes) {

@@ -1,4 +1,4 @@
-//! Fills: rows of memory that are set to one value.
+//! Fills: set rows of memory to a value.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
@@ -24,7 +24,7 @@ impl FillValue {
     }
 }
 
-/// Rows of `width` values, `pitch` bytes apart. One row is a plain fill.
+/// Rows of `width` values, `pitch` bytes apart. A plain fill has one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) address: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Fill {
 }
 
 impl Fill {
-    /// Bytes from the first that is set to the last.
+    /// Returns the number of bytes from the first to the last one that is set.
     pub(crate) fn reach(&self) -> Result<u64> {
         let size = self.value.bytes();
         let row = self
@@ -52,21 +52,21 @@ impl Fill {
         all.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// The memory; page-locked memory of the host is filled as well.
+    /// Returns the memory, which may be page-locked host memory.
     pub(crate) fn place(&self) -> Result<MemoryPlace> {
         let place = MemoryPlace::device(self.address, self.reach()?)?;
         place.check_writable()?;
         Ok(place)
     }
 
-    /// Finds the memory and sets the values.
+    /// Finds the memory and performs the fill.
     pub(crate) fn find_and_run(&self) -> Done {
         let reach = self.reach().unwrap_or(0);
         let place = self.place().map_err(|_| missing(self.address, reach))?;
         self.run(&place)
     }
 
-    /// Sets the values.
+    /// Performs the fill.
     pub(crate) fn run(&self, place: &MemoryPlace) -> Done {
         place.check_still_there()?;
         for y in 0..self.height {
@@ -81,7 +81,7 @@ impl Fill {
     }
 }
 
-/// Whether the memory of a fill is there, or will be when a graph has allocated it.
+/// Returns an error if the memory of a fill does not exist and no graph node allocates it.
 pub(crate) fn check(fill: &Fill) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-//! Launches of kernels as nodes of graphs have them: with their attributes, and with arguments that a program can read.
+//! Kernel launches in graph nodes: with their attributes, and with arguments that the program can read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use cuda_driver_sys::{
 
 use crate::operation::launch::Ready;
 
-/// Values of `CUlaunchAttributeValue`, by `CUlaunchAttributeID`.
+/// `CUlaunchAttributeValue`s by `CUlaunchAttributeID`.
 pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
 
 pub(crate) const PRIORITY: u32 = Id::CU_LAUNCH_ATTRIBUTE_PRIORITY.0;
@@ -20,26 +20,26 @@ pub(crate) const COOPERATIVE: u32 = Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE.0;
 
 const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
 
-/// A launch of a kernel.
+/// A kernel launch in a graph node.
 pub(crate) struct KernelLaunch {
     pub(crate) ready: Ready,
     pub(crate) attributes: Attributes,
-    /// The `CUkernel` that the function was made of for the node; 0 for none.
+    /// The `CUkernel` that the node's function belongs to; 0 for none.
     pub(crate) library_kernel: usize,
     arguments: Arc<Arguments>,
 }
 
-/// The parameters where a program can read them: it is given pointers to each. They stay where they are when a node gets
-/// other ones, for the program may still have the pointers.
+/// The arguments in memory that the program can read through pointers. They keep their addresses when the node's
+/// arguments change, because the program may still have the pointers.
 struct Arguments {
     values: Box<[Word]>,
     addresses: Box<[usize]>,
-    /// The bytes of all of them, and the list by which they are handed over as one buffer, if they were.
+    /// Size of all arguments, and the `extra` list if they are passed as one buffer.
     size: Box<usize>,
     extra: Option<Box<[usize]>>,
 }
 
-/// Room for a part of the parameters, as aligned as any of them can be.
+/// 16 bytes of arguments with the maximum alignment.
 #[repr(align(16))]
 #[derive(Default)]
 struct Word([AtomicU64; 2]);
@@ -81,7 +81,7 @@ impl Arguments {
         }
     }
 
-    /// Whether a program would be told of the same parameters, in the same form.
+    /// Returns true if both have the same parameters in the same form.
     fn is_alike(&self, other: &Arguments) -> bool {
         let offsets = |of: &Arguments| -> Vec<usize> {
             let base = of.values.as_ptr().addr();
@@ -94,7 +94,7 @@ impl Arguments {
 }
 
 impl KernelLaunch {
-    /// `packed`: a program is told of the arguments as one buffer.
+    /// Creates a launch. With `packed`, the program reads the arguments as one buffer.
     pub(crate) fn new(mut ready: Ready, attributes: Attributes, packed: bool) -> Self {
         if let Some(value) = attributes.get(&COOPERATIVE) {
             ready.shape.cooperative = value[0] as u32 != 0;
@@ -113,7 +113,7 @@ impl KernelLaunch {
         }
     }
 
-    /// Addresses of what a program reads the arguments from, as long as the node is as it is: `kernelParams`, `extra`.
+    /// Returns the addresses of `kernelParams` and `extra`, which are valid until the node changes.
     pub(crate) fn arguments(&self) -> (usize, usize) {
         match &self.arguments.extra {
             Some(extra) => (0, extra.as_ptr().addr()),
@@ -122,7 +122,7 @@ impl KernelLaunch {
         }
     }
 
-    /// Takes the place of another launch: what that said lies where, stays true as far as it can.
+    /// Replaces another launch. Keeps its argument addresses if the parameters are the same.
     pub(crate) fn replace(mut self, old: &KernelLaunch) -> Self {
         if self.arguments.is_alike(&old.arguments) {
             old.arguments.write(&self.ready.params);
@@ -131,7 +131,7 @@ impl KernelLaunch {
         self
     }
 
-    /// The same launch with other attributes.
+    /// Returns the same launch with other attributes.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Self {
         let packed = self.arguments.extra.is_some();
         let mut node = KernelLaunch::new(self.ready.clone(), attributes, packed);

@@ -1,4 +1,4 @@
-//! Launches of kernels: what is checked of them, and the work that they are.
+//! Kernel launches: their checks and their work.
 
 use std::sync::Arc;
 
@@ -12,45 +12,45 @@ use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
 
-/// Instructions of a warp that a thread runs before it looks for other work.
+/// Warp instructions that a thread runs before it looks for other work.
 const SLICE: u64 = 1 << 16;
 
-/// What a launch asks for, but for its arguments.
+/// The configuration of a launch without its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaunchShape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     /// Dynamic shared memory in bytes.
     pub(crate) shared: u32,
-    /// All blocks must be resident at once.
+    /// True if all blocks must be resident at once.
     pub(crate) cooperative: bool,
-    /// Blocks of a cluster, if the launch says that. A checked shape has what the kernel requires, too.
+    /// Blocks per cluster, if the launch sets them. After the check, also if the kernel requires them.
     pub(crate) cluster: Option<[u32; 3]>,
 }
 
-/// Threads of a block that have enough registers whatever the kernel is.
+/// A block of up to this many threads has enough registers with any kernel.
 const ALWAYS_FIT: u32 = 256;
 
-/// A launch whose function and shape are checked, waiting for its arguments.
+/// A launch with checked function and configuration, without arguments.
 pub(crate) struct Checked {
     function: Arc<Function>,
     context: Arc<Context>,
     shape: LaunchShape,
 }
 
-/// A launch that has all it needs, and can be done any number of times.
+/// A complete launch that can run any number of times.
 #[derive(Clone)]
 pub(crate) struct Ready {
     pub(crate) function: Arc<Function>,
     pub(crate) context: Arc<Context>,
     pub(crate) shape: LaunchShape,
-    /// The parameters as the kernel sees them.
+    /// The parameters in the kernel's layout.
     pub(crate) params: Box<[u8]>,
 }
 
 impl Ready {
-    /// Checks that the registers of a multiprocessor suffice for a block. Captured launches and new nodes of graphs are
-    /// not checked, but their instantiation is.
+    /// Checks that a multiprocessor has enough registers for a block. Captured launches and new graph nodes are checked
+    /// when their graph is instantiated.
     pub(crate) fn check_registers(&self) -> Result<()> {
         let (kernel, device) = (&self.function.kernel, self.context.device);
         let threads: u32 = self.shape.block.iter().product();
@@ -66,7 +66,7 @@ impl Ready {
         Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     }
 
-    /// Checks clusters that the launch is to have.
+    /// Checks a cluster size for the launch.
     pub(crate) fn check_cluster(&self, cluster: Option<[u32; 3]>) -> Result<()> {
         let device = self.context.device;
         cluster::of_launch(&self.function, device, cluster, self.shape.grid).map(drop)
@@ -96,7 +96,7 @@ impl Divisible for Execution {
     }
 }
 
-/// Whether dimensions are neither 0 nor above the limits that these attributes name.
+/// Returns true if no dimension is 0 or above the limit in its attribute.
 fn within(dims: [u32; 3], limits: [Attribute; 3], device: &Device) -> bool {
     dims.iter()
         .zip(limits)
@@ -129,9 +129,9 @@ pub(crate) fn check(
     }
     let function = library::function_for_launch(function, context)?;
     let device = context.device;
-    let invalid = |what: &str| {
+    let invalid = |problem: &str| {
         host::log!(
-            "launch of `{}` with grid {:?}, block {:?}, {} bytes of shared memory: {what}",
+            "launch of `{}` with grid {:?}, block {:?}, {} bytes of shared memory: {problem}",
             function.kernel.name(),
             shape.grid,
             shape.block,
@@ -145,10 +145,12 @@ pub(crate) fn check(
         Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
     ];
     if !within(shape.grid, GRID, device) {
-        return invalid("a dimension of the grid is 0 or above the device's limit");
+        return invalid("a grid dimension is 0 or above the device's limit");
     }
     if check_block(shape.block, &function, device).is_err() {
-        return invalid("a dimension of the block is 0, or it has too many threads");
+        return invalid(
+            "a block dimension is 0 or above the device's limit, or the block has too many threads",
+        );
     }
     let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
     if function
@@ -157,21 +159,21 @@ pub(crate) fn check(
         .reqntid
         .is_some_and(|required| required.map(|n| n.max(1)) != shape.block)
     {
-        return invalid("the kernel requires another block (.reqntid)");
+        return invalid("the kernel requires another block size (.reqntid)");
     }
     if shape.shared > function.max_dynamic_shared() {
         return invalid(
-            "more dynamic shared memory than CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+            "the dynamic shared memory exceeds CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
         );
     }
     let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
     if shared
         > u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
     {
-        return invalid("more static and dynamic shared memory than a block can have");
+        return invalid("static and dynamic shared memory exceed the device's limit for a block");
     }
     if !function.kernel.fits_local_memory() {
-        return invalid("more local memory than a thread can have");
+        return invalid("the kernel's local memory exceeds the device's limit for a thread");
     }
     if let Some(opcode) = function.kernel.unsupported() {
         host::log!(
@@ -205,7 +207,7 @@ pub(crate) fn check(
 }
 
 impl Checked {
-    /// Offset and size in bytes of each parameter.
+    /// Returns the offset and size of each parameter in bytes.
     pub(crate) fn params(&self) -> Vec<(usize, usize)> {
         self.function
             .kernel
@@ -214,17 +216,17 @@ impl Checked {
             .collect()
     }
 
-    /// Bytes of all parameters.
+    /// Returns the size of all parameters in bytes.
     pub(crate) fn param_bytes(&self) -> usize {
         self.function.kernel.param_bytes() as usize
     }
 
-    /// Takes the arguments. What `params` lacks at its end is zero; more than the kernel takes is refused.
+    /// Adds the arguments. Missing bytes at the end are 0; excess bytes are an error.
     pub(crate) fn with(self, mut params: Vec<u8>) -> Result<Ready> {
         let bytes = self.param_bytes();
         if params.len() > bytes {
             host::log!(
-                "launch of `{}` with {} bytes of arguments, it takes {bytes}",
+                "launch of `{}` with {} bytes of arguments: it takes {bytes} bytes",
                 self.function.kernel.name(),
                 params.len()
             );
@@ -241,7 +243,7 @@ impl Checked {
 }
 
 impl Ready {
-    /// The work of one launch, and a guess of its duration in nanoseconds.
+    /// Returns the work of one launch, and an estimate of its duration in nanoseconds.
     pub(crate) fn work(&self) -> Result<(Work, u64)> {
         if !self.context.is_alive() {
             return Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -263,7 +265,7 @@ impl Ready {
             None
         };
         let options = Options {
-            // By threads alone, so never fewer than on a GPU: registers are only estimated here.
+            // Limited by threads only, so never below a GPU's value: the register count is an estimate.
             resident: per_multiprocessor.max(1)
                 * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,

@@ -1,7 +1,6 @@
-//! Stream memory operations: a stream writes a value, or waits until memory has one.
+//! Stream memory operations: write a value, or wait for one in memory.
 //!
-//! Nothing announces that memory has the value, whether the host, a kernel, a copy or another stream writes it: a wait is a
-//! task that is asked again and again.
+//! The host, kernels, copies and other streams write memory without notifying waits, so a wait is a task that polls.
 
 use std::sync::Arc;
 
@@ -14,25 +13,25 @@ use crate::state::error::{Error, Result};
 use engine::memory::{Kind, space};
 
 const FLUSH: u32 = Flags::CU_STREAM_WAIT_VALUE_FLUSH.0;
-/// There are fewer operations than this in a batch.
+/// A batch must have fewer operations than this.
 const MOST: usize = 256;
 
-/// When a wait is over.
+/// The condition that ends a wait.
 #[derive(Clone, Copy, Debug)]
 enum Test {
-    /// The value has been reached, in numbers that go round.
+    /// `found - value` is not negative, with wrap-around.
     Reached,
     Equal,
-    /// A bit of both is set.
+    /// `found & value` is not 0.
     And,
-    /// A bit is set in neither.
+    /// `!(found | value)` is not 0.
     Nor,
 }
 
 impl Test {
     fn of(flags: u32) -> Result<Test> {
         if flags & FLUSH != 0 {
-            host::log!("writes of other devices cannot be flushed (CU_STREAM_WAIT_VALUE_FLUSH)");
+            host::log!("CU_STREAM_WAIT_VALUE_FLUSH is not supported");
             return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
         match Flags(flags) {
@@ -55,11 +54,11 @@ impl Test {
     }
 }
 
-/// An operation whose arguments are checked.
+/// An operation with checked arguments.
 #[derive(Clone)]
 pub(crate) struct MemoryOperation {
     effect: Effect,
-    /// The `CUstreamBatchMemOpParams` that asked for it.
+    /// The `CUstreamBatchMemOpParams` of the operation.
     pub(crate) params: [u64; 6],
 }
 
@@ -67,11 +66,11 @@ pub(crate) struct MemoryOperation {
 enum Effect {
     Wait(MemoryValue, Test),
     Write(MemoryValue),
-    /// Work of a stream is in order here.
+    /// No work of its own: stream order is a sufficient barrier here.
     Barrier,
 }
 
-/// A value at a place, of 4 or 8 bytes.
+/// A value of 4 or 8 bytes at an address.
 #[derive(Clone, Copy)]
 struct MemoryValue {
     place: MemoryPlace,
@@ -83,7 +82,7 @@ struct MemoryValue {
 impl MemoryValue {
     fn new(address: u64, value: u64, bytes: u64) -> Result<MemoryValue> {
         let place = MemoryPlace::device(address, bytes)?;
-        // As recorded: not in managed memory, which may be elsewhere.
+        // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for managed memory.
         let managed = matches!(place, MemoryPlace::Device(a, _) if a.kind == Kind::Managed);
         if managed || !address.is_multiple_of(bytes) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -97,7 +96,7 @@ impl MemoryValue {
     }
 }
 
-/// Waits for a value of 4 or 8 bytes.
+/// Creates a wait for a value of 4 or 8 bytes.
 pub(crate) fn wait(address: u64, value: u64, bytes: u64, flags: u32) -> Result<MemoryOperation> {
     let test = Test::of(flags)?;
     let kind = if bytes == 4 {
@@ -111,7 +110,7 @@ pub(crate) fn wait(address: u64, value: u64, bytes: u64, flags: u32) -> Result<M
     })
 }
 
-/// Writes a value of 4 or 8 bytes. As recorded, there are no flags.
+/// Creates a write of a value of 4 or 8 bytes. Driver 580 accepts no flags.
 pub(crate) fn write(address: u64, value: u64, bytes: u64, flags: u32) -> Result<MemoryOperation> {
     if flags != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -129,7 +128,7 @@ pub(crate) fn write(address: u64, value: u64, bytes: u64, flags: u32) -> Result<
     })
 }
 
-/// A barrier for memory of the system, or of the device alone.
+/// Creates a barrier for system or device memory.
 pub(crate) fn barrier(flags: u32) -> Result<MemoryOperation> {
     if flags > 1 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -147,18 +146,18 @@ pub(crate) fn barrier(flags: u32) -> Result<MemoryOperation> {
     })
 }
 
-/// Checks how many operations there are.
+/// Checks the number of operations in a batch.
 pub(crate) fn check_count(count: usize) -> Result<()> {
     if count < MOST {
         Ok(())
     } else {
-        host::log!("{count} memory operations: fewer than {MOST} are done at once");
+        host::log!("a batch of {count} memory operations must have fewer than {MOST}");
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
 impl MemoryOperation {
-    /// Effect a stream, or a graph, does for it.
+    /// Returns the work that performs the operation.
     pub(crate) fn work(&self) -> Work {
         match self.effect {
             Effect::Wait(value, test) => Work::Until(Box::new(move || {
@@ -177,10 +176,10 @@ impl MemoryOperation {
     }
 }
 
-/// Memory operations.
+/// A batch of memory operations.
 pub(crate) struct Batch {
     pub(crate) operations: Vec<MemoryOperation>,
-    /// As a program is told of them: it is given a pointer.
+    /// A copy of the parameters that the program reads through a pointer.
     told: Box<[[u64; 6]]>,
 }
 
@@ -193,7 +192,7 @@ impl Batch {
         })
     }
 
-    /// Address and number of the `CUstreamBatchMemOpParams`, as long as the node is as it is.
+    /// Returns the address and number of the `CUstreamBatchMemOpParams`, which are valid until the node changes.
     pub(crate) fn told(&self) -> (usize, usize) {
         (self.told.as_ptr().addr(), self.told.len())
     }
@@ -204,8 +203,8 @@ mod tests {
     use super::Test;
 
     #[test]
-    fn conditions_as_recorded() {
-        // found, value, flags, whether an H200 went on
+    fn conditions_match_those_of_an_h200() {
+        // found, value, flags, true if an H200 ended the wait
         let narrow = [
             (5, 5, 0, true),
             (4, 5, 0, false),

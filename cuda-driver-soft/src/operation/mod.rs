@@ -1,6 +1,6 @@
-//! Operations as values: what a call asks for, whether it is queued on a stream, captured, or put into a graph.
+//! Operations as values: a call's request, which is queued on a stream, captured, or added to a graph.
 //!
-//! A value has been checked as far as it can be before its turn comes; its work is for the scheduler.
+//! An operation is checked as far as possible when it is created. The scheduler runs its work.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -24,27 +24,27 @@ pub(crate) mod memory_operation;
 pub(crate) mod outcome;
 pub(crate) mod region;
 
-/// An operation.
+/// An operation of a stream or a graph node.
 #[derive(Clone)]
 pub(crate) enum Operation {
     Kernel(Arc<KernelLaunch>),
     Copy(Arc<CopyOperation>),
     Fill(Fill),
     Host(HostFunction),
-    /// The graph of this handle, which the node owns.
+    /// A child graph, by handle; the node owns it.
     Child(usize),
     Empty,
     Record(EventUse),
     Wait(EventUse),
     Alloc(GraphAllocation),
-    /// Frees memory that a node of some graph allocates.
+    /// Frees memory that a graph node allocates.
     Free(Arc<GraphMemory>),
-    /// Memory operations, one after the other.
+    /// A batch of memory operations, which run in order.
     Operations(Arc<Batch>),
 }
 
 impl Operation {
-    /// The type of a node that does it.
+    /// Returns the type of a graph node with this operation.
     pub(crate) fn kind(&self) -> NodeType {
         match self {
             Operation::Kernel(_) => NodeType::CU_GRAPH_NODE_TYPE_KERNEL,
@@ -61,7 +61,7 @@ impl Operation {
         }
     }
 
-    /// Whether it can be switched off in an executable graph.
+    /// Returns true if a node with this operation can be disabled in an executable graph.
     pub(crate) fn can_be_disabled(&self) -> bool {
         matches!(
             self,
@@ -69,25 +69,25 @@ impl Operation {
         )
     }
 
-    /// Whether it allocates or frees memory of a graph.
+    /// Returns true if the operation allocates or frees graph memory.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self, Operation::Alloc(_) | Operation::Free(_))
     }
 }
 
-/// A host function.
+/// A host function with its data.
 #[derive(Clone)]
 pub(crate) struct HostFunction {
-    /// Calls the function with the data.
+    /// Calls the function with its data.
     pub(crate) call: Arc<dyn Fn() + Send + Sync>,
-    /// Addresses of the function and of its data.
+    /// Addresses of the function and its data.
     pub(crate) function: usize,
     pub(crate) data: usize,
     pub(crate) sync_mode: u32,
 }
 
 impl HostFunction {
-    /// The work of calling it; it is not called after a fault.
+    /// Returns the work that calls the function. It is not called after a fault.
     pub(crate) fn work(&self) -> Work {
         let call = self.call.clone();
         Work::Host(Box::new(move |fault| {
@@ -98,23 +98,24 @@ impl HostFunction {
     }
 }
 
-/// An event that is recorded or waited for.
+/// An event to record or to wait for.
 #[derive(Clone)]
 pub(crate) struct EventUse {
     pub(crate) handle: usize,
     pub(crate) event: Arc<Event>,
 }
 
-/// Memory that is there once the node has run.
+/// Graph memory that the node allocates.
 #[derive(Clone)]
 pub(crate) struct GraphAllocation {
     pub(crate) memory: Arc<GraphMemory>,
     pub(crate) ordinal: i32,
 }
 
-/// The work of a node when its turn comes, and a guess of its duration in nanoseconds; `None` for what only joins.
-pub(crate) fn work(action: &Operation) -> Result<Option<(Work, u64)>> {
-    Ok(Some(match action {
+/// Returns the work of a node and an estimate of its duration in nanoseconds, or `None` if the node has no work of its
+/// own.
+pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
+    Ok(Some(match operation {
         Operation::Kernel(kernel) => kernel.ready.work()?,
         Operation::Copy(copy) => {
             let (cost, copy) = (outcome::cost(copy.extent.bytes()), copy.clone());
@@ -135,7 +136,7 @@ pub(crate) fn work(action: &Operation) -> Result<Option<(Work, u64)>> {
             };
             (Work::Run(Box::new(task)), 0)
         }
-        // A launch takes them one by one.
+        // The launch of a graph submits each operation of a batch by itself.
         Operation::Operations(_)
         | Operation::Child(_)
         | Operation::Empty

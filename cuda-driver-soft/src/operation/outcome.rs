@@ -1,28 +1,29 @@
-//! How copies and fills end, and what they cost.
+//! Results and costs of copies and fills.
 
 use crate::queue::work::Fault;
 use crate::state::error::Error;
 use engine::memory::BadRange;
 
-/// A guess of how long it takes to move this many bytes, in nanoseconds.
+/// Estimates the time to move this many bytes, in nanoseconds.
 pub(crate) fn cost(bytes: u64) -> u64 {
     bytes / 8
 }
 
-/// What comes of a copy or fill when its turn has come. Its memory was there when it was asked for; it may be gone if
-/// another stream has freed it meanwhile.
+/// The result of a copy or fill when it runs. Its memory existed when it was requested, but another stream may have
+/// freed it since.
 pub(crate) type Done = std::result::Result<(), BadRange>;
 
-/// Memory that is gone when a stream comes to work on it: the code is the one recorded for a copy.
+/// Returns the fault of work on memory that was freed before the work ran. Driver 580 returns
+/// `CUDA_ERROR_LAUNCH_FAILED` for a copy.
 pub(crate) fn gone(gone: BadRange) -> Fault {
     Fault {
         code: Error::CUDA_ERROR_LAUNCH_FAILED,
-        message: format!("work of a stream, on memory that was freed before its turn: {gone}"),
+        message: format!("work of a stream accesses memory that was freed before its turn: {gone}"),
         stderr: None,
     }
 }
 
-/// Memory that a node names and that is not there when its turn comes.
+/// Returns the error of a node whose memory does not exist when the node runs.
 pub(crate) fn missing(address: u64, bytes: u64) -> BadRange {
     BadRange {
         address,

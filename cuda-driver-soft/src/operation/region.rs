@@ -1,4 +1,4 @@
-//! Rectangles and boxes in memory: rows of bytes, a pitch apart, in slices.
+//! Rectangles and boxes in memory: rows of bytes at a fixed pitch, in slices.
 
 use crate::object::array;
 use crate::object::place::MemoryPlace;
@@ -7,7 +7,7 @@ use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 use engine::memory::{Allocation, space};
 
-/// How much is copied: bytes of a row, rows of a slice, slices.
+/// The size of a copy: bytes per row, rows per slice, slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) width: u64,
@@ -19,34 +19,34 @@ pub(crate) struct Extent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     pub(crate) base: Base,
-    /// Where the copy begins: bytes into a row, rows, slices.
+    /// Start of the copy: bytes into a row, rows, slices.
     pub(crate) offset: [u64; 3],
-    /// Bytes from a row to the next.
+    /// Bytes from one row to the next.
     pub(crate) pitch: u64,
-    /// Rows from a slice to the next.
+    /// Rows from one slice to the next.
     pub(crate) rows: u64,
 }
 
-/// Where a side's memory begins.
+/// The start of a side's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Device(u64),
     Host(u64),
-    /// Whatever lies at this address.
+    /// An address of device or host memory.
     Unified(u64),
-    /// The array of this handle; with a level that is not 0 none.
+    /// The array with this handle. The level must be 0.
     Array(usize, u32),
-    /// No kind of memory that there is.
+    /// An invalid memory type.
     Nothing,
 }
 
-/// The memory that a side reaches: as long as nobody has looked, it may not be there.
+/// The memory range of a side. The memory may not exist until [`Region::locate`] finds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
-    /// First address, in memory of the kind that the side names.
+    /// First address, with the kind of memory of the side.
     base: Base,
     bytes: u64,
-    /// Memory of the program, as who made the call vouched for it.
+    /// Memory of the program, which the caller vouched for.
     host: Option<HostRange>,
     /// Memory of an array.
     texels: Option<Allocation>,
@@ -54,7 +54,7 @@ pub(crate) struct Region {
     slice: u64,
 }
 
-/// A side whose memory is known to hold all that is copied.
+/// A side whose memory is known to contain the whole copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Located {
     pub(crate) place: MemoryPlace,
@@ -63,7 +63,7 @@ pub(crate) struct Located {
 }
 
 impl Side {
-    /// One row of bytes.
+    /// Returns a side that is one row of bytes.
     pub(crate) fn row(base: Base) -> Side {
         Side {
             base,
@@ -73,7 +73,7 @@ impl Side {
         }
     }
 
-    /// What it reaches. `host` vouches for so many bytes of the program's memory.
+    /// Returns the range that the side covers. `host` vouches for a range of the program's memory.
     pub(crate) fn region(
         &self,
         extent: Extent,
@@ -86,7 +86,8 @@ impl Side {
         let overflow = Error::CUDA_ERROR_INVALID_VALUE;
         let row = x.checked_add(extent.width).ok_or(overflow)?;
         let rows = y.checked_add(extent.height).ok_or(overflow)?;
-        // As recorded: 0 says that rows, or slices, follow one another without a gap; else all must fit, even a single one.
+        // Driver 580 takes a pitch or height of 0 as contiguous, and checks any other value even for a single row or
+        // slice.
         let or_tight = |given: u64, tight: u64| if given == 0 { tight } else { given };
         let pitch = or_tight(self.pitch, row);
         let slice_rows = or_tight(self.rows, rows);
@@ -129,7 +130,8 @@ impl Side {
 }
 
 impl Side {
-    /// Finds the part of an array, whose pitch and rows are its own. As recorded, it may begin and end inside of texels.
+    /// Returns the range in an array, which has its own pitch and height. Driver 580 lets it begin and end inside a
+    /// texel.
     fn in_array(&self, extent: Extent, handle: usize, level: u32) -> Result<Region> {
         if handle == 0 || level != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -142,7 +144,7 @@ impl Side {
         for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {
             if begin.checked_add(part).is_none_or(|last| last > end) {
                 host::log!(
-                    "a copy of {parts:?} at {:?} of an array of {ends:?}",
+                    "copy of {parts:?} at offset {:?} exceeds the array's size {ends:?} (bytes, rows, slices)",
                     self.offset
                 );
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -162,7 +164,7 @@ impl Side {
 }
 
 impl Region {
-    /// The first address, and how many bytes there are from it on.
+    /// Returns the first address and the number of bytes.
     pub(crate) fn range(&self) -> (u64, u64) {
         match self.base {
             Base::Device(address) | Base::Host(address) | Base::Unified(address) => {
@@ -201,7 +203,7 @@ impl Extent {
     }
 }
 
-/// Copies a box, row by row.
+/// Copies a box row by row.
 pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> Done {
     to.place.check_still_there()?;
     from.place.check_still_there()?;
@@ -214,7 +216,7 @@ pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> Done {
     Ok(())
 }
 
-/// Copies one row; the offsets are from the start of each side.
+/// Copies one row. Offsets are relative to the start of each side.
 fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> Done {
     let part = |host: &HostRange, offset: u64| host.part(offset as usize, width as usize);
     match (&to.place, &from.place) {

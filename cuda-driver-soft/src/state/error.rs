@@ -1,11 +1,11 @@
-//! Result codes of calls, and the sentence that describes each.
+//! Result codes of calls, with a sentence that describes each.
 
 use std::ffi::CStr;
 
-/// A failed call: the code that the caller gets, never `CUDA_SUCCESS`.
+/// The error of a call: the code that it returns, never `CUDA_SUCCESS`.
 pub(crate) use cuda_driver_sys::CUresult as Error;
 
-/// The result of a call, or of a part of one.
+/// The result of a call, or of a part of it.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Returns the name of a code, as `cuGetErrorName` does; `None` for a code that the driver does not know.
@@ -13,7 +13,7 @@ pub(crate) fn name(code: Error) -> Option<&'static CStr> {
     row(code).map(|row| row.1)
 }
 
-/// Returns one short sentence about a code, as `cuGetErrorString` does.
+/// Returns a sentence that describes a code, as `cuGetErrorString` does.
 pub(crate) fn text(code: Error) -> Option<&'static CStr> {
     row(code).map(|row| row.2)
 }
@@ -22,17 +22,17 @@ fn row(code: Error) -> Option<&'static (Error, &'static CStr, &'static CStr)> {
     TEXTS.iter().find(|row| row.0 == code)
 }
 
-/// A string literal as a C string.
+/// Converts a string literal that ends with NUL to a C string.
 const fn c(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
-        Err(_) => panic!("written with one NUL, at the end"),
+        Err(_) => panic!("the literal must contain one NUL byte, at the end"),
     }
 }
 
 macro_rules! texts {
     ($($code:ident: $text:literal;)*) => {
-        /// Every code with its name and its text.
+        /// Every code with its name and its description.
         static TEXTS: &[(Error, &CStr, &CStr)] = &[
             $((Error::$code, c(concat!(stringify!($code), "\0")), c(concat!($text, "\0"))),)*
         ];

@@ -1,7 +1,8 @@
-//! The gate that every call passes: whether the driver may be called, by this thread, in this process.
+//! The gate that every call passes: checks that the driver is initialised and may be called by this thread in this
+//! process.
 //!
-//! An export asks it once, before its body runs, and the rooms below it do not ask again. A call that works in a context
-//! asks [`healthy`] besides: after a fault was reported, the fault is its answer.
+//! An export passes the gate once, before its body runs; the rooms below do not check again. A call that needs a
+//! context also passes [`healthy`], which returns the process's sticky fault.
 
 use std::cell::Cell;
 use std::sync::atomic::{
@@ -14,20 +15,20 @@ use crate::state::error::{Error, Result};
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 static EXITING: AtomicBool = AtomicBool::new(false);
-/// The fault that a call has reported, 0 if none has: from then on it is the answer to every call that works in a context.
+/// The fault that a call has reported; 0 if none. Every later call that needs a context returns it.
 static REPORTED: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks this process as the child of an initialised one.
+/// Marks this process as a child forked from an initialised one.
 #[cfg(unix)]
 pub(crate) fn mark_forked() {
     FORKED.store(true, Relaxed);
 }
 
-/// Marks this process as one that runs its exit handlers.
+/// Marks this process as running its exit handlers.
 #[cfg(unix)]
 pub(crate) fn mark_exiting() {
     EXITING.store(true, Relaxed);
@@ -42,7 +43,7 @@ pub(crate) fn not_exiting() -> Result<()> {
     }
 }
 
-/// Refuses a process that exits, and the child of an initialised process.
+/// Refuses calls in a process that is exiting, and in a forked child of an initialised process.
 pub(crate) fn usable_process() -> Result<()> {
     not_exiting()?;
     if FORKED.load(Relaxed) {
@@ -52,7 +53,7 @@ pub(crate) fn usable_process() -> Result<()> {
     }
 }
 
-/// Runs `make` if the driver is not initialised yet; if it succeeds, the driver is.
+/// Runs `make` unless the driver is initialised, and marks the driver as initialised if it succeeds.
 pub(crate) fn initialise(make: impl FnOnce() -> Result<()>) -> Result<()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +64,7 @@ pub(crate) fn initialise(make: impl FnOnce() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// Lets a call pass that is permitted in host functions too.
+/// Accepts a call that host functions may make.
 pub(crate) fn initialised() -> Result<()> {
     usable_process()?;
     if INITIALISED.load(Acquire) {
@@ -73,7 +74,7 @@ pub(crate) fn initialised() -> Result<()> {
     }
 }
 
-/// Lets a call pass that is not permitted in host functions.
+/// Accepts a call that host functions must not make.
 pub(crate) fn outside_host_functions() -> Result<()> {
     initialised()?;
     if in_host_function() {
@@ -83,7 +84,7 @@ pub(crate) fn outside_host_functions() -> Result<()> {
     }
 }
 
-/// Lets a call pass that works in a context: the answer is the fault, once one was reported.
+/// Accepts a call that needs a context, unless a fault was reported: then returns the fault.
 pub(crate) fn healthy() -> Result<()> {
     match REPORTED.load(Relaxed) {
         0 => Ok(()),
@@ -91,22 +92,22 @@ pub(crate) fn healthy() -> Result<()> {
     }
 }
 
-/// Notes that a call reports this fault.
+/// Makes this fault the result of later calls.
 pub(crate) fn report(fault: Error) {
     REPORTED.store(fault.0, Relaxed);
 }
 
-/// Returns true if the calling thread is inside a host function, where most calls are not permitted.
+/// Returns true if the calling thread is running a host function, in which most calls are not permitted.
 pub(crate) fn in_host_function() -> bool {
     IN_HOST_FUNCTION.get()
 }
 
-/// Makes the calling thread the one that runs host functions, for good.
+/// Marks the calling thread permanently as the thread that runs host functions.
 pub(crate) fn enter_host_functions() {
     IN_HOST_FUNCTION.set(true);
 }
 
-/// Runs a host function in a thread that does other work as well.
+/// Runs a host function on a thread that also does other work.
 pub(crate) fn as_host_function(function: impl FnOnce()) {
     let before = IN_HOST_FUNCTION.replace(true);
     function();

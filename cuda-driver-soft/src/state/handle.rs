@@ -1,16 +1,17 @@
-//! Handles that can be checked.
+//! Handles that can be validated.
 //!
-//! A handle is a number that names a kind and a serial number, not an address: a forged, foreign or destroyed one is
-//! found out by a look into a table, and nothing is ever read through it. Serial numbers are not reused, so that a
-//! destroyed handle can be told from one that never existed, and never names a newer object.
+//! A handle is a number made of a kind and a serial number, not an address: it is looked up in a table and never
+//! dereferenced, so forged, foreign and destroyed handles are detected. Serial numbers are not reused, so a destroyed
+//! handle differs from an unknown one and never names a newer object.
 
+use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::state::hash::IdMap;
 
-/// What a handle names. The number is part of the handle, so that a stream cannot pass for an event.
+/// The type of object that a handle names. It is part of the handle, so that a stream cannot be mistaken for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum HandleKind {
@@ -33,21 +34,30 @@ pub(crate) enum HandleKind {
     UserObject,
 }
 
-/// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.
+/// Returns the value of a handle. The high bits are set to a pattern that no user-space address has.
 pub(crate) fn encode(kind: HandleKind, serial: u64) -> usize {
     0x5C00_0000_0000_0000 | (kind as usize) << 48 | (serial as usize) << 4
 }
 
-/// Why a handle names nothing.
+/// The reason why a handle names no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// It was given out and its object is gone.
+    /// The object was destroyed.
     Destroyed,
-    /// It was never given out.
+    /// No object ever had this handle.
     Unknown,
 }
 
-/// The living objects of one kind. Each type of object has a static one.
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::Destroyed => "is destroyed",
+            Missing::Unknown => "does not exist",
+        })
+    }
+}
+
+/// The live objects of one kind. Each type of object has a static table.
 pub(crate) struct Table<T> {
     kind: HandleKind,
     next: AtomicU64,
@@ -63,7 +73,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Makes an object that knows its own handle, and keeps it.
+    /// Creates an object that knows its own handle and inserts it.
     pub(crate) fn insert_with(&self, make: impl FnOnce(usize) -> T) -> Arc<T> {
         let handle = encode(self.kind, self.next.fetch_add(1, Ordering::Relaxed));
         let object = Arc::new(make(handle));
@@ -82,13 +92,13 @@ impl<T> Table<T> {
             .ok_or_else(|| self.why(handle))
     }
 
-    /// Takes the object out: from now on its handle is destroyed.
+    /// Removes an object. Its handle counts as destroyed from then on.
     pub(crate) fn remove(&self, handle: usize) -> Result<Arc<T>, Missing> {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.remove(&handle).ok_or_else(|| self.why(handle))
     }
 
-    /// All living objects, in no order.
+    /// Returns all live objects in no particular order.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.objects
             .read()

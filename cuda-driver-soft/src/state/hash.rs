@@ -1,5 +1,5 @@
-//! Maps whose keys are the driver's own serial numbers: they need no protection against chosen keys, and looks into them
-//! are on the path of every launch.
+//! Maps keyed by the driver's own serial numbers. Every launch looks up several, and the keys need no protection
+//! against hash flooding.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map by serial number or handle.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// Spreads one integer over the bits that the map looks at.
+/// Spreads an integer key over all bits of the hash.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -23,7 +23,8 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, value: u64) {
-        // The fractional bits of the golden ratio: neighbours end up far apart, in the upper bits, which are folded down.
+        // The multiplier is the fractional part of the golden ratio. It spreads neighbouring keys over the upper bits,
+        // which are folded into the lower ones.
         let product = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.0 = product ^ product >> 32;
     }

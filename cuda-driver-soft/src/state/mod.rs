@@ -1,5 +1,4 @@
-//! The state of the process that every call looks at: the gate, the settings, the tables of handles. Knows no type of
-//! object.
+//! State of the process: the gate, the settings and the tables of handles. Knows no object types.
 #![forbid(unsafe_code)]
 
 pub(crate) mod error;

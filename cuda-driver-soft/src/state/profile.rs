@@ -1,14 +1,14 @@
-//! Device profiles: the value of every `CUdevice_attribute`, by architecture.
+//! Device profiles: the value of each `CUdevice_attribute` by architecture.
 //!
-//! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
-//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
-//! cooperative launches on several devices, tensor maps, access policy windows and what they persist in L2, compression,
-//! sparse arrays, semaphores, RDMA, DMA buffers. Nor does it claim to correct errors in memory (ECC) or to be a PCI device
-//! that NVIDIA made. A capability becomes 1 in the change that brings it.
+//! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200 with measured values. Features
+//! that this driver does not implement are 0 even if the H200 has them, so that programs that ask use another way:
+//! cooperative launches on several devices, tensor maps, access policy windows and persisting L2, compression, sparse
+//! arrays, semaphores, RDMA, DMA buffers. ECC and the PCI device ID are 0, too. The change that implements a feature
+//! sets its attribute.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
-/// A kind of device.
+/// The properties of a device architecture.
 #[derive(Debug)]
 pub(crate) struct Profile {
     /// Compute capability: 90 for 9.0.
@@ -16,14 +16,14 @@ pub(crate) struct Profile {
     multiprocessors: i32,
     threads_per_multiprocessor: i32,
     blocks_per_multiprocessor: i32,
-    /// Shared memory in KiB: per multiprocessor, and the most that a block can have when it asks.
+    /// Shared memory in KiB: per multiprocessor, and the opt-in maximum per block.
     shared_kib: i32,
     shared_optin_kib: i32,
     l2_bytes: i32,
     clock_khz: i32,
     memory_khz: i32,
     bus_bits: i32,
-    /// Throughput of f32 over that of f64.
+    /// Ratio of f32 to f64 throughput.
     double_ratio: i32,
 }
 
@@ -169,13 +169,13 @@ static PROFILES: [Profile; 14] = [
 ];
 
 impl Profile {
-    /// The profile of an architecture, by its name `sm_90`.
+    /// Returns the profile of an architecture by its name, such as `sm_90`.
     pub(crate) fn of(name: &str) -> Option<&'static Profile> {
         let sm = name.strip_prefix("sm_")?.parse().ok()?;
         PROFILES.iter().find(|p| p.sm == sm)
     }
 
-    /// The names that [`Profile::of`] knows.
+    /// Returns the names that [`Profile::of`] accepts.
     pub(crate) fn names() -> String {
         PROFILES
             .iter()
@@ -184,7 +184,7 @@ impl Profile {
             .join(", ")
     }
 
-    /// The value of an attribute; `None` for a number that is no attribute.
+    /// Returns the value of an attribute, or `None` if the number is not an attribute.
     pub(crate) fn attribute(&self, attribute: Attribute) -> Option<i32> {
         Some(match attribute {
             Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => self.multiprocessors,
@@ -216,7 +216,8 @@ impl Profile {
     }
 }
 
-/// The CUDA version that brought an attribute, as far as it is newer than 13.0: before it, the number is no attribute.
+/// Returns the CUDA version that introduced an attribute, or 0 for those up to 13.0. Older drivers reject the
+/// attribute.
 pub(crate) fn since(attribute: Attribute) -> u32 {
     const FIRST_OF_13_3: u32 = Attribute::CU_DEVICE_ATTRIBUTE_D3D12_CIG_STREAMS_SUPPORTED.0;
     const LAST_OF_13_3: u32 =
@@ -232,10 +233,10 @@ pub(crate) fn since(attribute: Attribute) -> u32 {
     }
 }
 
-/// In place of the value that a [`Profile`] has.
+/// Placeholder in [`COMMON`] for a value that each [`Profile`] has.
 const OWN: i32 = 0;
 
-/// The attributes, each with the value that all profiles agree on.
+/// All attributes, with the values that the profiles share.
 #[rustfmt::skip]
 static COMMON: [(Attribute, i32); 161] = [
     (Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024),
@@ -270,7 +271,7 @@ static COMMON: [(Attribute, i32); 161] = [
     (Attribute::CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512),
     (Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 0),
-    (Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, OWN), // of the device: see `Device::attribute`
+    (Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, OWN), // set by `Device::attribute`
     (Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_TCC_DRIVER, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, OWN),
@@ -363,7 +364,7 @@ static COMMON: [(Attribute, i32); 161] = [
     (Attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, cfg!(target_os = "linux") as i32),
-    (Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 4), // all alike here
+    (Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 4), // all behave alike here
     (Attribute::CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1),

@@ -1,26 +1,27 @@
-//! What environment variables set: the version that the driver reports, its devices, its memory.
+//! Settings from environment variables: the reported version, the devices and their memory.
 
 use std::sync::OnceLock;
 
 use crate::state::profile::Profile;
 use host::environment;
 
-/// `CUDA_VERSION` of the bindings: what this driver reports unless told otherwise.
+/// The version that this driver reports by default: `CUDA_VERSION` of the bindings.
 pub(crate) const BINDINGS_VERSION: u32 = cuda_driver_sys::CUDA_VERSION;
 
-/// What `cuDriverGetVersion` reports: `CUDA_SOFT_VERSION` (`12040` or `12.4`), else the version of the bindings.
+/// Returns the version that `cuDriverGetVersion` reports: `CUDA_SOFT_VERSION` (`12040` or `12.4`) or the version of the
+/// bindings.
 pub(crate) fn version() -> u32 {
     static VERSION: OnceLock<u32> = OnceLock::new();
     *VERSION.get_or_init(|| match environment::version() {
         Some(text) => parse_version(&text).unwrap_or_else(|| {
-            host::log!("CUDA_SOFT_VERSION={text}: not a CUDA version such as 12.4 or 12040; {BINDINGS_VERSION} is reported");
+            host::log!("CUDA_SOFT_VERSION={text} is not a CUDA version such as 12.4 or 12040; reporting {BINDINGS_VERSION}");
             BINDINGS_VERSION
         }),
         None => BINDINGS_VERSION,
     })
 }
 
-/// `12.4` and `12040` are 12040.
+/// Parses `12.4` or `12040`; both are 12040.
 fn parse_version(text: &str) -> Option<u32> {
     let version = match text.split_once('.') {
         Some((major, minor)) => major
@@ -33,9 +34,9 @@ fn parse_version(text: &str) -> Option<u32> {
     (11000..100_000).contains(&version).then_some(version)
 }
 
-/// The newest PTX version that a driver of this CUDA version reads.
+/// Returns the newest PTX version that a driver of this CUDA version accepts.
 pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
-    // (CUDA version, PTX version) of the releases in which the PTX version changed.
+    // (CUDA version, PTX version) for each release that changed the PTX version.
     const RELEASES: [(u32, (u32, u32)); 22] = [
         (9000, (6, 0)),
         (9010, (6, 1)),
@@ -71,8 +72,8 @@ pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
     }
 }
 
-/// The devices that `CUDA_SOFT_DEVICES` describes: a number of devices (`2`), or their architectures (`sm_90,sm_80`).
-/// One of sm_90 if it is not set.
+/// Returns the devices that `CUDA_SOFT_DEVICES` describes: their number (`2`) or their architectures (`sm_90,sm_80`).
+/// The default is one sm_90.
 pub(crate) fn devices() -> Result<Vec<&'static Profile>, String> {
     parse_devices(environment::devices().as_deref().unwrap_or("1"))
 }
@@ -103,7 +104,7 @@ fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
         .collect()
 }
 
-/// Memory of each device: `CUDA_SOFT_MEMORY` bytes, else its share of what the machine has.
+/// Returns the memory of each device: `CUDA_SOFT_MEMORY` bytes, or an equal share of the machine's memory.
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
