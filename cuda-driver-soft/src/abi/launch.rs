@@ -18,7 +18,7 @@ use crate::object::event::Event;
 use crate::object::function::Function;
 use crate::object::stream::NullStream;
 use crate::operation::kernel::{Attributes, COOPERATIVE};
-use crate::operation::launch::{self, Checked, LaunchShape, Ready};
+use crate::operation::launch::{self, CheckedLaunch, LaunchShape, ReadyLaunch};
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
@@ -29,7 +29,7 @@ const MOST_PARAMS: usize = 32764;
 /// Returns the parameter buffer of a launch.
 fn arguments(
     c: Caller,
-    launch: &Checked,
+    launch: &CheckedLaunch,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<Vec<u8>> {
@@ -94,7 +94,7 @@ pub(super) fn ready(
     context: &Arc<Context>,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
-) -> Result<Ready> {
+) -> Result<ReadyLaunch> {
     let checked = launch::check(function as usize, shape, context)?;
     let arguments = arguments(c, &checked, params, extra)?;
     checked.with(arguments)

@@ -177,7 +177,7 @@ exports! {
         // Driver 580 needs a context here, but not in other queries of a kernel.
         current_context()?;
         let (found_offset, found_size) = kernel
-            .plain()?
+            .without_context()?
             .params()
             .nth(index)
             .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -188,7 +188,7 @@ exports! {
 
     fn cuKernelGetParamCount [c] (handle: CUkernel, count: *mut usize) {
         let kernel = library::kernel(handle as usize)?;
-        c.out(count)?.set(kernel.plain()?.params().len());
+        c.out(count)?.set(kernel.without_context()?.params().len());
         Ok(())
     }
 

@@ -152,7 +152,7 @@ pub(super) fn operations(
 }
 
 pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
-    let (address, count) = batch.told();
+    let (address, count) = batch.params();
     CUDA_BATCH_MEM_OP_NODE_PARAMS {
         count: count as c_uint,
         paramArray: address as *mut CUstreamBatchMemOpParams,

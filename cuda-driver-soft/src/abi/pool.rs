@@ -15,7 +15,7 @@ use crate::call::lookup::current_context;
 use crate::call::{pool as call, stream};
 use crate::object::graph_memory::GraphMemory;
 use crate::object::managed::Location;
-use crate::object::pool::{self, AttributeValue, Home};
+use crate::object::pool::{self, PoolAttributeValue, PoolHome};
 use crate::object::stream::NullStream;
 use crate::object::{context, device, ipc};
 use crate::operation::GraphAllocation;
@@ -59,7 +59,7 @@ fn home(
     location: &CUmemLocation,
     kind: CUmemAllocationType,
     current: Result<Option<Location>>,
-) -> Result<Home> {
+) -> Result<PoolHome> {
     let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
     // Driver 580 checks this before the type.
     let here = if here { Some(current?) } else { None };
@@ -82,7 +82,7 @@ fn home(
         _ if is_managed => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
-    Ok(Home {
+    Ok(PoolHome {
         location,
         is_managed,
     })
@@ -90,12 +90,12 @@ fn home(
 
 /// Returns the location of an existing pool. Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for
 /// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
-fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<Home> {
+fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<PoolHome> {
     home(location, kind, Err(Error::CUDA_ERROR_NOT_SUPPORTED))
 }
 
 /// Returns the location for a new pool. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device.
-fn new_home(props: &CUmemPoolProps) -> Result<Home> {
+fn new_home(props: &CUmemPoolProps) -> Result<PoolHome> {
     let current = match props.allocType {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Ok(Some(Location::HostNuma(0))),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -108,7 +108,7 @@ fn new_home(props: &CUmemPoolProps) -> Result<Home> {
 }
 
 /// Returns true if a pool's memory must be exportable.
-fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
+fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool> {
     match types {
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR => {
@@ -267,8 +267,8 @@ exports! {
         value: *mut c_void,
     ) {
         match pool::get(pool as usize)?.attribute(attribute)? {
-            AttributeValue::Int(n) => c.out(value.cast::<c_int>())?.set(n),
-            AttributeValue::Bytes(n) => c.out(value.cast::<u64>())?.set(n),
+            PoolAttributeValue::Int(n) => c.out(value.cast::<c_int>())?.set(n),
+            PoolAttributeValue::Bytes(n) => c.out(value.cast::<u64>())?.set(n),
         }
         Ok(())
     }

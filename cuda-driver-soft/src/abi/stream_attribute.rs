@@ -6,11 +6,11 @@ use cuda_driver_sys::{CUlaunchAttributeID, CUlaunchAttributeValue, CUstream};
 
 use super::exports;
 use crate::call::stream;
-use crate::object::stream_attribute::{self as attributes, AttributeValue};
+use crate::object::stream_attribute::{self as attributes, StreamAttributeValue};
 use crate::state::error::{Error, Result};
 
 /// Returns the type of value of an attribute.
-fn kind(attribute: CUlaunchAttributeID) -> Result<AttributeValue> {
+fn kind(attribute: CUlaunchAttributeID) -> Result<StreamAttributeValue> {
     attributes::kind(attribute).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
@@ -23,9 +23,9 @@ exports! {
         let stream = stream::named(hstream as usize, mode)?;
         // Driver 580 writes only the bytes of the value.
         match attributes::get(&stream, attribute)? {
-            AttributeValue::Window(bytes) => c.out(out.cast())?.set(bytes),
-            AttributeValue::Number(number) => c.out(out.cast::<c_int>())?.set(number),
-            AttributeValue::Domains(domains) => c.out(out.cast())?.set(domains),
+            StreamAttributeValue::Window(bytes) => c.out(out.cast())?.set(bytes),
+            StreamAttributeValue::Number(number) => c.out(out.cast::<c_int>())?.set(number),
+            StreamAttributeValue::Domains(domains) => c.out(out.cast())?.set(domains),
         }
         Ok(())
     }
@@ -37,9 +37,11 @@ exports! {
     ) {
         let stream = stream::named(hstream as usize, mode)?;
         let value = match kind(attribute)? {
-            AttributeValue::Window(_) => AttributeValue::Window(c.read(value.cast())?),
-            AttributeValue::Number(_) => AttributeValue::Number(c.read(value.cast::<c_int>())?),
-            AttributeValue::Domains(_) => AttributeValue::Domains(c.read(value.cast())?),
+            StreamAttributeValue::Window(_) => StreamAttributeValue::Window(c.read(value.cast())?),
+            StreamAttributeValue::Number(_) => {
+                StreamAttributeValue::Number(c.read(value.cast::<c_int>())?)
+            }
+            StreamAttributeValue::Domains(_) => StreamAttributeValue::Domains(c.read(value.cast())?),
         };
         attributes::set(&stream, attribute, value)
     }

@@ -8,7 +8,7 @@ use cuda_driver_sys::CUevent_flags;
 use crate::call::capture as capturing;
 use crate::object::context::Context;
 use crate::object::event::{self, Event};
-use crate::object::ipc::{self, Counts};
+use crate::object::ipc::{self, EventCounters};
 use crate::object::stream::StreamRef;
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
@@ -37,14 +37,14 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32) -> Result<usize> {
     }
     let shared = match flags & INTERPROCESS {
         0 => None,
-        _ => Counts::new(),
+        _ => EventCounters::new(),
     };
     Ok(event::create(context, flags, shared))
 }
 
 /// `cuIpcOpenEventHandle`: opens an event of another process.
 pub(crate) fn open(context: &Arc<Context>, handle: &[u8; ipc::BYTES]) -> Result<usize> {
-    let counts = Counts::open(handle)?;
+    let counts = EventCounters::open(handle)?;
     let flags = INTERPROCESS | DISABLE_TIMING;
     Ok(event::create(context, flags, Some(counts)))
 }

@@ -36,7 +36,7 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
 
 /// Frees memory that a node of a graph has allocated; the graph may allocate it again.
 fn free_of_graph(memory: &GraphMemory) -> Result<()> {
-    if !memory.leave() {
+    if !memory.mark_freed() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     memory.end_use();

@@ -8,7 +8,7 @@ use crate::object::context::{self, Context};
 use crate::object::function::{self, Function};
 use crate::object::linker::{self, Linker};
 use crate::object::module::{self, Module};
-use crate::object::virtual_memory::{self, Generic};
+use crate::object::virtual_memory::{self, GenericAllocation};
 use crate::state::error::Result;
 use crate::state::gate;
 
@@ -33,7 +33,7 @@ pub(crate) fn linker(handle: usize) -> Result<Arc<Linker>> {
     linker::get(handle)
 }
 
-pub(crate) fn generic_memory(handle: usize) -> Result<Arc<Generic>> {
+pub(crate) fn generic_memory(handle: usize) -> Result<Arc<GenericAllocation>> {
     gate::healthy()?;
     virtual_memory::get(handle)
 }

@@ -3,7 +3,7 @@
 use crate::call::capture as capturing;
 use crate::object::context::Context;
 use crate::object::graph_memory::{self, GraphMemory};
-use crate::object::leaving::{self, Leaving};
+use crate::object::pending_free::{self, PendingFree};
 use crate::object::stream::StreamRef;
 use crate::object::{freed, memory, pool};
 use crate::operation::{GraphAllocation, Operation};
@@ -72,25 +72,25 @@ fn captured(bytes: u64, kind: Kind, stream: &StreamRef) -> Result<u64> {
 /// other, except for frees behind a host function, which may itself wait for the caller. Memory of those frees counts
 /// as free, as on a GPU, where it is handed out again in stream order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
-    let sum = |leaving: &[Leaving]| leaving.iter().map(|l| l.bytes).sum::<u64>();
+    let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);
-    let mut leaving = leaving::all().of(&owners);
-    let stays = space().device_bytes(&owners).saturating_sub(sum(&leaving));
+    let mut pending = pending_free::all().of(&owners);
+    let stays = space().device_bytes(&owners).saturating_sub(sum(&pending));
     let room = context.device.total_memory().saturating_sub(stays);
-    if leaving.is_empty() || bytes > room {
+    if pending.is_empty() || bytes > room {
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
-    leaving.sort_unstable_by_key(|l| l.task);
+    pending.sort_unstable_by_key(|free| free.task);
     let held_up = scheduler().behind_host_functions();
-    for freed in leaving.iter().filter(|l| !held_up.contains(&l.task)) {
+    for freed in pending.iter().filter(|free| !held_up.contains(&free.task)) {
         scheduler().wait(freed.task);
         let allocated = memory::allocate(context, Kind::Device, bytes);
         if allocated != Err(Error::CUDA_ERROR_OUT_OF_MEMORY) {
             return allocated;
         }
     }
-    let still = sum(&leaving::all().of(&owners));
-    memory::allocate_beside(context, Kind::Device, bytes, still)
+    let still = sum(&pending_free::all().of(&owners));
+    memory::allocate_excluding(context, Kind::Device, bytes, still)
 }
 
 /// `cuMemFreeAsync`: also frees memory of `cuMemAlloc`, but, like driver 580, not managed memory. Ignores NULL.
@@ -108,7 +108,7 @@ pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
         return capturing::add(stream, Operation::Free(memory));
     }
     if let Some(memory) = of_graph {
-        if !memory.leave() {
+        if !memory.mark_freed() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let task = move || {
@@ -126,6 +126,6 @@ pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
         Ok(())
     };
     let task = stream.submit(&[], Work::Run(Box::new(task)), 0);
-    leaving::all().set_task(&allocation, task);
+    pending_free::all().set_task(&allocation, task);
     Ok(())
 }

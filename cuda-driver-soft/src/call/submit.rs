@@ -10,9 +10,9 @@ use crate::operation::copy::{
 };
 use crate::operation::fill::Fill;
 use crate::operation::kernel::{Attributes, KernelLaunch, PRIORITY};
-use crate::operation::launch::Ready;
+use crate::operation::launch::ReadyLaunch;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
-use crate::operation::outcome::{Done, cost, gone};
+use crate::operation::outcome::{RangeResult, cost, freed_fault};
 use crate::operation::region::{Base, Extent, Side, copy_rows};
 use crate::operation::{HostFunction, Operation};
 use crate::queue::scheduler::observe_fault;
@@ -26,13 +26,13 @@ const STAGED: u64 = 64 << 10;
 /// Runs a task in stream order; in the calling thread if `wait` is true. If another thread freed the memory during the
 /// wait, this counts as freed before the call.
 fn run(
-    task: impl FnOnce() -> Done + Send + 'static,
+    task: impl FnOnce() -> RangeResult + Send + 'static,
     cost: u64,
     stream: &StreamRef,
     wait: bool,
 ) -> Result<()> {
     if !wait {
-        let task = || task().map_err(gone);
+        let task = || task().map_err(freed_fault);
         stream.submit(&[], Work::Run(Box::new(task)), cost);
         return Ok(());
     }
@@ -168,7 +168,7 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
 /// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as
 /// pointers.
 pub(crate) fn launch(
-    ready: Ready,
+    ready: ReadyLaunch,
     mut attributes: Attributes,
     packed: bool,
     stream: &StreamRef,

@@ -383,7 +383,7 @@ impl Exec {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         for memory in &left {
-            memory.leave();
+            memory.mark_freed();
         }
         Ok(left)
     }
@@ -424,7 +424,7 @@ fn use_memory(plan: &Plan) {
     });
     plan.each(&mut |operation| {
         if let Operation::Free(memory) = operation {
-            memory.leave();
+            memory.mark_freed();
         }
     });
 }

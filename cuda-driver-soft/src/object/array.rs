@@ -276,10 +276,10 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
     [width, height, depth]
 }
 
-/// Logs why a handle is invalid and returns the error. Driver 580 returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` for
-/// destroyed arrays.
-fn missing_error(what: &str, handle: usize, missing: Missing) -> Error {
-    host::log!("{what} {handle:#x} {missing}");
+/// Logs why the handle of an array or reference is invalid and returns the error. Driver 580 returns
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed object.
+pub(crate) fn missing_error(object: &str, handle: usize, missing: Missing) -> Error {
+    host::log!("{object} {handle:#x} {missing}");
     match missing {
         Missing::Destroyed => Error::CUDA_ERROR_CONTEXT_IS_DESTROYED,
         Missing::Unknown => Error::CUDA_ERROR_INVALID_HANDLE,

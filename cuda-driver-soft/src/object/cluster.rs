@@ -9,20 +9,20 @@ use crate::object::occupancy;
 use crate::state::error::{Error, Result};
 
 /// Maximum number of blocks in a cluster without an opt-in.
-const PORTABLE: u32 = 8;
+const MOST_PORTABLE: u32 = 8;
 /// Maximum number of blocks in a cluster of a function with `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`.
 const MOST: u32 = 16;
 /// Maximum number of blocks on one multiprocessor that count for cluster occupancy.
-const PER_MULTIPROCESSOR: u32 = 8;
+const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
 /// Multiprocessors in a group. All blocks of a cluster run in one group.
-const GROUP: u32 = 18;
+const MULTIPROCESSORS_PER_GROUP: u32 = 18;
 
 /// Returns the maximum number of blocks in a cluster of the function.
 pub(crate) fn most_blocks(function: &Function) -> u32 {
     if function.allows_large_clusters() {
         MOST
     } else {
-        PORTABLE
+        MOST_PORTABLE
     }
 }
 
@@ -83,8 +83,9 @@ pub(crate) fn max_active(
     (threads, dynamic): (u32, u64),
 ) -> u32 {
     let fit = occupancy::blocks_per_multiprocessor(function, device, threads, dynamic);
-    let per_multiprocessor = fit.min(PER_MULTIPROCESSOR);
+    let per_multiprocessor = fit.min(BLOCKS_PER_MULTIPROCESSOR);
     let all = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     let of_group = |multiprocessors: u32| multiprocessors * per_multiprocessor / blocks.max(1);
-    all / GROUP * of_group(GROUP) + of_group(all % GROUP)
+    all / MULTIPROCESSORS_PER_GROUP * of_group(MULTIPROCESSORS_PER_GROUP)
+        + of_group(all % MULTIPROCESSORS_PER_GROUP)
 }

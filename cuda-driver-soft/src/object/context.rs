@@ -27,22 +27,22 @@ pub(crate) struct Context {
     /// Reference count of `cuCtxAttach` and `cuCtxDetach`; 1 at creation.
     usage: AtomicU32,
     queues: Mutex<Queues>,
-    options: Mutex<Options>,
+    options: Mutex<ContextOptions>,
     /// Contexts that this context has peer access to.
     peers: Mutex<BTreeSet<u64>>,
 }
 
 /// Settings of a context that programs can change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
+pub(crate) struct ContextOptions {
     pub(crate) cache_config: u32,
     pub(crate) shared_config: u32,
     pub(crate) limits: Limits,
 }
 
-impl Options {
-    fn of(device: &'static Device) -> Options {
-        Options {
+impl ContextOptions {
+    fn of(device: &'static Device) -> ContextOptions {
+        ContextOptions {
             cache_config: 0,
             shared_config: 1,
             limits: Limits::of(device),
@@ -69,7 +69,7 @@ pub(crate) fn table() -> &'static Table<Context> {
 
 /// An entry on a thread's context stack.
 #[derive(Clone)]
-struct Entry {
+struct StackEntry {
     handle: usize,
     /// Keeps the object available for queries after the context is destroyed; `None` if it was already destroyed when
     /// pushed.
@@ -79,10 +79,10 @@ struct Entry {
 thread_local! {
     /// The calling thread's stack of current contexts; the last one is the top. It is never dropped, so that calls from
     /// destructors of other thread-locals still find it. A thread that used CUDA leaks a few bytes.
-    static STACK: ManuallyDrop<RefCell<Vec<Entry>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static STACK: ManuallyDrop<RefCell<Vec<StackEntry>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-fn stack<R>(f: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
+fn stack<R>(f: impl FnOnce(&mut Vec<StackEntry>) -> R) -> R {
     STACK.with(|stack| f(&mut stack.borrow_mut()))
 }
 
@@ -103,13 +103,13 @@ pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
 
 /// Returns the stack entry for a handle. A destroyed context is accepted, as in driver 580; an unknown handle, which
 /// crashes driver 580, is an error.
-fn entry(handle: usize) -> Result<Entry> {
+fn entry(handle: usize) -> Result<StackEntry> {
     let context = match TABLE.get(handle) {
         Ok(context) => Some(context),
         Err(Missing::Destroyed) => None,
         Err(Missing::Unknown) => return Err(Error::CUDA_ERROR_INVALID_CONTEXT),
     };
-    Ok(Entry { handle, context })
+    Ok(StackEntry { handle, context })
 }
 
 /// Returns the current context, `CUDA_ERROR_INVALID_CONTEXT` if there is none, or `CUDA_ERROR_CONTEXT_IS_DESTROYED` if
@@ -146,7 +146,7 @@ pub(crate) fn create(flags: u32, ordinal: i32) -> Result<usize> {
     let context = make(flags, device, false);
     let handle = context.handle;
     let context = Some(context);
-    stack(|s| s.push(Entry { handle, context }));
+    stack(|s| s.push(StackEntry { handle, context }));
     Ok(handle)
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn make(flags: u32, device: &'static Device, primary: bool) -> Arc<Co
         alive: AtomicBool::new(true),
         usage: AtomicU32::new(1),
         queues: Mutex::default(),
-        options: Mutex::new(Options::of(device)),
+        options: Mutex::new(ContextOptions::of(device)),
         peers: Mutex::default(),
     })
 }
@@ -268,7 +268,7 @@ impl Context {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn options(&self) -> MutexGuard<'_, Options> {
+    pub(crate) fn options(&self) -> MutexGuard<'_, ContextOptions> {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -311,7 +311,7 @@ impl Context {
         self.flags.store(flags_at_creation(flags), Relaxed);
         self.serial.store(next_serial(), Relaxed);
         self.usage.store(1, Relaxed);
-        *self.options() = Options::of(self.device);
+        *self.options() = ContextOptions::of(self.device);
         self.alive.store(true, Relaxed);
     }
 

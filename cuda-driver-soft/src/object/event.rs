@@ -6,7 +6,7 @@ use std::time::Instant;
 use cuda_driver_sys::CUevent_flags;
 
 use crate::object::context::Context;
-use crate::object::ipc::{self, Counts};
+use crate::object::ipc::{self, EventCounters};
 use crate::queue::capture::Captured;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
@@ -21,7 +21,7 @@ pub(crate) struct Event {
     pub(crate) flags: u32,
     record: Mutex<Option<Record>>,
     /// Counters shared with other processes, for an interprocess event.
-    shared: Option<Counts>,
+    shared: Option<EventCounters>,
 }
 
 /// The last `cuEventRecord` of an event.
@@ -43,7 +43,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
 }
 
 /// Creates an event; with `shared`, an interprocess one.
-pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<Counts>) -> usize {
+pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<EventCounters>) -> usize {
     let mut created = 0;
     TABLE.insert_with(|handle| {
         created = handle;

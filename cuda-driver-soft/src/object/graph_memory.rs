@@ -24,11 +24,11 @@ pub(crate) struct GraphMemory {
     ordinal: i32,
     /// The allocation's ID.
     id: u64,
-    use_: Mutex<Use>,
+    state: Mutex<UseState>,
 }
 
 #[derive(Debug, Default)]
-struct Use {
+struct UseState {
     /// True if an executable graph allocates it.
     claimed: bool,
     /// True once a node has been created that frees it.
@@ -86,14 +86,14 @@ impl GraphMemory {
             bytes,
             ordinal: context.device.ordinal,
             id: found.id,
-            use_: Mutex::default(),
+            state: Mutex::default(),
         });
         known().all.insert(address, Arc::downgrade(&memory));
         Ok(memory)
     }
 
-    fn state(&self) -> MutexGuard<'_, Use> {
-        self.use_.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, UseState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Marks the memory as having a free node. Returns false if it already has one.
@@ -135,7 +135,7 @@ impl GraphMemory {
 
     /// Marks the memory as freed for other calls, before the work that frees it has run. Returns false if it is not
     /// allocated.
-    pub(crate) fn leave(&self) -> bool {
+    pub(crate) fn mark_freed(&self) -> bool {
         std::mem::take(&mut self.state().allocated)
     }
 
@@ -185,7 +185,7 @@ pub(crate) fn of(allocation: &Allocation) -> Option<Arc<GraphMemory>> {
 }
 
 /// Returns true if the whole range belongs to one node's memory, allocated or not.
-pub(crate) fn contain(address: u64, bytes: u64) -> bool {
+pub(crate) fn contains(address: u64, bytes: u64) -> bool {
     let known = known();
     let below = known.all.range(..=address).next_back();
     let found = below.and_then(|(_, memory)| memory.upgrade());

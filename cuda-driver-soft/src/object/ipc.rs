@@ -24,7 +24,7 @@ const ALIGN: u64 = 2 << 20;
 
 /// The decoded contents of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Handle {
+struct IpcHandle {
     process: u32,
     descriptor: i32,
     /// Device and inode number of the file.
@@ -33,9 +33,9 @@ struct Handle {
     bytes: u64,
 }
 
-impl Handle {
+impl IpcHandle {
     fn of(file: &SharedFile, bytes: u64) -> Self {
-        Handle {
+        IpcHandle {
             process: std::process::id(),
             descriptor: file.descriptor(),
             identity: file.identity(),
@@ -58,7 +58,7 @@ impl Handle {
     fn decode(bytes: &[u8; BYTES]) -> Option<Self> {
         let rest = bytes.strip_prefix(&MAGIC)?;
         let number = |at: usize| Some(u64::from_le_bytes(*rest.get(at..)?.first_chunk()?));
-        Some(Handle {
+        Some(IpcHandle {
             process: number(0)? as u32,
             descriptor: (number(0)? >> 32) as i32,
             identity: (number(8)?, number(16)?),
@@ -107,7 +107,7 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
         host::log!("shared memory is not available on this system");
         Error::CUDA_ERROR_NOT_SUPPORTED
     })?;
-    Ok(Handle::of(file, allocation.bytes).encode())
+    Ok(IpcHandle::of(file, allocation.bytes).encode())
 }
 
 /// Memory of another process that is open in this one.
@@ -130,7 +130,7 @@ fn opened() -> MutexGuard<'static, BTreeMap<u64, Opened>> {
 
 /// `cuIpcOpenMemHandle`: returns the address in this process, which is the same for a handle that is already open.
 pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
-    let handle = Handle::decode(handle).ok_or_else(|| {
+    let handle = IpcHandle::decode(handle).ok_or_else(|| {
         host::log!("not an IPC memory handle");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
@@ -144,17 +144,17 @@ pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
         again.times += 1;
         return Ok(*address);
     }
-    keep(&mut opened, &handle, file, context.id(), false)
+    map_opened(&mut opened, &handle, file, context.id(), false)
 }
 
 /// `cuMemPoolImportPointer`: returns a new address each time. The exporting process can import its own pointer.
 pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
-    let handle = Handle::decode(handle).ok_or_else(|| {
+    let handle = IpcHandle::decode(handle).ok_or_else(|| {
         host::log!("not the exported pointer of a memory pool");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     let file = handle.open(Purpose::Allocation)?;
-    keep(&mut opened(), &handle, file, context.id(), true)
+    map_opened(&mut opened(), &handle, file, context.id(), true)
 }
 
 /// `cuIpcCloseMemHandle`: returns the ID of the mapping to unmap on the last close.
@@ -173,9 +173,9 @@ pub(crate) fn close(address: u64) -> Result<Option<u64>> {
 }
 
 /// Maps an opened file and remembers it.
-fn keep(
+fn map_opened(
     opened: &mut BTreeMap<u64, Opened>,
-    handle: &Handle,
+    handle: &IpcHandle,
     file: SharedFile,
     owner: u64,
     is_pooled: bool,
@@ -222,28 +222,28 @@ pub(crate) fn forget(freed: &Allocation) {
 /// The counters of an interprocess event, shared by all its processes: the number of records, and the last record that
 /// is done.
 #[derive(Clone, Debug)]
-pub(crate) struct Counts(Arc<SharedFile>);
+pub(crate) struct EventCounters(Arc<SharedFile>);
 
-impl Counts {
+impl EventCounters {
     /// Creates counters for a new event; `None` if processes cannot share memory on this system.
     pub(crate) fn new() -> Option<Self> {
         let label = Label {
             purpose: Purpose::Event,
             number: 0,
         };
-        SharedFile::new(16, label).map(|file| Counts(Arc::new(file)))
+        SharedFile::new(16, label).map(|file| EventCounters(Arc::new(file)))
     }
 
     /// `cuIpcGetEventHandle`
     pub(crate) fn export(&self) -> [u8; BYTES] {
-        Handle::of(&self.0, 0).encode()
+        IpcHandle::of(&self.0, 0).encode()
     }
 
     /// `cuIpcOpenEventHandle`: driver 580 returns `CUDA_ERROR_MAP_FAILED` for bytes that are not a handle.
     pub(crate) fn open(handle: &[u8; BYTES]) -> Result<Self> {
-        let handle = Handle::decode(handle).ok_or(Error::CUDA_ERROR_MAP_FAILED)?;
+        let handle = IpcHandle::decode(handle).ok_or(Error::CUDA_ERROR_MAP_FAILED)?;
         handle.check_foreign()?;
-        Ok(Counts(Arc::new(handle.open(Purpose::Event)?)))
+        Ok(EventCounters(Arc::new(handle.open(Purpose::Event)?)))
     }
 
     /// Returns one of the counters.
@@ -282,14 +282,14 @@ mod tests {
 
     #[test]
     fn handles_round_trip_and_junk_is_refused() {
-        let handle = Handle {
+        let handle = IpcHandle {
             process: 0x89AB_CDEF,
             descriptor: 77,
             identity: (u64::MAX, 5),
             bytes: 1 << 40,
         };
-        assert_eq!(Handle::decode(&handle.encode()), Some(handle));
-        assert_eq!(Handle::decode(&[0; BYTES]), None);
-        assert_eq!(Handle::decode(&[0x5A; BYTES]), None);
+        assert_eq!(IpcHandle::decode(&handle.encode()), Some(handle));
+        assert_eq!(IpcHandle::decode(&[0; BYTES]), None);
+        assert_eq!(IpcHandle::decode(&[0x5A; BYTES]), None);
     }
 }

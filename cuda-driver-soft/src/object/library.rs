@@ -36,7 +36,7 @@ struct LibraryState {
     /// Handles of the kernels that were requested.
     kernels: BTreeMap<String, usize>,
     /// The program loaded without a context, for queries that need none.
-    plain: Option<Arc<Program>>,
+    without_context: Option<Arc<Program>>,
 }
 
 /// A kernel of a library.
@@ -155,16 +155,19 @@ impl Library {
     }
 
     /// Returns the program compiled for the first device and loaded without a context.
-    fn plain(&self) -> Result<Arc<Program>> {
+    fn without_context(&self) -> Result<Arc<Program>> {
         let module = self.compiled(first_device()?, &mut Log::default())?;
         let mut state = self.state();
-        if state.plain.is_none() {
+        if state.without_context.is_none() {
             const NO_CONTEXT: u64 = 0;
-            state.plain = Some(
+            state.without_context = Some(
                 Program::load(module, NO_CONTEXT).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?,
             );
         }
-        state.plain.clone().ok_or(Error::CUDA_ERROR_UNKNOWN)
+        state
+            .without_context
+            .clone()
+            .ok_or(Error::CUDA_ERROR_UNKNOWN)
     }
 
     /// `cuLibraryGetModule` in a context.
@@ -183,7 +186,7 @@ impl Library {
 
     /// `cuLibraryGetKernel`: returns the same handle each time.
     pub(crate) fn kernel(&self, name: &str) -> Result<usize> {
-        self.plain()?
+        self.without_context()?
             .kernel(name)
             .ok_or(Error::CUDA_ERROR_NOT_FOUND)?;
         let mut state = self.state();
@@ -203,7 +206,7 @@ impl Library {
 
     /// Returns the handles of the first kernels, at most `most`. Driver 580 reports no kernels for an invalid image.
     pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
-        let Ok(program) = self.plain() else {
+        let Ok(program) = self.without_context() else {
             return Ok(Vec::new());
         };
         program
@@ -215,7 +218,8 @@ impl Library {
 
     /// Returns the number of kernels.
     pub(crate) fn kernel_count(&self) -> usize {
-        self.plain().map_or(0, |program| program.kernels().count())
+        self.without_context()
+            .map_or(0, |program| program.kernels().count())
     }
 }
 
@@ -234,16 +238,16 @@ impl Kernel {
     }
 
     /// Returns the kernel of the program loaded without a context.
-    pub(crate) fn plain(&self) -> Result<Arc<engine::Kernel>> {
+    pub(crate) fn without_context(&self) -> Result<Arc<engine::Kernel>> {
         get(self.library)?
-            .plain()?
+            .without_context()?
             .kernel(&self.name.to_string_lossy())
             .ok_or(Error::CUDA_ERROR_NOT_FOUND)
     }
 
     /// `cuKernelGetAttribute` for a device. Values set on the kernel's functions do not count.
     pub(crate) fn attribute(&self, attribute: u32, device: &Device) -> Result<i32> {
-        let kernel = self.plain()?;
+        let kernel = self.without_context()?;
         match self.settings.get(attribute, device) {
             Some(value) => Ok(value),
             None => attribute::of_kernel(&kernel, device, attribute),
@@ -253,7 +257,7 @@ impl Kernel {
     /// `cuKernelSetAttribute`: also applies to the kernel's functions in contexts of the device, unless they have
     /// values of their own.
     pub(crate) fn set_attribute(&self, attribute: u32, value: i32, device: &Device) -> Result<()> {
-        let value = attribute::check(&*self.plain()?, device, attribute, value)?;
+        let value = attribute::check(&*self.without_context()?, device, attribute, value)?;
         self.settings.set(attribute, device, value);
         Ok(())
     }

@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 /// `CU_DEVICE_CPU`
 const CPU: i32 = -1;
 /// `CU_DEVICE_INVALID`
-const NOWHERE: i32 = -2;
+const INVALID: i32 = -2;
 
 /// A location of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,7 +88,7 @@ pub(crate) enum Advice {
 
 /// The advice and the last prefetch of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said {
+struct PageAdvice {
     read_mostly: bool,
     preferred: Option<Location>,
     accessed_by: BTreeSet<i32>,
@@ -97,36 +97,36 @@ struct Said {
 
 /// The advice for the pages of an allocation. Each key is a byte offset and applies up to the next key.
 #[derive(Debug)]
-struct Pages(BTreeMap<u64, Said>);
+struct Pages(BTreeMap<u64, PageAdvice>);
 
 impl Pages {
     fn new() -> Self {
-        Pages(BTreeMap::from([(0, Said::default())]))
+        Pages(BTreeMap::from([(0, PageAdvice::default())]))
     }
 
     fn split(&mut self, at: u64) {
         let before = self.0.range(..=at).next_back();
-        if let Some(said) = before.map(|(_, said)| said.clone()) {
-            self.0.entry(at).or_insert(said);
+        if let Some(page) = before.map(|(_, page)| page.clone()) {
+            self.0.entry(at).or_insert(page);
         }
     }
 
-    fn change(&mut self, range: Range<u64>, change: impl Fn(&mut Said)) {
+    fn change(&mut self, range: Range<u64>, change: impl Fn(&mut PageAdvice)) {
         self.split(range.start);
         self.split(range.end);
-        self.0.range_mut(range).for_each(|(_, said)| change(said));
+        self.0.range_mut(range).for_each(|(_, page)| change(page));
         let mut last = None;
-        self.0.retain(|_, said| {
-            let news = last.as_ref() != Some(said);
-            last = Some(said.clone());
-            news
+        self.0.retain(|_, page| {
+            let differs = last.as_ref() != Some(page);
+            last = Some(page.clone());
+            differs
         });
     }
 
-    fn of(&self, range: &Range<u64>) -> impl Iterator<Item = &Said> {
+    fn of(&self, range: &Range<u64>) -> impl Iterator<Item = &PageAdvice> {
         let first = self.0.range(..=range.start).next_back();
         let first = first.map_or(0, |(&at, _)| at);
-        self.0.range(first..range.end).map(|(_, said)| said)
+        self.0.range(first..range.end).map(|(_, page)| page)
     }
 }
 
@@ -173,14 +173,14 @@ pub(crate) fn advise(address: u64, bytes: u64, advice: Advice) -> Result<()> {
     let (allocation, range) = pages(address, bytes)?;
     let mut all = all();
     let pages = all.entry(allocation.id).or_insert_with(Pages::new);
-    pages.change(range, |said| match advice {
-        Advice::ReadMostly(so) => said.read_mostly = so,
-        Advice::Preferred(location) => said.preferred = location,
+    pages.change(range, |page| match advice {
+        Advice::ReadMostly(is_set) => page.read_mostly = is_set,
+        Advice::Preferred(location) => page.preferred = location,
         Advice::AccessedBy(location, true) => {
-            said.accessed_by.insert(location.ordinal());
+            page.accessed_by.insert(location.ordinal());
         }
         Advice::AccessedBy(location, false) => {
-            said.accessed_by.remove(&location.ordinal());
+            page.accessed_by.remove(&location.ordinal());
         }
     });
     Ok(())
@@ -191,7 +191,7 @@ pub(crate) fn prefetch(address: u64, bytes: u64, location: Location) -> Result<(
     let (allocation, range) = pages(address, bytes)?;
     let mut all = all();
     let pages = all.entry(allocation.id).or_insert_with(Pages::new);
-    pages.change(range, |said| said.prefetched = Some(location));
+    pages.change(range, |page| page.prefetched = Some(location));
     Ok(())
 }
 
@@ -206,22 +206,26 @@ pub(crate) struct CommonAdvice {
 pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
     let (allocation, range) = pages(address, bytes)?;
     let all = all();
-    let unsaid = Pages::new();
-    let said: Vec<&Said> = all
+    let without_advice = Pages::new();
+    let all_pages: Vec<&PageAdvice> = all
         .get(&allocation.id)
-        .unwrap_or(&unsaid)
+        .unwrap_or(&without_advice)
         .of(&range)
         .collect();
-    let same = |what: fn(&Said) -> Option<Location>| {
-        let first = said.first().and_then(|s| what(s));
-        first.filter(|_| said.iter().all(|s| what(s) == first))
+    let same = |field: fn(&PageAdvice) -> Option<Location>| {
+        let first = all_pages.first().and_then(|page| field(page));
+        first.filter(|_| all_pages.iter().all(|page| field(page) == first))
     };
-    let by_all = |ordinal: &i32| said.iter().all(|s| s.accessed_by.contains(ordinal));
-    let accessed_by = said.first().map(|s| s.accessed_by.clone());
+    let by_all = |ordinal: &i32| {
+        all_pages
+            .iter()
+            .all(|page| page.accessed_by.contains(ordinal))
+    };
+    let accessed_by = all_pages.first().map(|page| page.accessed_by.clone());
     Ok(CommonAdvice {
-        read_mostly: said.iter().all(|s| s.read_mostly),
-        preferred: same(|s| s.preferred),
-        prefetched: same(|s| s.prefetched),
+        read_mostly: all_pages.iter().all(|page| page.read_mostly),
+        preferred: same(|page| page.preferred),
+        prefetched: same(|page| page.prefetched),
         accessed_by: accessed_by
             .unwrap_or_default()
             .into_iter()
@@ -239,13 +243,13 @@ impl CommonAdvice {
     ) -> Result<impl Iterator<Item = i32>> {
         // The caller chooses the length of the list, so the padding is not stored.
         let fill = |known: Vec<i32>| {
-            let filled = known.into_iter().chain(std::iter::repeat(NOWHERE));
+            let filled = known.into_iter().chain(std::iter::repeat(INVALID));
             filled.take(bytes / 4)
         };
-        let ordinal = |l: Option<Location>| l.map_or(NOWHERE, Location::ordinal);
+        let ordinal = |l: Option<Location>| l.map_or(INVALID, Location::ordinal);
         // CU_MEM_LOCATION_TYPE_INVALID
         let kind = |l: Option<Location>| l.map_or(0, Location::kind);
-        let id = |l: Option<Location>| l.map_or(NOWHERE, Location::id);
+        let id = |l: Option<Location>| l.map_or(INVALID, Location::id);
         let value = match attribute {
             Id::CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY => self.read_mostly.into(),
             Id::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION => ordinal(self.preferred),

@@ -1,11 +1,12 @@
 //! Memory: owners, quotas, and flags of allocations.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::object::context::{self, Context};
 use crate::object::device::{self, Device};
-use crate::object::leaving;
+use crate::object::pending_free;
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind, Quota, space};
 
@@ -50,7 +51,7 @@ pub(crate) fn find(address: u64) -> Option<Allocation> {
 /// Returns true if host calls can access the allocation by address. Kernel heap memory belongs to kernels, arrays have
 /// handles, and memory with a pending free is visible only to work queued earlier.
 pub(crate) fn is_for_calls(allocation: &Allocation) -> bool {
-    !matches!(allocation.kind, Kind::Heap | Kind::Array) && !leaving::contains(allocation)
+    !matches!(allocation.kind, Kind::Heap | Kind::Array) && !pending_free::contains(allocation)
 }
 
 /// Returns the owner ID of device memory that belongs to no context. No context has this ID.
@@ -73,11 +74,10 @@ pub(crate) fn device_of(allocation: &Allocation) -> Result<i32> {
     if let Ok(context) = context::table().get(allocation.owner as usize) {
         return Ok(context.device.ordinal);
     }
-    let own = device::all().iter();
-    let found = own
-        .map(|d| d.ordinal)
-        .find(|&n| u64::MAX - n as u64 == allocation.owner);
-    found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    let mut devices = device::all().iter();
+    let found = devices.find(|device| owner_of(device) == allocation.owner);
+    let device = found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    Ok(device.ordinal)
 }
 
 /// Returns the quota that these owners of a device share.
@@ -89,11 +89,11 @@ pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
 }
 
 pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
-    allocate_beside(context, kind, bytes, 0)
+    allocate_excluding(context, kind, bytes, 0)
 }
 
 /// Allocates as if `uncounted` bytes of the memory in use were free.
-pub(crate) fn allocate_beside(
+pub(crate) fn allocate_excluding(
     context: &Context,
     kind: Kind,
     bytes: u64,
@@ -103,10 +103,13 @@ pub(crate) fn allocate_beside(
     let mut quota = quota(context.device, &owners);
     quota.most = quota.most.saturating_add(uncounted);
     let allocated = space().alloc_within(kind, context.id(), bytes, quota);
-    allocated.map_err(|error| {
-        host::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
-        Error::CUDA_ERROR_OUT_OF_MEMORY
-    })
+    allocated.map_err(|error| out_of_memory(&error))
+}
+
+/// Logs why device memory could not be allocated and returns the error.
+pub(crate) fn out_of_memory(error: &dyn Display) -> Error {
+    host::log!("{error} (set CUDA_SOFT_MEMORY to change the size of device memory)");
+    Error::CUDA_ERROR_OUT_OF_MEMORY
 }
 
 /// Sets the flags of page-locked memory that was just allocated.

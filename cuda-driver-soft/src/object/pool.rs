@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cuda_driver_sys::CUmemPool_attribute as Id;
 
 use crate::object::managed::Location;
-use crate::object::{device, ipc, leaving, memory};
+use crate::object::{device, ipc, memory, pending_free};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use crate::state::settings;
@@ -28,7 +28,7 @@ const CHUNK: u64 = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) handle: usize,
-    pub(crate) home: Home,
+    pub(crate) home: PoolHome,
     /// True for the default pool of a device or location.
     is_default: bool,
     /// The shared file that represents an exportable or imported pool.
@@ -42,16 +42,16 @@ pub(crate) struct Pool {
 
 /// Location and kind of a pool's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Home {
+pub(crate) struct PoolHome {
     /// `None` for managed memory without a preferred location.
     pub(crate) location: Option<Location>,
     pub(crate) is_managed: bool,
 }
 
-impl Home {
+impl PoolHome {
     /// Returns the home of plain device memory.
     fn of_device(ordinal: i32) -> Self {
-        Home {
+        PoolHome {
             location: Some(Location::Device(ordinal)),
             is_managed: false,
         }
@@ -90,22 +90,22 @@ struct PoolState {
     reuse: [i32; 3],
     threshold: u64,
     /// Bytes allocated by calls and not yet freed by calls.
-    used: Level,
+    used: Usage,
     /// Bytes not yet freed by streams.
-    held: u64,
-    reserved: Level,
+    unfreed: u64,
+    reserved: Usage,
     /// Access set by `cuMemPoolSetAccess`, by device; `None` is the host.
     access: HashMap<Option<i32>, u32>,
 }
 
 /// A number of bytes and its high-water mark.
 #[derive(Clone, Copy, Debug, Default)]
-struct Level {
+struct Usage {
     now: u64,
     high: u64,
 }
 
-impl Level {
+impl Usage {
     fn set(&mut self, now: u64) {
         self.now = now;
         self.high = self.high.max(now);
@@ -114,7 +114,7 @@ impl Level {
 
 /// The value of a pool attribute.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum AttributeValue {
+pub(crate) enum PoolAttributeValue {
     Int(i32),
     Bytes(u64),
 }
@@ -134,7 +134,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn new(handle: usize, home: Home, is_default: bool, most: u64) -> Self {
+    fn new(handle: usize, home: PoolHome, is_default: bool, most: u64) -> Self {
         Pool {
             handle,
             home,
@@ -145,9 +145,9 @@ impl Pool {
             state: Mutex::new(PoolState {
                 reuse: [1; 3],
                 threshold: 0,
-                used: Level::default(),
-                held: 0,
-                reserved: Level::default(),
+                used: Usage::default(),
+                unfreed: 0,
+                reserved: Usage::default(),
                 access: HashMap::new(),
             }),
         }
@@ -166,7 +166,7 @@ impl Pool {
             Error::CUDA_ERROR_OUT_OF_MEMORY
         })?;
         state.used.set(used);
-        state.held += bytes;
+        state.unfreed += bytes;
         let reserved = state.reserved.now.max(used.next_multiple_of(CHUNK));
         state.reserved.set(reserved);
         Ok(())
@@ -181,7 +181,7 @@ impl Pool {
     /// Counts memory that a stream has freed.
     fn count_freed(&self, bytes: u64) {
         let mut state = self.state();
-        state.held = state.held.saturating_sub(bytes);
+        state.unfreed = state.unfreed.saturating_sub(bytes);
         UNSETTLED.fetch_add(1, Release);
     }
 
@@ -191,8 +191,8 @@ impl Pool {
     }
 
     /// `cuMemPoolGetAttribute`
-    pub(crate) fn attribute(&self, attribute: Id) -> Result<AttributeValue> {
-        use AttributeValue::{Bytes, Int};
+    pub(crate) fn attribute(&self, attribute: Id) -> Result<PoolAttributeValue> {
+        use PoolAttributeValue::{Bytes, Int};
         let state = self.state();
         Ok(match attribute {
             Id::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => Bytes(state.threshold),
@@ -210,8 +210,8 @@ impl Pool {
     }
 
     /// Returns an attribute that CUDA 13.2 added.
-    fn newer_attribute(&self, attribute: Id) -> Result<AttributeValue> {
-        use AttributeValue::{Bytes, Int};
+    fn newer_attribute(&self, attribute: Id) -> Result<PoolAttributeValue> {
+        use PoolAttributeValue::{Bytes, Int};
         if settings::version() < 13020 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -307,7 +307,7 @@ impl Pool {
 
 impl PoolState {
     fn trim(&mut self, keep: u64) {
-        let least = self.held.next_multiple_of(CHUNK);
+        let least = self.unfreed.next_multiple_of(CHUNK);
         self.reserved.now = self.reserved.now.min(keep.max(least));
     }
 }
@@ -333,22 +333,22 @@ pub(crate) fn settle() {
 
 /// The default and the current pool of a device or location.
 #[derive(Clone, Copy, Debug)]
-struct OfHome {
+struct HomePools {
     default: usize,
     current: usize,
 }
 
 /// The pool that an allocation is counted for.
-struct Pooled {
+struct PooledAllocation {
     pool: Arc<Pool>,
     bytes: u64,
 }
 
 #[derive(Default)]
 struct Pools {
-    homes: HashMap<Home, OfHome>,
+    homes: HashMap<PoolHome, HomePools>,
     /// By allocation ID.
-    allocations: HashMap<u64, Pooled>,
+    allocations: HashMap<u64, PooledAllocation>,
 }
 
 fn pools() -> MutexGuard<'static, Pools> {
@@ -359,11 +359,11 @@ fn pools() -> MutexGuard<'static, Pools> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-fn of_home(home: Home) -> OfHome {
+fn pools_of(home: PoolHome) -> HomePools {
     let mut pools = pools();
     *pools.homes.entry(home).or_insert_with(|| {
         let made = TABLE.insert_with(|handle| Pool::new(handle, home, true, 0));
-        OfHome {
+        HomePools {
             default: made.handle,
             current: made.handle,
         }
@@ -378,47 +378,47 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Pool>> {
 
 /// `cuDeviceGetDefaultMemPool`
 pub(crate) fn default_of_device(ordinal: i32) -> Result<usize> {
-    let home = Home::of_device(device::get(ordinal)?.ordinal);
+    let home = PoolHome::of_device(device::get(ordinal)?.ordinal);
     Ok(default_of(home))
 }
 
 /// `cuDeviceGetMemPool`
 pub(crate) fn current_of_device(ordinal: i32) -> Result<usize> {
-    let home = Home::of_device(device::get(ordinal)?.ordinal);
+    let home = PoolHome::of_device(device::get(ordinal)?.ordinal);
     Ok(current_of(home))
 }
 
 /// `cuDeviceSetMemPool`
 pub(crate) fn set_current_of_device(ordinal: i32, handle: usize) -> Result<()> {
-    set_current(Home::of_device(device::get(ordinal)?.ordinal), handle)
+    set_current(PoolHome::of_device(device::get(ordinal)?.ordinal), handle)
 }
 
 /// `cuMemGetDefaultMemPool`
-pub(crate) fn default_of(home: Home) -> usize {
-    of_home(home).default
+pub(crate) fn default_of(home: PoolHome) -> usize {
+    pools_of(home).default
 }
 
 /// `cuMemGetMemPool`
-pub(crate) fn current_of(home: Home) -> usize {
-    of_home(home).current
+pub(crate) fn current_of(home: PoolHome) -> usize {
+    pools_of(home).current
 }
 
 /// `cuMemSetMemPool`
-pub(crate) fn set_current(home: Home, handle: usize) -> Result<()> {
-    of_home(home);
+pub(crate) fn set_current(home: PoolHome, handle: usize) -> Result<()> {
+    pools_of(home);
     // Locked, so that the pool is not destroyed in the meantime.
     let mut pools = pools();
     if get(handle)?.home != home {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    if let Some(of_home) = pools.homes.get_mut(&home) {
-        of_home.current = handle;
+    if let Some(of_this_home) = pools.homes.get_mut(&home) {
+        of_this_home.current = handle;
     }
     Ok(())
 }
 
 /// `cuMemPoolCreate`; with `shareable`, other processes can import the pool.
-pub(crate) fn create(home: Home, most: u64, shareable: bool) -> Result<usize> {
+pub(crate) fn create(home: PoolHome, most: u64, shareable: bool) -> Result<usize> {
     let shared = if shareable {
         let label = Label {
             purpose: Purpose::Pool,
@@ -446,7 +446,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let made = TABLE.insert_with(|handle| Pool {
         shared: Some(file),
         is_imported: true,
-        ..Pool::new(handle, Home::of_device(ordinal), false, 0)
+        ..Pool::new(handle, PoolHome::of_device(ordinal), false, 0)
     });
     Ok(made.handle)
 }
@@ -471,10 +471,10 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut pools = pools();
-    if let Some(of_home) = pools.homes.get_mut(&pool.home)
-        && of_home.current == handle
+    if let Some(of_this_home) = pools.homes.get_mut(&pool.home)
+        && of_this_home.current == handle
     {
-        of_home.current = of_home.default;
+        of_this_home.current = of_this_home.default;
     }
     let removed = TABLE.remove(handle);
     removed
@@ -484,14 +484,14 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 
 /// Counts an allocation for a pool.
 pub(crate) fn add(allocation: &Allocation, pool: Arc<Pool>, bytes: u64) {
-    let pooled = Pooled { pool, bytes };
+    let pooled = PooledAllocation { pool, bytes };
     pools().allocations.insert(allocation.id, pooled);
 }
 
 /// Makes an allocation unavailable to other calls, as the first step of freeing it.
 pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
     // Locked from the lookup to the insertion: a concurrent free removes its record afterwards.
-    let mut leaving = leaving::all();
+    let mut pending = pending_free::all();
     let pools = pools();
     let found = space().find(address).filter(|a| {
         let ours = match a.kind {
@@ -500,7 +500,7 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
             Kind::Mapped => ipc::is_pooled(a),
             _ => false,
         };
-        ours && a.base == address && !leaving.contains(a)
+        ours && a.base == address && !pending.contains(a)
     });
     let own = found.is_some_and(|a| pools.allocations.contains_key(&a.id));
     if !own && found.is_some_and(|a| a.kind == Kind::Managed) {
@@ -513,8 +513,8 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
         );
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
-    leaving.insert(&allocation);
-    if let Some(Pooled { pool, bytes }) = pools.allocations.get(&allocation.id) {
+    pending.insert(&allocation);
+    if let Some(PooledAllocation { pool, bytes }) = pools.allocations.get(&allocation.id) {
         pool.count_free_call(*bytes);
     }
     Ok(allocation)
@@ -522,10 +522,10 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
 
 /// Removes freed memory from its pool.
 pub(crate) fn forget(freed: &Allocation) {
-    let mut leaving = leaving::all();
+    let mut pending = pending_free::all();
     let mut pools = pools();
-    let was_pending = leaving.remove(freed);
-    if let Some(Pooled { pool, bytes }) = pools.allocations.remove(&freed.id) {
+    let was_pending = pending.remove(freed);
+    if let Some(PooledAllocation { pool, bytes }) = pools.allocations.remove(&freed.id) {
         if !was_pending {
             pool.count_free_call(bytes);
         }

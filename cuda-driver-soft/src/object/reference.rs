@@ -12,7 +12,7 @@ use crate::object::array;
 use crate::object::context::{self, Context};
 use crate::object::texture::{self as objects, NORMALIZED, Resource, TextureSettings};
 use crate::state::error::{Error, Result};
-use crate::state::handle::{HandleKind, Missing, Table};
+use crate::state::handle::{HandleKind, Table};
 use engine::Program;
 use engine::texture::{self, Object};
 use ptx::ir::Opaque;
@@ -82,19 +82,17 @@ pub(crate) fn remove(handle: usize) {
     let _ = TABLE.remove(handle);
 }
 
-/// Returns the reference with this handle. Driver 580 returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed one.
+/// Returns the reference with this handle.
 pub(crate) fn get(handle: usize, surface: bool) -> Result<Arc<Reference>> {
     let found = TABLE.get(handle);
     match found {
         Ok(reference) if reference.surface == surface => Ok(reference),
         Ok(_) => Err(Error::CUDA_ERROR_INVALID_HANDLE),
-        Err(missing) => {
-            host::log!("texture or surface reference {handle:#x} {missing}");
-            Err(match missing {
-                Missing::Destroyed => Error::CUDA_ERROR_CONTEXT_IS_DESTROYED,
-                Missing::Unknown => Error::CUDA_ERROR_INVALID_HANDLE,
-            })
-        }
+        Err(missing) => Err(array::missing_error(
+            "texture or surface reference",
+            handle,
+            missing,
+        )),
     }
 }
 

@@ -59,12 +59,8 @@ pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
             // Host functions have no current context.
             return Err(Error::CUDA_ERROR_NOT_PERMITTED);
         }
-        let context = match context::current_handle() {
-            0 => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
-            handle => context::by_handle(handle),
-        }?;
         Ok(StreamRef {
-            context,
+            context: context::current()?,
             queue,
             flags: 0,
             priority: PRIORITIES.0,

@@ -13,7 +13,7 @@ pub(crate) type Window = [u8; 32];
 
 /// The value of a stream attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AttributeValue {
+pub(crate) enum StreamAttributeValue {
     /// `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`
     Window(Window),
     /// `CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY`, `_PRIORITY`, `_MEM_SYNC_DOMAIN`
@@ -23,11 +23,11 @@ pub(crate) enum AttributeValue {
 }
 
 /// Returns a zero value of the attribute's type, or `None` if streams do not have this attribute.
-pub(crate) fn kind(attribute: Id) -> Option<AttributeValue> {
+pub(crate) fn kind(attribute: Id) -> Option<StreamAttributeValue> {
     match attribute {
-        WINDOW => Some(AttributeValue::Window([0; 32])),
-        POLICY | PRIORITY | DOMAIN => Some(AttributeValue::Number(0)),
-        DOMAINS => Some(AttributeValue::Domains([0; 2])),
+        WINDOW => Some(StreamAttributeValue::Window([0; 32])),
+        POLICY | PRIORITY | DOMAIN => Some(StreamAttributeValue::Number(0)),
+        DOMAINS => Some(StreamAttributeValue::Domains([0; 2])),
         _ => None,
     }
 }
@@ -40,16 +40,16 @@ const DOMAIN: Id = Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
 
 /// The attributes of a stream.
 #[derive(Clone, Copy, Debug)]
-struct Attributes {
+struct StreamAttributes {
     window: Window,
     policy: i32,
     domains: [u8; 2],
     domain: i32,
 }
 
-impl Default for Attributes {
+impl Default for StreamAttributes {
     fn default() -> Self {
-        Attributes {
+        StreamAttributes {
             window: [0; 32],
             // Driver 580 returns -1 until a policy is set.
             policy: -1,
@@ -60,28 +60,28 @@ impl Default for Attributes {
 }
 
 /// Attributes by stream ID. A stream without an entry has the defaults.
-fn all() -> MutexGuard<'static, HashMap<u64, Attributes>> {
-    static ALL: OnceLock<Mutex<HashMap<u64, Attributes>>> = OnceLock::new();
+fn all() -> MutexGuard<'static, HashMap<u64, StreamAttributes>> {
+    static ALL: OnceLock<Mutex<HashMap<u64, StreamAttributes>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `cuStreamGetAttribute`
-pub(crate) fn get(stream: &StreamRef, attribute: Id) -> Result<AttributeValue> {
+pub(crate) fn get(stream: &StreamRef, attribute: Id) -> Result<StreamAttributeValue> {
     let known = all().get(&stream.id()).copied().unwrap_or_default();
     Ok(match attribute {
-        WINDOW => AttributeValue::Window(known.window),
-        POLICY => AttributeValue::Number(known.policy),
-        PRIORITY => AttributeValue::Number(stream.priority),
-        DOMAINS => AttributeValue::Domains(known.domains),
-        DOMAIN => AttributeValue::Number(known.domain),
+        WINDOW => StreamAttributeValue::Window(known.window),
+        POLICY => StreamAttributeValue::Number(known.policy),
+        PRIORITY => StreamAttributeValue::Number(stream.priority),
+        DOMAINS => StreamAttributeValue::Domains(known.domains),
+        DOMAIN => StreamAttributeValue::Number(known.domain),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     })
 }
 
 /// `cuStreamSetAttribute`
-pub(crate) fn set(stream: &StreamRef, attribute: Id, value: AttributeValue) -> Result<()> {
+pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue) -> Result<()> {
     let mut all = all();
     let mut known = all.get(&stream.id()).copied().unwrap_or_default();
     let count = stream
@@ -89,16 +89,16 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: AttributeValue) -> R
         .device
         .limit(Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
     match (attribute, value) {
-        (WINDOW, AttributeValue::Window(window)) => known.window = window,
-        (POLICY, AttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
+        (WINDOW, StreamAttributeValue::Window(window)) => known.window = window,
+        (POLICY, StreamAttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
         // Driver 580 clamps the priority.
-        (PRIORITY, AttributeValue::Number(priority)) => stream.set_priority(priority),
-        (DOMAINS, AttributeValue::Domains(domains))
+        (PRIORITY, StreamAttributeValue::Number(priority)) => stream.set_priority(priority),
+        (DOMAINS, StreamAttributeValue::Domains(domains))
             if domains.iter().all(|&d| u32::from(d) < count) =>
         {
             known.domains = domains;
         }
-        (DOMAIN, AttributeValue::Number(domain @ 0..=1)) => known.domain = domain,
+        (DOMAIN, StreamAttributeValue::Number(domain @ 0..=1)) => known.domain = domain,
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
     all.insert(stream.id(), known);

@@ -70,7 +70,7 @@ pub(crate) struct ResourceView {
 
 /// The descriptors that an object was created from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
+pub(crate) struct ObjectDescriptors {
     pub(crate) resource: Resource,
     /// `None` for a surface.
     pub(crate) settings: Option<TextureSettings>,
@@ -81,8 +81,8 @@ pub(crate) struct Made {
 
 /// Removes the objects of a context that is being destroyed.
 pub(crate) fn forget_all_of(context: &Context) {
-    made().retain(|handle, made| {
-        let stays = made.owner != context.id();
+    objects().retain(|handle, object| {
+        let stays = object.owner != context.id();
         if !stays {
             texture::unbind(*handle);
         }
@@ -91,9 +91,10 @@ pub(crate) fn forget_all_of(context: &Context) {
 }
 
 /// Live objects by handle.
-fn made() -> MutexGuard<'static, HashMap<u64, Made>> {
-    static MADE: OnceLock<Mutex<HashMap<u64, Made>>> = OnceLock::new();
-    MADE.get_or_init(Mutex::default)
+fn objects() -> MutexGuard<'static, HashMap<u64, ObjectDescriptors>> {
+    static OBJECTS: OnceLock<Mutex<HashMap<u64, ObjectDescriptors>>> = OnceLock::new();
+    OBJECTS
+        .get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
 }
@@ -319,9 +320,9 @@ pub(crate) fn create(
     }
     let handle = texture::new_handle();
     texture::bind(handle, Object::Texture(image, sampler(&settings)));
-    made().insert(
+    objects().insert(
         handle,
-        Made {
+        ObjectDescriptors {
             resource,
             settings: Some(settings),
             view,
@@ -339,9 +340,9 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
     let image = image(&resource, context.device)?;
     let handle = texture::new_handle();
     texture::bind(handle, Object::Surface(image));
-    made().insert(
+    objects().insert(
         handle,
-        Made {
+        ObjectDescriptors {
             resource,
             settings: None,
             view: None,
@@ -355,20 +356,20 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
 /// may use the object.
 pub(crate) fn destroy(handle: u64, surface: bool) -> Result<()> {
     let context = context::current()?;
-    let is = |made: &Made| made.settings.is_none() == surface;
-    if made().get(&handle).is_some_and(is) {
+    let is = |object: &ObjectDescriptors| object.settings.is_none() == surface;
+    if objects().get(&handle).is_some_and(is) {
         context.drain();
         texture::unbind(handle);
-        made().remove(&handle);
+        objects().remove(&handle);
     }
     Ok(())
 }
 
 /// Returns the descriptors that an object was created from.
-pub(crate) fn get(handle: u64, surface: bool) -> Result<Made> {
+pub(crate) fn get(handle: u64, surface: bool) -> Result<ObjectDescriptors> {
     context::current()?;
-    let is = |made: &Made| made.settings.is_none() == surface;
-    made()
+    let is = |object: &ObjectDescriptors| object.settings.is_none() == surface;
+    objects()
         .get(&handle)
         .copied()
         .filter(is)

@@ -9,39 +9,39 @@ use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
-use engine::memory::{Access, Physical, Quota, space};
+use engine::memory::{Access, Physical, space};
 
 /// Sizes and addresses must be multiples of this many bytes.
 pub(crate) const GRANULE: u64 = 2 << 20;
 
-static TABLE: Table<Generic> = Table::new(HandleKind::Generic);
+static TABLE: Table<GenericAllocation> = Table::new(HandleKind::GenericAllocation);
 
 /// Memory that was created by `cuMemCreate` or imported from another process.
 #[derive(Debug)]
-pub(crate) struct Generic {
+pub(crate) struct GenericAllocation {
     handle: usize,
     pub(crate) ordinal: i32,
     /// True if the memory can be exported to another process.
     pub(crate) is_shareable: bool,
     memory: Arc<Physical>,
-    uses: Mutex<Uses>,
+    uses: Mutex<UseCounts>,
 }
 
 /// The references to an allocation.
 #[derive(Debug)]
-struct Uses {
+struct UseCounts {
     /// Number of calls that returned the handle, minus the number of releases.
     handles: u64,
     mappings: u64,
 }
 
-impl Generic {
-    fn uses(&self) -> MutexGuard<'_, Uses> {
+impl GenericAllocation {
+    fn uses(&self) -> MutexGuard<'_, UseCounts> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the allocation if nothing refers to it.
-    fn drop_unused(&self, uses: &Uses) -> Result<()> {
+    fn drop_unused(&self, uses: &UseCounts) -> Result<()> {
         if uses.handles == 0 && uses.mappings == 0 {
             let removed = TABLE.remove(self.handle);
             removed.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -53,26 +53,26 @@ impl Generic {
 /// A mapping of physical memory.
 struct Mapping {
     bytes: u64,
-    memory: Arc<Generic>,
+    memory: Arc<GenericAllocation>,
     /// Access by device, as `CUmemAccess_flags`.
     access: HashMap<i32, u32>,
 }
 
 /// The process's address reservations and mappings, by first address.
-struct Map {
+struct AddressMap {
     reservations: BTreeMap<u64, u64>,
     mappings: BTreeMap<u64, Mapping>,
 }
 
-fn map() -> MutexGuard<'static, Map> {
-    static MAP: Mutex<Map> = Mutex::new(Map {
+fn map() -> MutexGuard<'static, AddressMap> {
+    static MAP: Mutex<AddressMap> = Mutex::new(AddressMap {
         reservations: BTreeMap::new(),
         mappings: BTreeMap::new(),
     });
     MAP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Map {
+impl AddressMap {
     /// Returns true if a range lies in one reservation.
     fn is_reserved(&self, address: u64, bytes: u64) -> bool {
         let around = self.reservations.range(..=address).next_back();
@@ -160,30 +160,24 @@ pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize>
     }
     let device = device::get(ordinal)?;
     let owners = memory::owners_on(device);
-    let quota = Quota {
-        owners: &owners,
-        most: device.total_memory(),
-    };
+    let quota = memory::quota(device, &owners);
     let label = shareable.then_some(Label {
         purpose: Purpose::Physical,
         number: ordinal as u32,
     });
     let made = space().create(bytes, memory::owner_of(device), quota, label);
-    let memory = made.map_err(|error| {
-        host::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
-        Error::CUDA_ERROR_OUT_OF_MEMORY
-    })?;
-    Ok(keep(ordinal, memory, shareable))
+    let memory = made.map_err(|error| memory::out_of_memory(&error))?;
+    Ok(insert(ordinal, memory, shareable))
 }
 
 /// Inserts memory into the table and returns its handle.
-fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
-    let made = TABLE.insert_with(|handle| Generic {
+fn insert(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
+    let made = TABLE.insert_with(|handle| GenericAllocation {
         handle,
         ordinal,
         is_shareable,
         memory,
-        uses: Mutex::new(Uses {
+        uses: Mutex::new(UseCounts {
             handles: 1,
             mappings: 0,
         }),
@@ -193,7 +187,7 @@ fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
 
 /// Returns the memory with this handle. On driver 580, a released handle stays valid for queries as long as the memory
 /// is mapped.
-pub(crate) fn get(handle: usize) -> Result<Arc<Generic>> {
+pub(crate) fn get(handle: usize) -> Result<Arc<GenericAllocation>> {
     let found = TABLE.get(handle).ok();
     found.ok_or_else(|| {
         host::log!("{handle:#x} is not a live memory handle; a real driver may crash here");
@@ -202,7 +196,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Generic>> {
 }
 
 /// Returns the memory with this handle, which must not be released.
-fn held(handle: usize) -> Result<Arc<Generic>> {
+fn unreleased(handle: usize) -> Result<Arc<GenericAllocation>> {
     let memory = get(handle)?;
     if memory.uses().handles == 0 {
         return refuse("the memory handle is already released");
@@ -212,7 +206,7 @@ fn held(handle: usize) -> Result<Arc<Generic>> {
 
 /// `cuMemRelease`
 pub(crate) fn release(handle: usize) -> Result<()> {
-    let memory = held(handle)?;
+    let memory = unreleased(handle)?;
     let mut uses = memory.uses();
     uses.handles = uses.handles.saturating_sub(1);
     memory.drop_unused(&uses)
@@ -220,7 +214,7 @@ pub(crate) fn release(handle: usize) -> Result<()> {
 
 /// `cuMemMap`
 pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> Result<()> {
-    let memory = held(handle)?;
+    let memory = unreleased(handle)?;
     let mut map = map();
     if bytes == 0 || !is_granular(base) || !is_granular(bytes) || !is_granular(offset) {
         return refuse("address, size and offset of a mapping must be multiples of 2 MiB");
@@ -315,13 +309,13 @@ pub(crate) fn reservation(address: u64) -> Option<(u64, u64)> {
 }
 
 /// Returns the memory that is mapped at an address.
-pub(crate) fn mapped_at(address: u64) -> Option<Arc<Generic>> {
+pub(crate) fn mapped_at(address: u64) -> Option<Arc<GenericAllocation>> {
     map().at(address).ok().map(|m| Arc::clone(&m.memory))
 }
 
 /// `cuMemExportToShareableHandle`: returns a file descriptor that the caller owns.
 pub(crate) fn export(handle: usize) -> Result<i32> {
-    let memory = held(handle)?;
+    let memory = unreleased(handle)?;
     let Some(file) = memory.memory.file().filter(|_| memory.is_shareable) else {
         return refuse(
             "this memory cannot be exported: it was created without a shareable handle type, or imported",
@@ -337,7 +331,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     };
     // Memory that this process already has counts once.
     let identity = file.identity();
-    let same = |known: &Arc<Generic>| {
+    let same = |known: &Arc<GenericAllocation>| {
         known
             .memory
             .file()
@@ -354,5 +348,5 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
         ),
     };
     // Driver 580 does not export imported memory.
-    Ok(keep(ordinal, memory, false))
+    Ok(insert(ordinal, memory, false))
 }

@@ -5,7 +5,7 @@
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
-use crate::operation::outcome::{Done, missing};
+use crate::operation::outcome::{RangeResult, missing};
 use crate::operation::region::{self, Extent, Region, Side};
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
@@ -35,7 +35,7 @@ pub(crate) fn is_host(place: &MemoryPlace) -> bool {
 }
 
 /// Copies contiguous bytes.
-pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Done {
+pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> RangeResult {
     to.check_still_there()?;
     from.check_still_there()?;
     match (to, from) {
@@ -50,7 +50,7 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Done
 }
 
 /// Writes bytes that [`stage`] has read.
-pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> Done {
+pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
     to.check_still_there()?;
     match to {
         MemoryPlace::Device(_, address) => space().write(address, staged),
@@ -120,7 +120,7 @@ impl CopyOperation {
     }
 
     /// Performs the copy.
-    pub(crate) fn run(&self) -> Done {
+    pub(crate) fn run(&self) -> RangeResult {
         let [to, from] = self.reach.map(|region| region.locate());
         match (to, from) {
             (Ok(to), Ok(from)) => region::copy_rows(&to, &from, self.extent),
@@ -132,7 +132,7 @@ impl CopyOperation {
 /// Returns the memory of a region, or `None` if a graph node allocates it.
 fn find(region: &Region) -> Result<Option<MemoryPlace>> {
     let (address, bytes) = region.range();
-    if graph_memory::contain(address, bytes) {
+    if graph_memory::contains(address, bytes) {
         return Ok(None);
     }
     Ok(Some(region.locate()?.place))

@@ -2,7 +2,7 @@
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
-use crate::operation::outcome::{Done, missing};
+use crate::operation::outcome::{RangeResult, missing};
 use crate::state::error::{Error, Result};
 use engine::memory::space;
 
@@ -60,14 +60,14 @@ impl Fill {
     }
 
     /// Finds the memory and performs the fill.
-    pub(crate) fn find_and_run(&self) -> Done {
+    pub(crate) fn find_and_run(&self) -> RangeResult {
         let reach = self.reach().unwrap_or(0);
         let place = self.place().map_err(|_| missing(self.address, reach))?;
         self.run(&place)
     }
 
     /// Performs the fill.
-    pub(crate) fn run(&self, place: &MemoryPlace) -> Done {
+    pub(crate) fn run(&self, place: &MemoryPlace) -> RangeResult {
         place.check_still_there()?;
         for y in 0..self.height {
             let at = self.address + y * self.pitch;
@@ -86,7 +86,7 @@ pub(crate) fn check(fill: &Fill) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    if graph_memory::contain(fill.address, fill.reach()?) {
+    if graph_memory::contains(fill.address, fill.reach()?) {
         return Ok(());
     }
     fill.place().map(drop)

@@ -9,7 +9,7 @@ use cuda_driver_sys::{
     CUlaunchAttributeID as Id,
 };
 
-use crate::operation::launch::Ready;
+use crate::operation::launch::ReadyLaunch;
 
 /// `CUlaunchAttributeValue`s by `CUlaunchAttributeID`.
 pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
@@ -22,17 +22,17 @@ const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
 
 /// A kernel launch in a graph node.
 pub(crate) struct KernelLaunch {
-    pub(crate) ready: Ready,
+    pub(crate) ready: ReadyLaunch,
     pub(crate) attributes: Attributes,
     /// The `CUkernel` that the node's function belongs to; 0 for none.
     pub(crate) library_kernel: usize,
-    arguments: Arc<Arguments>,
+    arguments: Arc<KernelArguments>,
 }
 
 /// The arguments in memory that the program can read through pointers. They keep their addresses when the node's
 /// arguments change, because the program may still have the pointers.
-struct Arguments {
-    values: Box<[Word]>,
+struct KernelArguments {
+    values: Box<[ArgumentBlock]>,
     addresses: Box<[usize]>,
     /// Size of all arguments, and the `extra` list if they are passed as one buffer.
     size: Box<usize>,
@@ -42,12 +42,14 @@ struct Arguments {
 /// 16 bytes of arguments with the maximum alignment.
 #[repr(align(16))]
 #[derive(Default)]
-struct Word([AtomicU64; 2]);
+struct ArgumentBlock([AtomicU64; 2]);
 
-impl Arguments {
-    fn of(ready: &Ready, packed: bool) -> Self {
+impl KernelArguments {
+    fn of(ready: &ReadyLaunch, packed: bool) -> Self {
         let bytes = ready.params.len();
-        let values: Box<[Word]> = (0..bytes.div_ceil(16)).map(|_| Word::default()).collect();
+        let values: Box<[ArgumentBlock]> = (0..bytes.div_ceil(16))
+            .map(|_| ArgumentBlock::default())
+            .collect();
         let base = values.as_ptr().addr();
         let params = ready.function.kernel.params();
         let addresses = params.map(|(offset, _)| base + offset as usize).collect();
@@ -62,7 +64,7 @@ impl Arguments {
             ]
             .into()
         };
-        let arguments = Arguments {
+        let arguments = KernelArguments {
             extra: packed.then(list),
             size,
             values,
@@ -82,8 +84,8 @@ impl Arguments {
     }
 
     /// Returns true if both have the same parameters in the same form.
-    fn is_alike(&self, other: &Arguments) -> bool {
-        let offsets = |of: &Arguments| -> Vec<usize> {
+    fn has_same_layout(&self, other: &KernelArguments) -> bool {
+        let offsets = |of: &KernelArguments| -> Vec<usize> {
             let base = of.values.as_ptr().addr();
             of.addresses.iter().map(|at| at - base).collect()
         };
@@ -95,7 +97,7 @@ impl Arguments {
 
 impl KernelLaunch {
     /// Creates a launch. With `packed`, the program reads the arguments as one buffer.
-    pub(crate) fn new(mut ready: Ready, attributes: Attributes, packed: bool) -> Self {
+    pub(crate) fn new(mut ready: ReadyLaunch, attributes: Attributes, packed: bool) -> Self {
         if let Some(value) = attributes.get(&COOPERATIVE) {
             ready.shape.cooperative = value[0] as u32 != 0;
         }
@@ -106,7 +108,7 @@ impl KernelLaunch {
             }
         }
         KernelLaunch {
-            arguments: Arc::new(Arguments::of(&ready, packed)),
+            arguments: Arc::new(KernelArguments::of(&ready, packed)),
             ready,
             attributes,
             library_kernel: 0,
@@ -124,7 +126,7 @@ impl KernelLaunch {
 
     /// Replaces another launch. Keeps its argument addresses if the parameters are the same.
     pub(crate) fn replace(mut self, old: &KernelLaunch) -> Self {
-        if self.arguments.is_alike(&old.arguments) {
+        if self.arguments.has_same_layout(&old.arguments) {
             old.arguments.write(&self.ready.params);
             self.arguments = old.arguments.clone();
         }

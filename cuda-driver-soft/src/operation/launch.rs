@@ -32,7 +32,7 @@ pub(crate) struct LaunchShape {
 const ALWAYS_FIT: u32 = 256;
 
 /// A launch with checked function and configuration, without arguments.
-pub(crate) struct Checked {
+pub(crate) struct CheckedLaunch {
     function: Arc<Function>,
     context: Arc<Context>,
     shape: LaunchShape,
@@ -40,7 +40,7 @@ pub(crate) struct Checked {
 
 /// A complete launch that can run any number of times.
 #[derive(Clone)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyLaunch {
     pub(crate) function: Arc<Function>,
     pub(crate) context: Arc<Context>,
     pub(crate) shape: LaunchShape,
@@ -48,7 +48,7 @@ pub(crate) struct Ready {
     pub(crate) params: Box<[u8]>,
 }
 
-impl Ready {
+impl ReadyLaunch {
     /// Checks that a multiprocessor has enough registers for a block. Captured launches and new graph nodes are checked
     /// when their graph is instantiated.
     pub(crate) fn check_registers(&self) -> Result<()> {
@@ -123,7 +123,7 @@ pub(crate) fn check(
     function: usize,
     shape: LaunchShape,
     context: &Arc<Context>,
-) -> Result<Checked> {
+) -> Result<CheckedLaunch> {
     if function == 0 {
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
     }
@@ -199,14 +199,14 @@ pub(crate) fn check(
             return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
         }
     }
-    Ok(Checked {
+    Ok(CheckedLaunch {
         function,
         context: context.clone(),
         shape,
     })
 }
 
-impl Checked {
+impl CheckedLaunch {
     /// Returns the offset and size of each parameter in bytes.
     pub(crate) fn params(&self) -> Vec<(usize, usize)> {
         self.function
@@ -222,7 +222,7 @@ impl Checked {
     }
 
     /// Adds the arguments. Missing bytes at the end are 0; excess bytes are an error.
-    pub(crate) fn with(self, mut params: Vec<u8>) -> Result<Ready> {
+    pub(crate) fn with(self, mut params: Vec<u8>) -> Result<ReadyLaunch> {
         let bytes = self.param_bytes();
         if params.len() > bytes {
             host::log!(
@@ -233,7 +233,7 @@ impl Checked {
             return Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
         }
         params.resize(bytes, 0);
-        Ok(Ready {
+        Ok(ReadyLaunch {
             function: self.function,
             context: self.context,
             shape: self.shape,
@@ -242,7 +242,7 @@ impl Checked {
     }
 }
 
-impl Ready {
+impl ReadyLaunch {
     /// Returns the work of one launch, and an estimate of its duration in nanoseconds.
     pub(crate) fn work(&self) -> Result<(Work, u64)> {
         if !self.context.is_alive() {

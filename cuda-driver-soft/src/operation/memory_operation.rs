@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuda_driver_sys::{CUstreamBatchMemOpType as Type, CUstreamWaitValue_flags as Flags};
 
 use crate::object::place::MemoryPlace;
-use crate::operation::outcome::gone;
+use crate::operation::outcome::freed_fault;
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use engine::memory::{Kind, space};
@@ -18,7 +18,7 @@ const MOST: usize = 256;
 
 /// The condition that ends a wait.
 #[derive(Clone, Copy, Debug)]
-enum Test {
+enum WaitCondition {
     /// `found - value` is not negative, with wrap-around.
     Reached,
     Equal,
@@ -28,17 +28,17 @@ enum Test {
     Nor,
 }
 
-impl Test {
-    fn of(flags: u32) -> Result<Test> {
+impl WaitCondition {
+    fn of(flags: u32) -> Result<WaitCondition> {
         if flags & FLUSH != 0 {
             host::log!("CU_STREAM_WAIT_VALUE_FLUSH is not supported");
             return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
         match Flags(flags) {
-            Flags::CU_STREAM_WAIT_VALUE_GEQ => Ok(Test::Reached),
-            Flags::CU_STREAM_WAIT_VALUE_EQ => Ok(Test::Equal),
-            Flags::CU_STREAM_WAIT_VALUE_AND => Ok(Test::And),
-            Flags::CU_STREAM_WAIT_VALUE_NOR => Ok(Test::Nor),
+            Flags::CU_STREAM_WAIT_VALUE_GEQ => Ok(WaitCondition::Reached),
+            Flags::CU_STREAM_WAIT_VALUE_EQ => Ok(WaitCondition::Equal),
+            Flags::CU_STREAM_WAIT_VALUE_AND => Ok(WaitCondition::And),
+            Flags::CU_STREAM_WAIT_VALUE_NOR => Ok(WaitCondition::Nor),
             _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         }
     }
@@ -46,10 +46,10 @@ impl Test {
     fn holds(self, found: u64, value: u64, bytes: u64) -> bool {
         let unused = 64 - 8 * bytes as u32;
         match self {
-            Test::Reached => (found.wrapping_sub(value) << unused) as i64 >= 0,
-            Test::Equal => found == value,
-            Test::And => found & value != 0,
-            Test::Nor => !(found | value) << unused != 0,
+            WaitCondition::Reached => (found.wrapping_sub(value) << unused) as i64 >= 0,
+            WaitCondition::Equal => found == value,
+            WaitCondition::And => found & value != 0,
+            WaitCondition::Nor => !(found | value) << unused != 0,
         }
     }
 }
@@ -57,14 +57,14 @@ impl Test {
 /// An operation with checked arguments.
 #[derive(Clone)]
 pub(crate) struct MemoryOperation {
-    effect: Effect,
+    effect: MemoryEffect,
     /// The `CUstreamBatchMemOpParams` of the operation.
     pub(crate) params: [u64; 6],
 }
 
 #[derive(Clone, Copy)]
-enum Effect {
-    Wait(MemoryValue, Test),
+enum MemoryEffect {
+    Wait(MemoryValue, WaitCondition),
     Write(MemoryValue),
     /// No work of its own: stream order is a sufficient barrier here.
     Barrier,
@@ -98,14 +98,14 @@ impl MemoryValue {
 
 /// Creates a wait for a value of 4 or 8 bytes.
 pub(crate) fn wait(address: u64, value: u64, bytes: u64, flags: u32) -> Result<MemoryOperation> {
-    let test = Test::of(flags)?;
+    let test = WaitCondition::of(flags)?;
     let kind = if bytes == 4 {
         Type::CU_STREAM_MEM_OP_WAIT_VALUE_32
     } else {
         Type::CU_STREAM_MEM_OP_WAIT_VALUE_64
     };
     Ok(MemoryOperation {
-        effect: Effect::Wait(MemoryValue::new(address, value, bytes)?, test),
+        effect: MemoryEffect::Wait(MemoryValue::new(address, value, bytes)?, test),
         params: [kind.0.into(), address, value, flags.into(), 0, 0],
     })
 }
@@ -123,7 +123,7 @@ pub(crate) fn write(address: u64, value: u64, bytes: u64, flags: u32) -> Result<
         Type::CU_STREAM_MEM_OP_WRITE_VALUE_64
     };
     Ok(MemoryOperation {
-        effect: Effect::Write(written),
+        effect: MemoryEffect::Write(written),
         params: [kind.0.into(), address, value, flags.into(), 0, 0],
     })
 }
@@ -134,7 +134,7 @@ pub(crate) fn barrier(flags: u32) -> Result<MemoryOperation> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(MemoryOperation {
-        effect: Effect::Barrier,
+        effect: MemoryEffect::Barrier,
         params: [
             u64::from(Type::CU_STREAM_MEM_OP_BARRIER.0) | u64::from(flags) << 32,
             0,
@@ -160,18 +160,18 @@ impl MemoryOperation {
     /// Returns the work that performs the operation.
     pub(crate) fn work(&self) -> Work {
         match self.effect {
-            Effect::Wait(value, test) => Work::Until(Box::new(move || {
+            MemoryEffect::Wait(value, test) => Work::Until(Box::new(move || {
                 let found = value.place.check_still_there();
                 let found = found.and_then(|()| space().load(value.address, value.bytes));
-                Ok(test.holds(found.map_err(gone)?, value.value, value.bytes))
+                Ok(test.holds(found.map_err(freed_fault)?, value.value, value.bytes))
             })),
-            Effect::Write(value) => Work::Run(Box::new(move || {
+            MemoryEffect::Write(value) => Work::Run(Box::new(move || {
                 let there = value.place.check_still_there();
                 let written =
                     there.and_then(|()| space().store(value.address, value.value, value.bytes));
-                written.map_err(gone)
+                written.map_err(freed_fault)
             })),
-            Effect::Barrier => Work::Join,
+            MemoryEffect::Barrier => Work::Join,
         }
     }
 }
@@ -180,27 +180,27 @@ impl MemoryOperation {
 pub(crate) struct Batch {
     pub(crate) operations: Vec<MemoryOperation>,
     /// A copy of the parameters that the program reads through a pointer.
-    told: Box<[[u64; 6]]>,
+    params: Box<[[u64; 6]]>,
 }
 
 impl Batch {
     pub(crate) fn new(operations: Vec<MemoryOperation>) -> Arc<Self> {
-        let told = operations.iter().map(|operation| operation.params);
+        let params = operations.iter().map(|operation| operation.params);
         Arc::new(Batch {
-            told: told.collect(),
+            params: params.collect(),
             operations,
         })
     }
 
     /// Returns the address and number of the `CUstreamBatchMemOpParams`, which are valid until the node changes.
-    pub(crate) fn told(&self) -> (usize, usize) {
-        (self.told.as_ptr().addr(), self.told.len())
+    pub(crate) fn params(&self) -> (usize, usize) {
+        (self.params.as_ptr().addr(), self.params.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Test;
+    use super::WaitCondition;
 
     #[test]
     fn conditions_match_those_of_an_h200() {
@@ -222,7 +222,7 @@ mod tests {
             (0, 0, 3, true),
         ];
         for (found, value, flags, holds) in narrow {
-            let test = Test::of(flags).unwrap();
+            let test = WaitCondition::of(flags).unwrap();
             assert_eq!(
                 test.holds(found, value, 4),
                 holds,
@@ -236,7 +236,7 @@ mod tests {
             (0x7fff_ffff_ffff_ffff, u64::MAX, false),
         ] {
             assert_eq!(
-                Test::Reached.holds(found, value, 8),
+                WaitCondition::Reached.holds(found, value, 8),
                 holds,
                 "{found:#x} {value:#x}"
             );

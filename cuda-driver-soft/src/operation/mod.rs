@@ -119,12 +119,12 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
         Operation::Kernel(kernel) => kernel.ready.work()?,
         Operation::Copy(copy) => {
             let (cost, copy) = (outcome::cost(copy.extent.bytes()), copy.clone());
-            let task = move || copy.run().map_err(outcome::gone);
+            let task = move || copy.run().map_err(outcome::freed_fault);
             (Work::Run(Box::new(task)), cost)
         }
         Operation::Fill(fill) => {
             let (cost, fill) = (outcome::cost(fill.reach()?), *fill);
-            let task = move || fill.find_and_run().map_err(outcome::gone);
+            let task = move || fill.find_and_run().map_err(outcome::freed_fault);
             (Work::Run(Box::new(task)), cost)
         }
         Operation::Host(host) => (host.work(), 0),

@@ -11,14 +11,16 @@ pub(crate) fn cost(bytes: u64) -> u64 {
 
 /// The result of a copy or fill when it runs. Its memory existed when it was requested, but another stream may have
 /// freed it since.
-pub(crate) type Done = std::result::Result<(), BadRange>;
+pub(crate) type RangeResult = std::result::Result<(), BadRange>;
 
 /// Returns the fault of work on memory that was freed before the work ran. Driver 580 returns
 /// `CUDA_ERROR_LAUNCH_FAILED` for a copy.
-pub(crate) fn gone(gone: BadRange) -> Fault {
+pub(crate) fn freed_fault(range: BadRange) -> Fault {
     Fault {
         code: Error::CUDA_ERROR_LAUNCH_FAILED,
-        message: format!("work of a stream accesses memory that was freed before its turn: {gone}"),
+        message: format!(
+            "work of a stream accesses memory that was freed before its turn: {range}"
+        ),
         stderr: None,
     }
 }

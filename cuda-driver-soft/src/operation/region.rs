@@ -2,7 +2,7 @@
 
 use crate::object::array;
 use crate::object::place::MemoryPlace;
-use crate::operation::outcome::Done;
+use crate::operation::outcome::RangeResult;
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 use engine::memory::{Allocation, space};
@@ -204,7 +204,7 @@ impl Extent {
 }
 
 /// Copies a box row by row.
-pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> Done {
+pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> RangeResult {
     to.place.check_still_there()?;
     from.place.check_still_there()?;
     for z in 0..extent.depth {
@@ -217,7 +217,7 @@ pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> Done {
 }
 
 /// Copies one row. Offsets are relative to the start of each side.
-fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> Done {
+fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> RangeResult {
     let part = |host: &HostRange, offset: u64| host.part(offset as usize, width as usize);
     match (&to.place, &from.place) {
         (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => {

@@ -27,7 +27,7 @@ pub(crate) enum HandleKind {
     Array,
     Mipmap,
     Reference,
-    Generic,
+    GenericAllocation,
     Graph,
     Node,
     GraphExec,

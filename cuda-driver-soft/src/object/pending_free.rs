@@ -9,7 +9,7 @@ use engine::memory::Allocation;
 
 /// An allocation with a pending free on a stream.
 #[derive(Clone, Copy)]
-pub(crate) struct Leaving {
+pub(crate) struct PendingFree {
     pub(crate) bytes: u64,
     owner: u64,
     /// The task that frees it; 0 until it is submitted.
@@ -18,14 +18,14 @@ pub(crate) struct Leaving {
 
 /// All pending frees by allocation ID.
 #[derive(Default)]
-pub(crate) struct LeavingSet(HashMap<u64, Leaving>);
+pub(crate) struct PendingFrees(HashMap<u64, PendingFree>);
 
 /// The number of pending frees. It is usually 0, and then lookups need no lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Locks the pending frees. Code that also locks the pools locks this first.
-pub(crate) fn all() -> MutexGuard<'static, LeavingSet> {
-    static ALL: LazyLock<Mutex<LeavingSet>> = LazyLock::new(Mutex::default);
+pub(crate) fn all() -> MutexGuard<'static, PendingFrees> {
+    static ALL: LazyLock<Mutex<PendingFrees>> = LazyLock::new(Mutex::default);
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -34,25 +34,25 @@ pub(crate) fn contains(allocation: &Allocation) -> bool {
     COUNT.load(Relaxed) != 0 && all().contains(allocation)
 }
 
-impl LeavingSet {
+impl PendingFrees {
     pub(crate) fn contains(&self, allocation: &Allocation) -> bool {
         self.0.contains_key(&allocation.id)
     }
 
     pub(crate) fn insert(&mut self, allocation: &Allocation) {
-        let leaving = Leaving {
+        let pending = PendingFree {
             bytes: allocation.bytes,
             owner: allocation.owner,
             task: 0,
         };
-        self.0.insert(allocation.id, leaving);
+        self.0.insert(allocation.id, pending);
         COUNT.store(self.0.len(), Relaxed);
     }
 
     /// Sets the task that frees the allocation.
     pub(crate) fn set_task(&mut self, allocation: &Allocation, task: TaskId) {
-        if let Some(leaving) = self.0.get_mut(&allocation.id) {
-            leaving.task = task;
+        if let Some(pending) = self.0.get_mut(&allocation.id) {
+            pending.task = task;
         }
     }
 
@@ -64,7 +64,7 @@ impl LeavingSet {
     }
 
     /// Returns the pending frees of memory of these owners.
-    pub(crate) fn of(&self, owners: &[u64]) -> Vec<Leaving> {
+    pub(crate) fn of(&self, owners: &[u64]) -> Vec<PendingFree> {
         let all = self.0.values();
         all.filter(|l| owners.contains(&l.owner)).copied().collect()
     }
