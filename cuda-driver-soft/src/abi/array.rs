@@ -12,7 +12,7 @@ use super::args::Caller;
 use super::exports;
 use crate::call::lookup::current_context;
 use crate::call::{stream, submit};
-use crate::object::array::{self, Descriptor};
+use crate::object::array::{self, ArrayDescriptor};
 use crate::object::device;
 use crate::object::stream::NullStream;
 use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
@@ -25,7 +25,7 @@ const NULL: CUstream = std::ptr::null_mut();
 /// Converts an array descriptor of either C structure.
 macro_rules! descriptor {
     ($d:expr, $depth:expr, $flags:expr) => {
-        Descriptor {
+        ArrayDescriptor {
             width: $d.Width as u64,
             height: $d.Height as u64,
             depth: $depth as u64,
@@ -36,12 +36,12 @@ macro_rules! descriptor {
     };
 }
 
-fn format(descriptor: &Descriptor) -> CUarray_format {
+fn format(descriptor: &ArrayDescriptor) -> CUarray_format {
     CUarray_format(descriptor.format)
 }
 
 /// Returns the descriptor of an array; an error if `out` is false, that is, the caller passed NULL for it.
-fn described(c: Caller, array: CUarray, out: bool) -> Result<Descriptor> {
+fn described(c: Caller, array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     let _ = c;
     current_context()?;
     let array = array::get(array as usize)?;

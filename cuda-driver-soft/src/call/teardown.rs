@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 
 use crate::call::{capture, module};
 use crate::object::context::{self, Context};
-use crate::object::primary::{self, Primary};
+use crate::object::primary::{self, PrimaryContext};
 use crate::object::{array, freed, texture};
 use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
@@ -64,8 +64,8 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
 /// because that work may be a host function that waits for a thread which needs the lock.
 fn idle_before_end(
     ordinal: i32,
-    ends: impl Fn(&Primary) -> bool,
-) -> Result<MutexGuard<'static, Primary>> {
+    ends: impl Fn(&PrimaryContext) -> bool,
+) -> Result<MutexGuard<'static, PrimaryContext>> {
     loop {
         let (_, primary) = primary::of_device(ordinal)?;
         let busy = match &primary.context {
@@ -78,7 +78,7 @@ fn idle_before_end(
 }
 
 /// Ends the primary context if it is active, and clears its flags.
-fn end_primary(primary: &mut Primary) {
+fn end_primary(primary: &mut PrimaryContext) {
     if primary.is_active()
         && let Some(context) = &primary.context
     {

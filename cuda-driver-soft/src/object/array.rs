@@ -31,7 +31,7 @@ const VIDEO: u32 = CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
 
 /// The properties of an array, as in `CUDA_ARRAY3D_DESCRIPTOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Descriptor {
+pub(crate) struct ArrayDescriptor {
     pub(crate) width: u64,
     pub(crate) height: u64,
     pub(crate) depth: u64,
@@ -48,7 +48,7 @@ static MIPMAPS: Table<Mipmap> = Table::new(HandleKind::Mipmap);
 pub(crate) struct Array {
     pub(crate) handle: usize,
     context: u64,
-    pub(crate) descriptor: Descriptor,
+    pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
     pub(crate) memory: Allocation,
     /// The mipmapped array that this is a level of.
@@ -60,7 +60,7 @@ pub(crate) struct Array {
 pub(crate) struct Mipmap {
     handle: usize,
     context: u64,
-    pub(crate) descriptor: Descriptor,
+    pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
     pub(crate) memory: Allocation,
     /// Handles of the levels, created when they are first requested.
@@ -82,7 +82,7 @@ pub(crate) fn channel(format: u32) -> Option<Channel> {
     })
 }
 
-impl Descriptor {
+impl ArrayDescriptor {
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -200,10 +200,10 @@ impl Descriptor {
     }
 
     /// Returns the descriptor of a level.
-    fn of_level(&self, shape: Shape, level: u32) -> Descriptor {
+    fn of_level(&self, shape: Shape, level: u32) -> ArrayDescriptor {
         let [width, height, depth] = self.size(shape, level).map(u64::from);
         let or_none = |n: u64, given: u64| if given == 0 { 0 } else { n };
-        Descriptor {
+        ArrayDescriptor {
             width,
             height: or_none(height, self.height),
             depth: or_none(depth, self.depth),
@@ -306,7 +306,7 @@ fn allocate(context: &Context, bytes: u64) -> Result<Allocation> {
 }
 
 /// `cuArrayCreate`, `cuArray3DCreate`
-pub(crate) fn create(context: &Context, descriptor: Descriptor) -> Result<usize> {
+pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<usize> {
     let (shape, channel) = descriptor.check(context.device, false)?;
     let (_, bytes) = descriptor.image(shape, channel, 1, 0)?;
     let memory = allocate(context, bytes)?;
@@ -325,7 +325,7 @@ pub(crate) fn create(context: &Context, descriptor: Descriptor) -> Result<usize>
 /// `cuMipmappedArrayCreate`: caps the number of levels at the largest possible one.
 pub(crate) fn create_mipmap(
     context: &Context,
-    descriptor: Descriptor,
+    descriptor: ArrayDescriptor,
     levels: u32,
 ) -> Result<usize> {
     let (shape, channel) = descriptor.check(context.device, true)?;

@@ -19,13 +19,13 @@ static TABLE: Table<Event> = Table::new(HandleKind::Event);
 pub(crate) struct Event {
     context: Weak<Context>,
     pub(crate) flags: u32,
-    record: Mutex<Option<Record>>,
+    record: Mutex<Option<EventRecord>>,
     /// Counters shared with other processes, for an interprocess event.
     shared: Option<EventCounters>,
 }
 
 /// The last `cuEventRecord` of an event.
-enum Record {
+enum EventRecord {
     Work {
         task: TaskId,
         time: Arc<OnceLock<Instant>>,
@@ -72,7 +72,7 @@ impl Event {
         alive.ok_or(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Record>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<EventRecord>> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl Event {
     /// Returns the task of this process's last record.
     fn own_task(&self) -> Option<TaskId> {
         match *self.lock() {
-            Some(Record::Work { task, .. }) => Some(task),
+            Some(EventRecord::Work { task, .. }) => Some(task),
             _ => None,
         }
     }
@@ -108,7 +108,7 @@ impl Event {
     /// Returns the captured dependencies if the event was last recorded on a capturing stream.
     pub(crate) fn captured(&self) -> Option<Captured> {
         match &*self.lock() {
-            Some(Record::Captured(captured)) => Some(captured.clone()),
+            Some(EventRecord::Captured(captured)) => Some(captured.clone()),
             _ => None,
         }
     }
@@ -116,7 +116,7 @@ impl Event {
     /// Returns the recorded time, or `None` while the record is pending.
     pub(crate) fn time(&self) -> Result<Option<Instant>> {
         match &*self.lock() {
-            Some(Record::Work { time, .. }) => Ok(time.get().copied()),
+            Some(EventRecord::Work { time, .. }) => Ok(time.get().copied()),
             _ => Err(Error::CUDA_ERROR_INVALID_HANDLE),
         }
     }
@@ -126,17 +126,17 @@ impl Event {
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
         let task = submit(self.record_work(&time));
-        *record = Some(Record::Work { task, time });
+        *record = Some(EventRecord::Work { task, time });
     }
 
     /// Sets the record of a capturing stream.
     pub(crate) fn set_captured(&self, captured: Captured) {
-        *self.lock() = Some(Record::Captured(captured));
+        *self.lock() = Some(EventRecord::Captured(captured));
     }
 
     /// Sets the record made by a graph launch.
     pub(crate) fn set_recorded(&self, task: TaskId, time: Arc<OnceLock<Instant>>) {
-        *self.lock() = Some(Record::Work { task, time });
+        *self.lock() = Some(EventRecord::Work { task, time });
     }
 
     /// Returns the work that records the event.

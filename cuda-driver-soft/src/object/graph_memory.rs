@@ -24,11 +24,11 @@ pub(crate) struct GraphMemory {
     ordinal: i32,
     /// The allocation's ID.
     id: u64,
-    state: Mutex<UseState>,
+    state: Mutex<GraphMemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct UseState {
+struct GraphMemoryState {
     /// True if an executable graph allocates it.
     claimed: bool,
     /// True once a node has been created that frees it.
@@ -41,7 +41,7 @@ struct UseState {
 
 /// Graph memory of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bytes {
+struct GraphMemoryUsage {
     allocated: u64,
     used: u64,
     most_used: u64,
@@ -55,7 +55,7 @@ struct GraphMemories {
     /// Memory of all nodes by address, allocated or not.
     all: BTreeMap<u64, Weak<GraphMemory>>,
     /// By device ordinal.
-    devices: HashMap<i32, Bytes>,
+    devices: HashMap<i32, GraphMemoryUsage>,
 }
 
 fn known() -> MutexGuard<'static, GraphMemories> {
@@ -64,7 +64,7 @@ fn known() -> MutexGuard<'static, GraphMemories> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Bytes {
+impl GraphMemoryUsage {
     fn use_more(&mut self, bytes: u64) {
         self.allocated += bytes;
         self.used = self.used.max(self.allocated.next_multiple_of(CHUNK));
@@ -92,7 +92,7 @@ impl GraphMemory {
         Ok(memory)
     }
 
-    fn state(&self) -> MutexGuard<'_, UseState> {
+    fn state(&self) -> MutexGuard<'_, GraphMemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -111,7 +111,7 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
 }
 
 /// Memory of another process that is open in this one.
-struct Opened {
+struct OpenedMemory {
     identity: (u64, u64),
     /// ID of the mapping.
     id: u64,
@@ -123,8 +123,8 @@ struct Opened {
 }
 
 /// Returns the opened memory by address.
-fn opened() -> MutexGuard<'static, BTreeMap<u64, Opened>> {
-    static OPENED: Mutex<BTreeMap<u64, Opened>> = Mutex::new(BTreeMap::new());
+fn opened() -> MutexGuard<'static, BTreeMap<u64, OpenedMemory>> {
+    static OPENED: Mutex<BTreeMap<u64, OpenedMemory>> = Mutex::new(BTreeMap::new());
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn close(address: u64) -> Result<Option<u64>> {
 
 /// Maps an opened file and remembers it.
 fn map_opened(
-    opened: &mut BTreeMap<u64, Opened>,
+    opened: &mut BTreeMap<u64, OpenedMemory>,
     handle: &IpcHandle,
     file: SharedFile,
     owner: u64,
@@ -188,7 +188,7 @@ fn map_opened(
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let id = space().find(base).map_or(0, |found| found.id);
-    let entry = Opened {
+    let entry = OpenedMemory {
         identity: handle.identity,
         id,
         bytes,

@@ -274,7 +274,9 @@ impl Pool {
     pub(crate) fn export(&self) -> Result<i32> {
         let shared = self.shared.as_ref().filter(|_| !self.is_imported);
         let shared = shared.ok_or_else(|| {
-            host::log!("this pool cannot be exported: it was created without a shareable handle type, or imported");
+            host::log!(
+                "this pool cannot be exported: it is imported or has no shareable handle type"
+            );
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
         shared.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)

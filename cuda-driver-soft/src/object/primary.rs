@@ -8,7 +8,7 @@ use crate::state::error::{Error, Result};
 
 /// The primary context of a device.
 #[derive(Debug, Default)]
-pub(crate) struct Primary {
+pub(crate) struct PrimaryContext {
     pub(crate) flags: u32,
     pub(crate) retained: u32,
     /// Created by the first retain and kept, so that its handle never changes.
@@ -16,8 +16,10 @@ pub(crate) struct Primary {
 }
 
 /// Locks the primary context of a device.
-pub(crate) fn of_device(ordinal: i32) -> Result<(&'static Device, MutexGuard<'static, Primary>)> {
-    static ALL: LazyLock<Vec<Mutex<Primary>>> =
+pub(crate) fn of_device(
+    ordinal: i32,
+) -> Result<(&'static Device, MutexGuard<'static, PrimaryContext>)> {
+    static ALL: LazyLock<Vec<Mutex<PrimaryContext>>> =
         LazyLock::new(|| device::all().iter().map(|_| Mutex::default()).collect());
     let device = device::get(ordinal)?;
     let primary = ALL.get(device.ordinal as usize);
@@ -28,7 +30,7 @@ pub(crate) fn of_device(ordinal: i32) -> Result<(&'static Device, MutexGuard<'st
     ))
 }
 
-impl Primary {
+impl PrimaryContext {
     pub(crate) fn is_active(&self) -> bool {
         self.context.as_ref().is_some_and(|c| c.is_alive())
     }

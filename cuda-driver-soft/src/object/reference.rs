@@ -145,7 +145,8 @@ pub(crate) fn of_variable(program: &Program, name: &str, surface: bool) -> Resul
         .any(|v| v.name == name && v.opaque == Some(wanted));
     let address = program.global(name).filter(|_| is);
     let (address, _) = address.ok_or_else(|| {
-        host::log!("the module has no {wanted:?} reference `{name}`");
+        let kind = if surface { "surface" } else { "texture" };
+        host::log!("the module has no {kind} reference `{name}`");
         Error::CUDA_ERROR_NOT_FOUND
     })?;
     Ok(insert(surface, Some(address)))

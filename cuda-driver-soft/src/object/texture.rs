@@ -172,7 +172,8 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
             )) && (pitch == 0 || row.is_some_and(|row| row <= pitch));
             if !fits || !tight {
                 host::log!(
-                    "texture of {width} x {height} texels with a pitch of {pitch} bytes: size above the device's limits, or invalid pitch"
+                    "texture of {width} x {height} texels with a pitch of {pitch} bytes: \
+                     the size exceeds the device's limits, or the pitch is invalid"
                 );
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }

@@ -318,7 +318,7 @@ pub(crate) fn export(handle: usize) -> Result<i32> {
     let memory = unreleased(handle)?;
     let Some(file) = memory.memory.file().filter(|_| memory.is_shareable) else {
         return refuse(
-            "this memory cannot be exported: it was created without a shareable handle type, or imported",
+            "this memory cannot be exported: it is imported or has no shareable handle type",
         );
     };
     file.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)

@@ -83,7 +83,7 @@ impl KernelArguments {
         }
     }
 
-    /// Returns true if both have the same parameters in the same form.
+    /// Returns true if both have parameters of the same sizes and offsets, passed in the same form.
     fn has_same_layout(&self, other: &KernelArguments) -> bool {
         let offsets = |of: &KernelArguments| -> Vec<usize> {
             let base = of.values.as_ptr().addr();

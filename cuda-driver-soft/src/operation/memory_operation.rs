@@ -24,7 +24,7 @@ enum WaitCondition {
     Equal,
     /// `found & value` is not 0.
     And,
-    /// `!(found | value)` is not 0.
+    /// `!(found | value)` is not 0 in the width of the value.
     Nor,
 }
 
