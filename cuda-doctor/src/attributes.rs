@@ -5,9 +5,9 @@ use cuda_driver::sys::CUdevice_attribute as Raw;
 /// A device attribute.
 #[derive(Debug, Clone, Copy)]
 pub struct Attribute {
-    /// The name in the report for machines.
+    /// The name in the JSON report.
     pub key: &'static str,
-    /// The name in the report for people.
+    /// The name in the text report.
     pub label: &'static str,
     /// The unit of its values.
     pub unit: Unit,

@@ -1,11 +1,11 @@
-//! Failed calls of the driver as observations.
+//! Describes failed driver calls for the findings.
 
 use cuda_driver::sys::{CUresult, Function, Library};
 use cuda_driver::{Error, check_in};
 
 use crate::findings::CallFailure;
 
-/// Describes an error of a call.
+/// Returns the description of a failed call.
 pub(crate) fn call_failure(error: &Error) -> CallFailure {
     let message = match (error.name(), error.text()) {
         (Some(name), Some(text)) => format!(
@@ -27,7 +27,7 @@ pub(crate) fn call_failure(error: &Error) -> CallFailure {
     }
 }
 
-/// Describes the result code of a raw call.
+/// Returns the description of a raw call that returned `code`.
 pub(crate) fn failure_of(library: &Library, code: CUresult, function: Function) -> CallFailure {
     match check_in(library, code, function) {
         Err(error) => call_failure(&error),

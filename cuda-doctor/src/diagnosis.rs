@@ -1,4 +1,4 @@
-//! Conclusions from the observations.
+//! Draws conclusions from the findings: problems, their causes, and advice.
 #![forbid(unsafe_code)]
 
 mod advice;

@@ -1,4 +1,4 @@
-//! Everything observed on a machine. The diagnosis depends on nothing else, and the report for machines contains it.
+//! Everything observed on a machine. The diagnosis depends on nothing else, and the JSON report contains it.
 #![forbid(unsafe_code)]
 
 mod choice;

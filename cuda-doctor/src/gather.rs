@@ -1,4 +1,4 @@
-//! Collects the observations on a machine.
+//! Collects the findings on a machine.
 #![forbid(unsafe_code)]
 
 mod choose;

@@ -1,4 +1,4 @@
-//! Driver versions in the names of files.
+//! Parses driver versions in the names of library files.
 
 use std::path::Path;
 

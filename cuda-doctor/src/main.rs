@@ -9,7 +9,7 @@ use std::time::Duration;
 use cuda_doctor::{Prober, Surroundings, Task, diagnose, examine, gather, json, open, text};
 use options::{HELP, Options, TASK};
 
-/// The exit code for something broken, also a command line.
+/// The exit code for a broken driver, and for an invalid command line.
 const BROKEN: u8 = 2;
 
 fn main() -> ExitCode {

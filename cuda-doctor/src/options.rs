@@ -1,4 +1,4 @@
-//! The command line.
+//! Parses the command line.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -45,7 +45,7 @@ pub(crate) enum Options {
     Task(Task),
 }
 
-/// A command line that is not understood.
+/// An invalid command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OptionError {
     Unknown(String),

@@ -1,4 +1,4 @@
-//! The report.
+//! Writes the report, as text or JSON.
 #![forbid(unsafe_code)]
 
 mod devices;

@@ -1,4 +1,4 @@
-//! The program on this machine, whatever driver it has.
+//! Tests of the program `cuda-doctor` on this machine, with any driver or none.
 
 use std::process::{Command, Output};
 

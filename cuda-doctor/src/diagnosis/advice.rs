@@ -1,13 +1,13 @@
-//! Remedies, and the last line of the report.
+//! Advice for problems, and the last line of the report.
 
 use super::problem::{Problem, Verdict};
 use crate::findings::{Findings, LibraryKind, System};
 
-/// The way to go on without a GPU.
+/// The advice for a machine without a usable GPU.
 const SOFTWARE: &str = "to test without a GPU, use the software driver: `soft-cuda run PROGRAM`, or CUDA_DRIVER=software for \
     programs that support it.";
 
-/// Returns advice that ends with the software driver. Without other advice, `first` is empty.
+/// Appends the suggestion to use the software driver to `first`. If `first` is empty, returns the suggestion alone.
 pub(super) fn or_software(first: &str) -> String {
     if first.is_empty() {
         return SOFTWARE.to_owned();
@@ -48,7 +48,7 @@ fn works(findings: &Findings, problems: &[Problem]) -> String {
     format!("nothing: CUDA works on {devices}{notes}.")
 }
 
-/// Returns how to get a driver on this machine.
+/// Returns the advice for a machine without a driver.
 pub(super) fn install(system: &System) -> String {
     if let Some(container) = &system.container {
         return start_container(&container.runtime);
@@ -71,7 +71,7 @@ pub(super) fn install(system: &System) -> String {
     }
 }
 
-/// Returns how to start a container so that it has the driver and the devices.
+/// Returns the advice to start a container with the driver and the devices.
 pub(super) fn start_container(runtime: &str) -> String {
     let how = match runtime {
         "kubernetes" => {

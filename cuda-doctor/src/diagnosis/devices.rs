@@ -1,4 +1,4 @@
-//! Problems of devices, and the software driver.
+//! Finds problems of the devices and of the test kernel, and notes the software driver.
 
 use cuda_driver::sys::CUresult;
 
@@ -128,7 +128,7 @@ fn failed(
             "end other programs that use the device's memory (nvidia-smi lists them)."
         }
         CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => {
-            "end the program that has the device for itself (nvidia-smi lists it), or share it: nvidia-smi --compute-mode=0."
+            "end the program that uses the device exclusively (nvidia-smi lists it), or share it: nvidia-smi --compute-mode=0."
         }
         CUresult::CUDA_ERROR_MPS_CONNECTION_FAILED | CUresult::CUDA_ERROR_MPS_SERVER_NOT_READY => {
             "start the Multi-Process Service (nvidia-cuda-mps-control -d), or unset CUDA_MPS_PIPE_DIRECTORY."
@@ -143,7 +143,7 @@ fn is_software(findings: &Findings) -> bool {
     library.is_some_and(|library| library.kind == LibraryKind::Software)
 }
 
-/// The software driver is not a GPU, unless the user asked for it.
+/// Reports the software driver: as a note if the user asked for it, otherwise as a missing GPU.
 fn software(findings: &Findings) -> Option<Problem> {
     if !is_software(findings) {
         return None;
@@ -158,7 +158,7 @@ fn software(findings: &Findings) -> Option<Problem> {
             Cause::SoftwareDriver,
             Severity::NoGpu,
             text,
-            "nothing, if programs are meant to run on the CPU: CUDA_DRIVER=software says so, and this program then exits with 0. \
+            "nothing, if programs are meant to run on the CPU: with CUDA_DRIVER=software this program then exits with 0. \
              To use a GPU, remove the software driver's folder from LD_LIBRARY_PATH.",
         )
     })

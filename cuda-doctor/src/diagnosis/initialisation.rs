@@ -1,4 +1,4 @@
-//! Problems of `cuInit` and of finding devices.
+//! Finds the reason why a loaded driver does not initialise or shows no device.
 
 use cuda_driver::sys::CUresult;
 
@@ -8,7 +8,7 @@ use crate::findings::{
     Access, CallFailure, Choice, Findings, LibraryFile, LibraryKind, LibraryRole, Node, Variable,
 };
 
-/// Returns the reason why the driver has no device, if it has none.
+/// Returns a problem if `cuInit` failed or the driver shows no device.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
     let problem = match &findings.driver.failure {
         Some(failure) => Some(failed(findings, failure)),
@@ -44,12 +44,12 @@ fn failed(findings: &Findings, failure: &CallFailure) -> Problem {
         ),
         CUresult::CUDA_ERROR_SYSTEM_NOT_READY => broken(
             Cause::Initialisation,
-            "start the services that the system needs, mostly nvidia-fabricmanager of the driver's version.",
+            "start the services that the system needs, usually nvidia-fabricmanager in the driver's version.",
         ),
         CUresult::CUDA_ERROR_NO_DEVICE => no_device(findings),
         CUresult::CUDA_ERROR_INVALID_DEVICE if findings.variable("CUDA_VISIBLE_DEVICES").is_some() => broken(
             Cause::Variable,
-            "correct CUDA_VISIBLE_DEVICES: it may name each device once only.",
+            "correct CUDA_VISIBLE_DEVICES: it may name each device only once.",
         ),
         _ => refused_nodes(findings)
             .or_else(|| missing_nodes(findings))
@@ -95,10 +95,10 @@ fn mismatch_advice(findings: &Findings, module: Option<&str>) -> String {
         .as_ref()
         .and_then(|library| library.path.as_deref());
     let files = || findings.library_files.iter();
-    let fitting = files().find(|file| {
+    let matching = files().find(|file| {
         file.role == LibraryRole::Driver && file.version.as_deref() == module && module.is_some()
     });
-    if let Some(fitting) = fitting {
+    if let Some(matching) = matching {
         let path_of =
             |file: &LibraryFile| file.real_path.clone().unwrap_or_else(|| file.path.clone());
         let listed = files().find(|file| Some(path_of(file).as_str()) == loaded);
@@ -109,7 +109,7 @@ fn mismatch_advice(findings: &Findings, module: Option<&str>) -> String {
         return format!(
             "keep programs from loading {path}, for example by removing its folder from LD_LIBRARY_PATH: {} has the kernel \
              module's version.",
-            fitting.path
+            matching.path
         );
     }
     let advice = if findings.system.container.is_some() {
@@ -122,7 +122,7 @@ fn mismatch_advice(findings: &Findings, module: Option<&str>) -> String {
     advice.to_owned()
 }
 
-/// The driver was loaded and shows no device. The reasons are tried from the surest to the least sure.
+/// Returns the most likely reason why the driver shows no device. Certain reasons are checked before possible ones.
 fn no_device(findings: &Findings) -> Problem {
     // An empty list or a negative number hides all devices, whatever else is wrong.
     let hides_all = |value: &str| value.is_empty() || value.starts_with('-');
@@ -138,13 +138,13 @@ fn no_device(findings: &Findings) -> Problem {
         return Problem::new(
             Cause::NoDevice,
             Severity::NoGpu,
-            "The driver finds no GPU of the Windows host.",
+            "The driver finds no GPU on the Windows host.",
             "install NVIDIA's driver for Windows on the host, then run `wsl --shutdown` once.",
         );
     }
     let (text, advice) = match &system.gpus {
         Some(gpus) if !gpus.is_empty() => (
-            format!("The driver finds no device, though the PCI bus has a GPU of NVIDIA at {}.", gpus[0].address),
+            format!("The driver finds no device, but the PCI bus has an NVIDIA GPU at {}.", gpus[0].address),
             "update the driver, which may be older than the GPU; the system's log (dmesg) may say more.".to_owned(),
         ),
         Some(_) => (
@@ -159,7 +159,7 @@ fn no_device(findings: &Findings) -> Problem {
     Problem::new(Cause::NoDevice, Severity::NoGpu, text, advice)
 }
 
-/// A variable that leaves no device, if its value is one that `hides` devices.
+/// Returns a problem if `hides` returns true for the value of `CUDA_VISIBLE_DEVICES`.
 fn hidden(findings: &Findings, hides: impl Fn(&str) -> bool) -> Option<Problem> {
     let is_visible_devices = |variable: &&Variable| {
         variable.name == "CUDA_VISIBLE_DEVICES" && hides(variable.value.trim())
@@ -176,7 +176,7 @@ fn hidden(findings: &Findings, hides: impl Fn(&str) -> bool) -> Option<Problem> 
     ))
 }
 
-/// Device nodes that this user may not open.
+/// Returns a problem if this user may not open a device node that CUDA needs.
 fn refused_nodes(findings: &Findings) -> Option<Problem> {
     let denied: Vec<&Node> = findings
         .nodes
@@ -189,7 +189,7 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
         || "this user".to_owned(),
         |user| format!("user {}", user.id),
     );
-    // A container's rules refuse the nodes whose permission bits allow everything.
+    // If the permission bits allow everything, the container's rules forbid the access.
     let allowed_by_bits = first.mode.is_some_and(|mode| mode & 0o666 == 0o666);
     let advice = match (allowed_by_bits, &findings.system.container, first.group) {
         (true, Some(container), _) => advice::start_container(&container.runtime),
@@ -201,7 +201,7 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
             )
         }
         _ => format!(
-            "allow everybody to use the GPU: chmod a+rw {}; a udev rule or nvidia-modprobe makes it last.",
+            "allow all users to use the GPU: chmod a+rw {}; a udev rule or nvidia-modprobe makes this permanent.",
             paths.join(" ")
         ),
     };
@@ -215,7 +215,7 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
     ))
 }
 
-/// Device nodes that do not exist.
+/// Returns a problem if there is no device node of a GPU.
 fn missing_nodes(findings: &Findings) -> Option<Problem> {
     let system = &findings.system;
     let is_real = findings
@@ -265,6 +265,6 @@ fn missing_nodes(findings: &Findings) -> Option<Problem> {
         Cause::NoDevice,
         Severity::Broken,
         "NVIDIA's kernel module is loaded, but there are no device nodes of a GPU.",
-        "run `nvidia-modprobe -c 0 -u` as root, which makes the device nodes.",
+        "run `nvidia-modprobe -c 0 -u` as root, which creates the device nodes.",
     ))
 }

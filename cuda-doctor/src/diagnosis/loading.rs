@@ -1,4 +1,4 @@
-//! Problems of finding and loading the driver's library.
+//! Finds the reason why no driver library was found or loaded.
 
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
@@ -16,7 +16,7 @@ pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
     problem.into_iter().collect()
 }
 
-/// A program that is not of 64 bits, or an operating system without a driver.
+/// Returns a problem if this is not a 64-bit program, or if the operating system has no CUDA driver.
 fn unsupported(findings: &Findings) -> Option<Problem> {
     if findings.process.bits != 64 {
         return Some(Problem::new(
@@ -44,7 +44,7 @@ fn unsupported(findings: &Findings) -> Option<Problem> {
     None
 }
 
-/// A driver that crashed or hung when it was loaded or described.
+/// Returns a problem if the driver crashed or hung while it was examined.
 fn ended(findings: &Findings) -> Option<Problem> {
     let text = match &findings.driver_ending {
         Ending::Completed | Ending::NotNeeded => return None,
@@ -69,7 +69,7 @@ fn ended(findings: &Findings) -> Option<Problem> {
     Some(Problem::new(Cause::Crash, Severity::Broken, text, advice))
 }
 
-/// A file, named by the user, that is not a driver.
+/// Returns a problem if the user named a file that is not a driver.
 fn named(findings: &Findings) -> Option<Problem> {
     let Choice::Named { variable, path } = &findings.choice else {
         return None;
@@ -101,7 +101,7 @@ fn named(findings: &Findings) -> Option<Problem> {
     ))
 }
 
-/// A stub that was loaded because the user named it, or because it is not in a stub's folder.
+/// Returns a problem if a stub was loaded: the user named it, or it is not in a folder for stubs.
 fn stub_loaded(findings: &Findings) -> Option<Problem> {
     let library = findings.driver.library.as_ref()?;
     if library.kind != LibraryKind::Stub {
@@ -134,7 +134,7 @@ fn stub(findings: &Findings, path: &str) -> Problem {
     )
 }
 
-/// No place had a driver.
+/// Returns a problem if no driver was found in any place.
 fn not_loaded(findings: &Findings) -> Option<Problem> {
     if findings.driver.library.is_some() {
         return None;
@@ -152,7 +152,7 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
             .is_some_and(|elf| elf.bits == 64 && elf.architecture == *architecture)
     };
     if let Some(file) = driver_files().find(fits) {
-        return Some(fitting_file(findings, file));
+        return Some(matching_file(findings, file));
     }
     let elf_files = || driver_files().filter_map(|file| Some((file, file.elf.as_ref()?)));
     if let Some((file, _)) = elf_files().find(|(_, elf)| elf.bits == 32) {
@@ -160,7 +160,7 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
             Cause::ThirtyTwoBit,
             Severity::Broken,
             format!(
-                "{} is the driver's library for 32-bit programs, and there is none for 64-bit programs.",
+                "{} is the driver's library for 32-bit programs, and no 64-bit library is installed.",
                 file.path
             ),
             "install the driver's 64-bit libraries (on Debian and Ubuntu the package libcuda1 or libnvidia-compute).",
@@ -192,8 +192,9 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
     Some(nothing(findings))
 }
 
-/// A library for this program that was not loaded: because it is broken, or because the loader does not look there.
-fn fitting_file(findings: &Findings, file: &LibraryFile) -> Problem {
+/// Returns the problem with an installed library for this processor that was not loaded: it is broken, or the loader
+/// does not search its folder.
+fn matching_file(findings: &Findings, file: &LibraryFile) -> Problem {
     if let Some(message) = message_for(findings, file) {
         return Problem::new(
             Cause::NotLoadable,
@@ -265,7 +266,7 @@ fn stub_path(findings: &Findings) -> Option<&str> {
     stub_tried(findings).or_else(|| found().map(|file| file.path.as_str()))
 }
 
-/// There is no library at all.
+/// Returns the problem if no driver library is installed.
 fn nothing(findings: &Findings) -> Problem {
     let system = &findings.system;
     if let Some(container) = &system.container {

@@ -1,10 +1,10 @@
-//! Things worth knowing that keep nothing from working.
+//! Notes: findings that do not prevent CUDA from working.
 
 use super::problem::{Cause, Problem, Severity};
 use super::version::cuda_version;
 use crate::findings::{Choice, Findings, LibraryKind};
 
-/// The oldest CUDA version that `cuda-driver` supports, and the first driver that has it.
+/// The oldest CUDA version that `cuda-driver` is tested with, and the first driver that supports it.
 const OLDEST: (u32, u32) = (11_070, 515);
 
 /// Returns the notes.
@@ -41,7 +41,7 @@ fn too_old(findings: &Findings) -> Option<Problem> {
     })
 }
 
-/// Functions that the driver's own CUDA version has.
+/// Notes missing functions that the driver's CUDA version should have.
 fn incomplete(findings: &Findings) -> Option<Problem> {
     let version = findings.driver.cuda_version?;
     let lacking = findings
@@ -64,7 +64,8 @@ fn incomplete(findings: &Findings) -> Option<Problem> {
     ))
 }
 
-/// Different versions that work together: NVIDIA's forward compatibility package.
+/// Notes a library and a kernel module of different versions that work together, as with NVIDIA's forward
+/// compatibility package.
 fn mismatch(findings: &Findings) -> Option<Problem> {
     let library = findings.driver.library.as_ref()?;
     let module = findings.system.kernel_module.as_ref()?.version.as_ref()?;
@@ -85,7 +86,7 @@ fn software_not_contained(findings: &Findings) -> Option<Problem> {
     (is_asked_for && !is_software).then(|| {
         note(
             Cause::Variable,
-            "CUDA_DRIVER=software makes programs that support it use the software driver, which is part of them. This program \
+            "CUDA_DRIVER=software selects the software driver in programs that contain it. This program \
              was built without it and examined the system's driver."
                 .to_owned(),
             "to examine the software driver, build this program with `--features software`, or run `soft-cuda run cuda-doctor`.",
@@ -93,7 +94,7 @@ fn software_not_contained(findings: &Findings) -> Option<Problem> {
     })
 }
 
-/// Variables that a privileged process ignores.
+/// Notes a variable that is ignored because this process is privileged.
 fn ignored(findings: &Findings) -> Option<Problem> {
     let is_set = findings.variable("CUDA_DRIVER_LIBRARY").is_some();
     (findings.process.is_privileged && is_set && findings.choice == Choice::Search).then(|| {

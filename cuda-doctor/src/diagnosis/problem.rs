@@ -1,13 +1,13 @@
-//! Problems and verdicts.
+//! The types of the diagnosis: its verdict, and problems with their cause, severity and advice.
 
 use serde::Serialize;
 
-/// The conclusions.
+/// The conclusions from the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// The answer in one word.
+    /// The overall result.
     pub verdict: Verdict,
-    /// The exit code that goes with it.
+    /// The program's exit code for this verdict.
     pub exit_code: u8,
     /// Problems and notes, the worst first.
     pub problems: Vec<Problem>,
@@ -15,7 +15,7 @@ pub struct Diagnosis {
     pub advice: String,
 }
 
-/// The answer to the question if CUDA works.
+/// The overall result: CUDA works, there is no GPU, or something is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -23,7 +23,7 @@ pub enum Verdict {
     Works,
     /// There is no GPU to use.
     NoGpu,
-    /// There is a driver or a GPU, and something about it is broken.
+    /// There is a driver or a GPU, but it does not work.
     Broken,
 }
 
@@ -44,7 +44,7 @@ impl Verdict {
 pub struct Problem {
     /// The kind of problem, for programs.
     pub cause: Cause,
-    /// Its weight.
+    /// Its severity.
     pub severity: Severity,
     /// The problem in a sentence.
     pub text: String,
@@ -68,7 +68,7 @@ impl Problem {
     }
 }
 
-/// The weight of a problem; the worst comes first.
+/// The severity of a problem, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -126,6 +126,6 @@ pub enum Cause {
     SoftwareDriver,
     /// The library lacks functions of its own CUDA version.
     IncompleteLibrary,
-    /// A variable has no effect, or one that surprises.
+    /// A variable has no effect, or an unexpected one.
     Variable,
 }

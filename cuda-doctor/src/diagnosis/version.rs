@@ -1,4 +1,4 @@
-//! CUDA versions in words.
+//! Describes CUDA versions and missing functions in text.
 
 use cuda_driver::Version;
 
@@ -10,7 +10,7 @@ pub fn cuda_version(version: u32) -> String {
     Version::from_raw(version).to_string()
 }
 
-/// Says what it means that functions are missing; `None` if none are.
+/// Explains the effect of missing functions; `None` if none are missing.
 #[must_use]
 pub fn missing_summary(missing: &[MissingFunctions], driver: Option<u32>) -> Option<String> {
     let count: usize = missing.iter().map(|group| group.functions.len()).sum();
@@ -27,7 +27,7 @@ pub fn missing_summary(missing: &[MissingFunctions], driver: Option<u32>) -> Opt
         _ => String::new(),
     };
     Some(format!(
-        "{later}Programs of cuda-driver run without them; a call of one returns an error that names the CUDA version it needs. \
-         A newer driver has them."
+        "{later}Programs that use cuda-driver run without them: calling one returns an error that names the CUDA version it \
+         needs. A newer driver has them."
     ))
 }

@@ -1,4 +1,4 @@
-//! The driver that was chosen.
+//! The choice of the driver to examine, by environment variables or the system's search order.
 
 use serde::{Deserialize, Serialize};
 

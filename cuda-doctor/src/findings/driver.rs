@@ -1,4 +1,4 @@
-//! The driver's library, its version, its functions and its devices.
+//! Findings about the driver: its library, version, missing functions and devices.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Driver {
     pub library: Option<DriverLibrary>,
     /// The CUDA version that it supports: 12040 for 12.4.
     pub cuda_version: Option<u32>,
-    /// Number of functions of CUDA 13.5 that were looked up.
+    /// The number of functions that were looked up: all of the CUDA version of the bindings.
     pub functions: usize,
     /// Functions that it does not export, by the CUDA version that introduced them, oldest first.
     pub missing: Vec<MissingFunctions>,

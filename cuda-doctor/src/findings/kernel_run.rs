@@ -1,4 +1,4 @@
-//! One run of the test kernel.
+//! Findings about one run of the test kernel.
 
 use serde::{Deserialize, Serialize};
 

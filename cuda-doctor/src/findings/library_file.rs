@@ -1,8 +1,8 @@
-//! Files of driver libraries.
+//! Findings about files of driver libraries, which were read but not loaded.
 
 use serde::{Deserialize, Serialize};
 
-/// A file named like the driver's library. It was looked at, not loaded.
+/// A file named like the driver's library. It was read, not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibraryFile {
     /// The path where it was found.

@@ -1,4 +1,4 @@
-//! Device nodes.
+//! Findings about device nodes: files in `/dev` through which programs reach a GPU.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! This process, its user, its environment, and the ends of its child processes.
+//! Findings about this process: its user, its environment variables, and the end of each child process.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The machine around this process.
+//! Findings about the machine: kernel modules, GPUs on the PCI bus, containers and virtual machines.
 
 use serde::{Deserialize, Serialize};
 

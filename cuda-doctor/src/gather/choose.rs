@@ -1,4 +1,4 @@
-//! The choice of the driver to examine.
+//! Chooses the driver to examine.
 
 use cuda_driver::sys::library::is_privileged;
 

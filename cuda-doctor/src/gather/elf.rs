@@ -1,4 +1,4 @@
-//! Headers of ELF files.
+//! Reads the headers of ELF files, which name the processor that a library is for.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! The user that permissions are checked for.
+//! Reads the user, groups and capabilities of this process.
 
 use super::paths;
 use super::surroundings::Surroundings;

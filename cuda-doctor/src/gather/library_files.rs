@@ -1,4 +1,4 @@
-//! Files of driver libraries, wherever installers put them.
+//! Finds files of driver libraries in all folders that installers use.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Device nodes and the access to them.
+//! Finds device nodes, and checks access to them.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Paths below the root.
+//! Reads files and folders below the root: `/`, or a folder that a test chooses.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! GPUs on the PCI bus.
+//! Finds NVIDIA's GPUs on the PCI bus.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The inputs of the observation.
+//! The inputs of the examination: the root folder and the environment variables. Tests replace them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

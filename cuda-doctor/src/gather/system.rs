@@ -1,4 +1,4 @@
-//! Kernel modules, containers and virtual machines.
+//! Finds kernel modules, containers and virtual machines.
 
 use super::surroundings::Surroundings;
 use super::{paths, pci};

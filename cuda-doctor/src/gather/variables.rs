@@ -1,4 +1,4 @@
-//! Environment variables that change what CUDA programs see.
+//! Finds environment variables that affect CUDA programs, and describes their effects.
 
 use super::surroundings::Surroundings;
 use crate::findings::Variable;

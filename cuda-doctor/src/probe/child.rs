@@ -1,4 +1,4 @@
-//! The entry of a child process.
+//! The entry point of a child process: performs a task and writes its results to the parent.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use super::{driver, kernel};
 /// Opens the driver at a place; the error is the system's message, where there is one.
 pub type Open<'a> = &'a dyn Fn(&Place) -> Result<&'static Library, String>;
 
-/// Does a task and writes messages for the parent.
+/// Performs a task and writes messages for the parent.
 pub fn examine(task: &Task, open: Open<'_>, output: &mut dyn Write) {
     match task {
         Task::Driver { places, is_named } => driver::examine(places, *is_named, open, output),
@@ -21,7 +21,7 @@ pub fn examine(task: &Task, open: Open<'_>, output: &mut dyn Write) {
 /// Opens the driver at a place of this machine.
 ///
 /// # Errors
-/// The reason why there is no driver.
+/// Returns the reason why the driver could not be opened.
 pub fn open(place: &Place) -> Result<&'static Library, String> {
     match place {
         Place::File(path) => {

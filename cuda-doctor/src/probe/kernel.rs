@@ -12,8 +12,8 @@ use super::task::Place;
 use crate::call_failure::{call_failure, failure_of};
 use crate::findings::{CallFailure, KernelResult};
 
-/// `values[i] = 3 * values[i] + i` for the first `count` values. The version and target are older than any driver that is
-/// supported, so that each driver can compile it.
+/// `values[i] = 3 * values[i] + i` for the first `count` values. The version and target are older than every supported
+/// driver, so that each can compile it.
 const PTX: &str = "
 .version 6.0
 .target sm_30
@@ -129,7 +129,7 @@ fn compare(actual: &[u32]) -> KernelResult {
     KernelResult::Correct
 }
 
-/// The driver was loaded before, but not in this process.
+/// Returns the failure of loading a driver in this process that was loaded in an earlier one.
 fn not_loaded(message: String) -> CallFailure {
     let code = CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
     CallFailure {

@@ -13,7 +13,7 @@ use super::progress::{Progress, parse};
 use super::task::Task;
 use crate::findings::Ending;
 
-/// The time for a killed process to end. One that waits inside a broken kernel module never does.
+/// The time for a killed process to end. A process that waits inside a broken kernel module never ends.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The number of bytes of a child's standard error that are kept.

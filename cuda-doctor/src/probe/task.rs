@@ -1,10 +1,10 @@
-//! Tasks of child processes.
+//! The tasks of child processes: describe a driver, or run the test kernel on a device.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A task for a child process, which gets it as JSON.
+/// A task for a child process, which receives it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {

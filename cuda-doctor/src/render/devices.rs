@@ -1,4 +1,4 @@
-//! The devices and the test kernel.
+//! Writes the sections about devices: properties, attributes, and the result of the test kernel.
 
 use super::section::Section;
 use crate::attributes::{ATTRIBUTES, Attribute, CAPABILITY_MAJOR, CAPABILITY_MINOR, Unit};
@@ -11,7 +11,7 @@ pub(super) fn write(findings: &Findings, output: &mut String) {
             .kernel_runs
             .iter()
             .find(|run| run.ordinal == device.ordinal);
-        let name = device.name.as_deref().unwrap_or("without a name");
+        let name = device.name.as_deref().unwrap_or("(no name)");
         section(device, run).write(&format!("Device {}: {name}", device.ordinal), output);
     }
 }
@@ -45,7 +45,7 @@ fn section(device: &Device, run: Option<&KernelRun>) -> Section {
     }
     section.row(
         "test kernel",
-        run.map_or_else(|| "not run".to_owned(), result),
+        run.map_or_else(|| "not run".to_owned(), result_text),
     );
     section
 }
@@ -75,7 +75,7 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-fn result(run: &KernelRun) -> String {
+fn result_text(run: &KernelRun) -> String {
     match (&run.ending, &run.result) {
         (Ending::Completed, Some(KernelResult::Correct)) => "correct".to_owned(),
         (
@@ -96,7 +96,7 @@ fn result(run: &KernelRun) -> String {
     }
 }
 
-/// Says how a child process ended.
+/// Describes how a child process ended.
 pub(super) fn ending(ending: &Ending) -> String {
     match ending {
         Ending::NotNeeded => "not started".to_owned(),

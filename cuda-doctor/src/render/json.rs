@@ -1,4 +1,4 @@
-//! The report for machines.
+//! Writes the report as JSON.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ struct Report<'a> {
 /// Returns the report as one JSON object.
 ///
 /// # Errors
-/// Serialisation failed.
+/// Returns an error if serialisation fails.
 pub fn json(findings: &Findings, diagnosis: &Diagnosis) -> serde_json::Result<String> {
     let version = env!("CARGO_PKG_VERSION");
     serde_json::to_string_pretty(&Report {

@@ -1,4 +1,5 @@
-//! The search for the driver's library, and the library.
+//! Writes the sections about the driver's library: the search, the files found, the loaded driver, and the functions
+//! that it lacks.
 
 use super::section::Section;
 use crate::diagnosis::{cuda_version, missing_summary};
@@ -6,7 +7,7 @@ use crate::findings::{
     AttemptResult, Choice, Ending, Findings, LibraryFile, LibraryKind, LibraryRole,
 };
 
-/// The number of functions of one CUDA version that are named.
+/// The maximum number of missing functions that are named for one CUDA version.
 const NAMED: usize = 3;
 
 /// Writes the sections.

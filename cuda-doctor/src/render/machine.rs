@@ -1,9 +1,9 @@
-//! The machine, its device nodes and the environment.
+//! Writes the sections about the machine, its device nodes and the environment variables.
 
 use super::section::Section;
 use crate::findings::{Access, Findings, Node};
 
-/// The number of nodes that are listed. Jetson boards have many that CUDA does not need.
+/// The maximum number of nodes that are listed. Jetson boards have many that CUDA does not need.
 const LISTED: usize = 24;
 
 /// Writes the sections.
@@ -69,7 +69,7 @@ fn machine(findings: &Findings) -> Section {
     if system.is_wsl {
         section.row(
             "WSL",
-            "yes: the driver is that of Windows, in /usr/lib/wsl/lib",
+            "yes: the driver of Windows is used, in /usr/lib/wsl/lib",
         );
     }
     if let Some(model) = &system.jetson {

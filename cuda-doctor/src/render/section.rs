@@ -1,8 +1,8 @@
-//! Sections of rows: a name and a text.
+//! A section of the report: a title, and rows with a name and a text.
 
 use std::fmt::Write as _;
 
-/// The widest name that others are aligned with.
+/// The maximum width of the column of names; longer names do not widen it.
 const WIDEST: usize = 60;
 
 /// A section of the report.

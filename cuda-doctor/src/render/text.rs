@@ -1,4 +1,4 @@
-//! The report for people.
+//! Writes the report as text.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Drivers of the fake machines: the software driver, changed.
+//! Drivers of the fake machines: the software driver with changed results.
 
 use std::ffi::{CStr, c_uint, c_void};
 use std::path::Path;

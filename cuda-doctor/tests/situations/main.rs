@@ -1,5 +1,5 @@
-//! The report in each situation that a user may be in, on fake machines: a folder of files, and a driver that the test
-//! chooses. With `CUDA_DRIVER=system` the test of a GPU asks this machine's driver.
+//! Tests of the report in every situation that `cuda-doctor` distinguishes. A test sets up a fake machine: a folder of
+//! files, and a fake driver. With `CUDA_DRIVER=system`, the test `gpu` examines this machine instead.
 #![cfg(target_os = "linux")]
 
 mod driver;
@@ -21,7 +21,7 @@ const DRIVER: &str = "CUDA_DOCTOR_TEST_DRIVER";
 /// The version of most fake drivers.
 const VERSION: &str = "580.159.04";
 
-/// Does a task of a child process; without one it does nothing.
+/// The child process of the other tests: performs the task in the environment variable. Without a task, it does nothing.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(TASK) else {
@@ -78,7 +78,7 @@ impl Report {
         Self::of(tree.surroundings(), driver, 300, &[])
     }
 
-    /// Checks the rules of every report.
+    /// Checks the properties that every report has.
     fn check_form(&self) {
         let last = self.text.lines().last().expect("a line");
         assert_eq!(last, format!("What to do: {}", self.diagnosis.advice));
@@ -160,7 +160,7 @@ fn stub_that_hides_the_driver() {
     let library = std::fs::read(std::env::current_exe().expect("a path")).expect("a program");
     tree.file("usr/lib64/libcuda.so.1", &library[..64]);
     let mut findings = Report::new(&tree, Driver::File).findings;
-    // A fake machine has no loader that searches folders.
+    // A fake machine has no loader to search the folders, so the test sets the result of the search.
     let path = "/usr/local/cuda-13.5/lib64/stubs/libcuda.so".to_owned();
     findings.driver.attempts[0].result = AttemptResult::Stub { path };
     let diagnosis = diagnose(&findings);
@@ -280,7 +280,7 @@ fn driver_too_old() {
         300,
         &[("CUDA_SOFT_VERSION", "11.4")],
     );
-    // A GPU works, for programs that need no newer function.
+    // The GPU works for programs that need no newer function.
     report.assert(Verdict::Works, Cause::TooOld, "see the notes above");
     report.assert_text("update the driver to 515 or later");
     report.assert_text("Functions of CUDA 13.5 that the driver lacks");
@@ -296,7 +296,7 @@ fn wrong_permissions() {
         .kernel_module(VERSION)
         .nodes(0o660)
         .driver(VERSION);
-    let is_root = report_is_of_root(&tree);
+    let is_root = root_owns_nodes(&tree);
     let report = Report::new(&tree, Driver::Init(999));
     if is_root {
         report.assert(
@@ -315,8 +315,8 @@ fn wrong_permissions() {
     report.assert(Verdict::Broken, Cause::Permissions, "");
 }
 
-/// Returns true if the nodes of a tree belong to the root user: only root can give files away.
-fn report_is_of_root(tree: &Tree) -> bool {
+/// Returns true if the nodes of a tree belong to root and group 44. Only tests that run as root can set this owner.
+fn root_owns_nodes(tree: &Tree) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let node = std::fs::metadata(tree.root().join("dev/nvidia0")).expect("a node");
     node.uid() == 0 && node.gid() == 44
@@ -357,7 +357,7 @@ fn version_mismatch() {
     report.assert_text("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)");
     assert_eq!(report.diagnosis.exit_code, 2);
 
-    // A library of the kernel module's version is there, too.
+    // A library of the kernel module's version is also installed.
     let folder = "usr/local/nvidia/lib64";
     tree.file(&format!("{folder}/libcuda.so.580.95.05"), "");
     let link = tree.root().join(folder).join("libcuda.so.1");

@@ -1,4 +1,4 @@
-//! Folders with the files of a machine.
+//! Creates the folders of fake machines.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -16,7 +16,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Makes a machine with an empty PCI bus, for a user without rights of its own.
+    /// Makes a machine with an empty PCI bus, for an unprivileged user.
     pub(crate) fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("cuda-doctor-{}-{name}", std::process::id()));
         _ = fs::remove_dir_all(&root);
