@@ -73,7 +73,7 @@ echo "--- no libclang"
 LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused "LIBCLANG_PATH ($work/nothing)" "Install it" "$off"
 
 echo "--- libclang without its own headers"
-# Also without the headers of a clang on this machine, which bindgen would ask for its folders.
+# Also without the headers of a clang on this machine, which bindgen would query for its folders.
 CLANG_PATH=$(type -P true) BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current \
     refused "stddef.h" "libclang-common" "$off"
 

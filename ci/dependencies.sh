@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every third-party crate comes from the registry, and has a licence that this project accepts.
+# Fails unless every third-party crate comes from the registry and has a licence that this project accepts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

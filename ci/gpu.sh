@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# Runs the tests and examples on a GPU machine without Rust: builds them into a folder here, which is copied there.
+#
 # ci/gpu.sh pack [FOLDER]  builds the contract tests, the examples, the comparison of the registry with the driver, and a
 #                          program that is linked against the driver into FOLDER (default target/gpu-pack; 56 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
@@ -17,7 +19,7 @@ pack() {
     rm -rf "$folder"
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
-    # Most of each program is the software driver, which a GPU machine does not use: small is better than fast.
+    # Most of each program is the software driver, which a GPU machine does not use: optimise it for size.
     local small=() crate
     for crate in "" -engine -image -ptx; do
         small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures this project's limits: `ci/numbers.sh [build] [calls] [abi]`; without arguments, the first two.
+# Compares sizes and times with this project's limits: `ci/numbers.sh [build] [calls] [abi]`; default: build calls.
 #
 # build: third-party crates, size and time of a clean debug build. calls: the cost of calls and of loading, with a
-# driver that does nothing. abi: the duration of the check of every cuda.h (exit code 75: a download failed).
+# driver that does nothing. abi: the duration of `ci/abi.sh` (exit code 75: a download failed).
 #
-# Crates and bytes fail at their limit. Limits of times hold for an idle machine, and CI's machine is not idle: a time
-# over its limit prints a warning, a time over twice its limit fails. A build must also be over it in seconds of CPU,
-# because on a busy machine it takes longer, but not more CPU. Calls must be over it in each of three runs.
+# The script fails if crates or bytes are over their limit. The time limits are for an idle machine: a time over its
+# limit prints a warning, and a time over twice its limit fails. Two rules keep a busy machine from failing the script:
+# a build fails only if its CPU time is also over twice the limit, and calls fail only if all three runs do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,23 +15,23 @@ limit_rlib=12000000
 limit_build_ms=2500
 failed=0
 
-# check WHAT FIGURE LIMIT: prints a figure and its limit; over the limit the script fails.
+# check NAME FIGURE LIMIT: prints a figure and its limit; over the limit the script fails.
 check() {
-    local what=$1 figure=$2 limit=$3 verdict=
+    local name=$1 figure=$2 limit=$3 verdict=
     if [ "$figure" -gt "$limit" ]; then
         verdict='  FAILED: over the limit'
         failed=1
     fi
-    echo "$what: $figure, limit $limit$verdict"
+    echo "$name: $figure, limit $limit$verdict"
 }
 
-# time_ms FIGURE LIMIT WHAT: prints a time and its limit; returns success if the time is over twice the limit.
+# time_ms FIGURE LIMIT NAME: prints a time and its limit; returns success if the time is over twice the limit.
 time_ms() {
-    local figure=$1 limit=$2 what=$3 verdict=
+    local figure=$1 limit=$2 name=$3 verdict=
     if [ "$figure" -gt "$limit" ]; then
         verdict='  warning: over the limit'
     fi
-    echo "$what: $figure ms, limit $limit ms$verdict"
+    echo "$name: $figure ms, limit $limit ms$verdict"
     [ "$figure" -gt $((2 * limit)) ]
 }
 

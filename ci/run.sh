@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All of CI: `.ci/run` only calls this script, which also runs locally.
+# Runs all of CI, here or on CI's machine, where `.ci/run` calls this script.
 #
 # A failed step does not stop the others. The last lines list the failed steps, the skipped steps with the reason, and
 # the tests that need something that this machine does not have. With CI=true a skipped step is a failure, unless it was
@@ -98,8 +98,9 @@ with_header() {
     (cd "$clone" && cargo test --workspace --test c_program --test param_layout -- --nocapture)
 }
 
-# Runs a script that uses the clone's test builds; builds for other platforms are kept outside of the clone.
-proof() {
+# Runs a CI script in the clean clone, so that it uses the clone's test builds; builds for other platforms are kept
+# outside of the clone.
+in_clone() {
     ln -sfn "$cache" "$clone/.cache"
     PLATFORMS_WORK=$root/target/platforms "$clone/ci/$1" "${@:2}"
 }
@@ -123,8 +124,8 @@ few_packages() {
     [ "$(echo "$tree" | wc -l)" -le 4 ]
 }
 
-# Builds the folder for a GPU machine, checks its size, and runs it here on the software driver without Rust. Half of it
-# was already built for the README's example.
+# Builds the folder for a GPU machine, checks its size, and runs it here on the software driver without Rust. The
+# step with the README's example has already built half of it.
 gpu_pack() {
     "$clone/ci/gpu.sh" pack "$root/target/gpu-pack" || return
     (cd / && env -i PATH=/usr/bin:/bin CUDA_DRIVER=software "$root/target/gpu-pack/run")
@@ -148,14 +149,14 @@ step "README: the tests" readme_command "cargo test --workspace"
 step "C program over libcuda.so.1" with_header
 step "generated files are up to date" generated
 step "GPU pack" gpu_pack
-step "numbers: calls and loading" proof numbers.sh calls
-step "ABI: every cuda.h since 11.7" proof abi.sh
-step "ABI: NVIDIA's drivers 450 to 555" proof drivers.sh
+step "numbers: calls and loading" in_clone numbers.sh calls
+step "ABI: every cuda.h since 11.7" in_clone abi.sh
+step "ABI: NVIDIA's drivers 450 to 555" in_clone drivers.sh
 parallel "feature bindgen with every cuda.h" ci/bindgen.sh
 parallel "every set of features, and a linked program" ci/features.sh
-parallel "a target without dynamic libraries" proof platforms.sh nowhere
-parallel "aarch64 Linux" proof platforms.sh aarch64
-parallel "Windows" proof platforms.sh windows
+parallel "a target without dynamic libraries" in_clone platforms.sh nowhere
+parallel "aarch64 Linux" in_clone platforms.sh aarch64
+parallel "Windows" in_clone platforms.sh windows
 finish_parallel
 
 printf '\n=== Summary\n'

@@ -1,4 +1,4 @@
-//! A driver that does nothing: compiled from C when the program starts, and made the process's driver.
+//! A driver that does nothing: compiled from C when the program starts, and set as the process's driver.
 
 use core::ffi::c_void;
 use std::path::{Path, PathBuf};

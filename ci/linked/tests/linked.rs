@@ -62,14 +62,14 @@ fn program_does_not_start_without_a_driver() {
     assert!(error.contains(missing), "{error}");
 }
 
-/// It starts where the other does not, and finds its driver as without the feature.
+/// The program starts without a driver, and finds its driver as without the feature.
 #[test]
 fn program_that_does_not_ask_is_not_linked() {
     let output = run(DOES_NOT_ASK, fakes::folder(), None);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
     if !cfg!(feature = "loader") {
-        let why = "nobody said where the CUDA driver is, and the feature `loader`, which would look for it, is off";
+        let why = "no CUDA driver was chosen, and the feature `loader`, which searches for one, is off";
         assert!(printed.contains(why), "{printed}");
     } else if !printed.starts_with("CUDA_SUCCESS") {
         assert!(printed.contains("no CUDA driver could be loaded: libcuda.so.1"), "{printed}");
