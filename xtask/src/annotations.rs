@@ -1,11 +1,11 @@
-//! `annotations.toml`, as it is written.
+//! Reads `cuda-driver-sys/api/annotations.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bindings::registry::{Entry, StreamMode, split_stream};
 use crate::files::{read, root};
 
-/// The version whose `_v2` exports replaced those of the 32-bit era.
+/// The version whose `_v2` exports replaced the exports with 32-bit addresses.
 const WIDENED: u32 = 3020;
 
 /// The annotations by symbol.
@@ -23,8 +23,9 @@ impl Annotations {
         Ok(Self(table.into_iter().collect()))
     }
 
-    /// The symbol whose annotation applies to an export: its own; for `_ptds` and `_ptsz` exports that of the twin without
-    /// the suffix; for an export that is only marked as replaced, as those of the 32-bit era are, that of the replacement.
+    /// Returns the symbol whose annotation applies to an export. Most exports have their own annotation. `_ptds` and
+    /// `_ptsz` exports use the annotation of the twin without the suffix. Exports that are only marked as replaced, such
+    /// as the exports of the 32-bit era, use the annotation of the replacement.
     fn holder<'a>(&'a self, symbol: &'a str) -> Option<&'a str> {
         let symbol = [symbol, split_stream(symbol).0]
             .into_iter()
@@ -35,12 +36,12 @@ impl Annotations {
         }
     }
 
-    /// The export that replaces another, according to its own annotation.
+    /// Returns the export that replaces another, according to its own annotation.
     pub(crate) fn replacement(&self, symbol: &str) -> Option<&str> {
         self.0.get(symbol)?.get("replaced_by")?.as_str()
     }
 
-    /// The result codes in a symbol's own annotation.
+    /// Returns the result codes in a symbol's own annotation.
     pub(crate) fn results(&self, symbol: &str) -> BTreeSet<String> {
         self.0
             .get(symbol)
@@ -51,24 +52,25 @@ impl Annotations {
             .collect()
     }
 
-    /// True if a symbol's own annotation describes the function.
+    /// Returns true if a symbol's own annotation describes the function.
     pub(crate) fn describes(&self, symbol: &str) -> bool {
         self.0
             .get(symbol)
             .is_some_and(|annotation| annotation.get("does").is_some())
     }
 
-    /// A symbol's own annotation.
+    /// Returns a symbol's own annotation.
     pub(crate) fn own(&self, symbol: &str) -> Option<&toml::Value> {
         self.0.get(symbol)
     }
 
-    /// The annotation that applies to an export.
+    /// Returns the annotation that applies to an export.
     pub(crate) fn of(&self, symbol: &str) -> Option<&toml::Value> {
         self.0.get(self.holder(symbol)?)
     }
 
-    /// An export with the parameter names that its annotation uses: the header names those of a few twins differently.
+    /// Returns an export with the parameter names that its annotation uses: the header gives a few twins
+    /// other names.
     pub(crate) fn named_as_annotated(&self, entry: &Entry, entries: &[Entry]) -> Entry {
         let mut entry = entry.clone();
         let symbol = entry.symbol.clone();
@@ -86,17 +88,17 @@ impl Annotations {
         entry
     }
 
-    /// All annotations, by symbol.
+    /// Returns all annotations, by symbol.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &toml::Value)> {
         self.0.iter()
     }
 
-    /// The manual's group of an export; empty without an annotation.
+    /// Returns the manual's group of an export; empty without an annotation.
     pub(crate) fn group(&self, symbol: &str) -> &str {
         self.text(symbol, "group")
     }
 
-    /// The sentence that describes an export; empty without an annotation.
+    /// Returns the sentence that describes an export; empty without an annotation.
     pub(crate) fn does(&self, symbol: &str) -> &str {
         self.text(symbol, "does")
     }
@@ -109,7 +111,7 @@ impl Annotations {
     }
 }
 
-/// True if an export of the 32-bit era was replaced by another.
+/// Returns true if an export of the 32-bit era was replaced by another.
 fn is_widened(entry: &Entry, other: &Entry) -> bool {
     entry.legacy
         && other.base == entry.base
@@ -117,17 +119,17 @@ fn is_widened(entry: &Entry, other: &Entry) -> bool {
         && other.stream != StreamMode::PerThread
 }
 
-/// True if an export is of the 32-bit era.
+/// Returns true if an export is of the 32-bit era.
 pub(crate) fn is_32_bit(entry: &Entry, entries: &[Entry]) -> bool {
     entries.iter().any(|other| is_widened(entry, other))
 }
 
-/// The word of a direction: `out` for `out[n]?`, `out:name` and `out`; `lent` for `lent@parameter`.
+/// Returns the word of a direction: `out` for `out[n]?`, `out:name` and `out`; `lent` for `lent@parameter`.
 pub(crate) fn word(kind: &str) -> &str {
     kind.split(['[', ':', '@', '?']).next().unwrap_or(kind)
 }
 
-/// The parameter that counts an array, for `out[n]`, `out[*n]` and `out[n-1]`.
+/// Returns the parameter that counts an array, for `out[n]`, `out[*n]` and `out[n-1]`.
 pub(crate) fn counter(kind: &str) -> Option<&str> {
     let count = kind
         .split_once('[')?
@@ -138,7 +140,7 @@ pub(crate) fn counter(kind: &str) -> Option<&str> {
     (!count.is_empty() && !count.starts_with(|c: char| c.is_ascii_digit())).then_some(count)
 }
 
-/// The directions in an annotation, by parameter.
+/// Returns the directions in an annotation, by parameter.
 pub(crate) fn kinds(annotation: &toml::Value) -> BTreeMap<&str, &str> {
     let table = annotation.get("parameters").and_then(toml::Value::as_table);
     table

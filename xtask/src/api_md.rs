@@ -59,7 +59,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The exports that have a row of their own: the others are their per-thread twins.
+    /// Returns the exports that have their own row: all but the per-thread twins.
     fn rows(&self) -> impl Iterator<Item = &'a Entry> {
         let entries = self.registry.functions.iter();
         entries.filter(|entry| entry.stream != StreamMode::PerThread)
@@ -184,7 +184,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The Rust files of a folder and its folders, sorted.
+/// Returns the Rust files of a folder and its folders, sorted.
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -244,7 +244,7 @@ fn calls_of_methods(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) 
     }
 }
 
-/// The type of an inherent `impl`.
+/// Returns the type of an inherent `impl`.
 fn object_of(head: &str) -> Option<String> {
     let mut rest = head.strip_prefix("impl")?;
     if rest.starts_with('<') {

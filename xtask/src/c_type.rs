@@ -31,7 +31,7 @@ impl CType {
         }
     }
 
-    /// True if C's type is an integer that can hold flags.
+    /// Returns true if C's type is an integer that can hold flags.
     pub(crate) fn is_number(&self) -> bool {
         const NUMBERS: &[&str] = &["c_int", "c_uint", "c_ulonglong", "cuuint64_t"];
         NUMBERS.contains(&self.base.as_str())
@@ -45,12 +45,12 @@ impl CType {
         self.base == "c_char"
     }
 
-    /// True if C uses the type for truth values.
+    /// Returns true if C uses the type for truth values.
     pub(crate) fn is_truth(&self) -> bool {
         self.pointers < 2 && ["c_int", "c_uint"].contains(&self.base.as_str())
     }
 
-    /// The base type in a checked call.
+    /// Returns the base type in a checked call.
     pub(crate) fn base(&self) -> String {
         match self.base.as_str() {
             "c_void" | "c_char" | "usize" | "f32" => self.base.clone(),
@@ -63,12 +63,12 @@ impl CType {
         }
     }
 
-    /// The whole type in a checked call.
+    /// Returns the whole type in a checked call.
     pub(crate) fn rust(&self) -> String {
         self.with_pointers(self.pointers)
     }
 
-    /// The type that the outermost pointer points to.
+    /// Returns the type that the outermost pointer points to.
     pub(crate) fn pointee(&self) -> String {
         self.with_pointers(self.pointers.saturating_sub(1))
     }
@@ -82,7 +82,7 @@ impl CType {
         out
     }
 
-    /// An element of an array of these in Rust: a byte where C has no type.
+    /// Returns an element of an array of these in Rust: a byte where C has no type.
     pub(crate) fn element(&self) -> String {
         if self.is_void() && self.pointers == 1 {
             "u8".to_owned()

@@ -47,7 +47,7 @@ pub(crate) fn files(registry: &Registry, calls: &[Call]) -> Result<Vec<Output>, 
     Ok(files)
 }
 
-/// The text of `mod.rs`.
+/// Returns the text of `mod.rs`.
 fn index(total: usize, groups: &BTreeMap<String, Vec<&Call>>) -> String {
     let mut index = format!("{HEADER}\n//! The {total} checked calls, by group of the manual.\n\n");
     for name in groups.keys() {

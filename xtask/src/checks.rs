@@ -91,7 +91,7 @@ fn problems(registry: &Registry) -> Vec<String> {
     found
 }
 
-/// The problems with the directions of a function's parameters.
+/// Returns the problems with the directions of a function's parameters.
 fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
     let mut found = Vec::new();
     let kinds = kinds(annotation);
@@ -126,7 +126,7 @@ fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
     found
 }
 
-/// Why a parameter of this type cannot have this direction.
+/// Returns the reason why a parameter of this type cannot have this direction.
 fn contradiction(kind: &str, ty: &CType) -> Option<&'static str> {
     let is_read_only = ty.pointers == 1 && ty.constant;
     match word(kind) {
@@ -274,7 +274,7 @@ mod tests {
         );
     }
 
-    /// The problems of `cuF` with these parameters and this annotation.
+    /// Returns the problems of `cuF` with these parameters and this annotation.
     fn of_one(parameters: &[(&str, &str)], keys: &str) -> Vec<String> {
         let text = format!("[cuF]\ngroup = \"A\"\ndoes = \"B.\"\n{keys}");
         let found = found(&text, &[entry("cuF", parameters)]);

@@ -150,7 +150,7 @@ struct Function {
 }
 
 impl Function {
-    /// The direction of a parameter.
+    /// Returns the direction of a parameter.
     fn direction(&self, name: &str) -> &'static str {
         let name = name.trim_end_matches('_');
         let named = |name: &str| {
@@ -167,7 +167,7 @@ impl Function {
     }
 }
 
-/// Every function that the source defines.
+/// Returns every function that the source defines.
 fn functions(source: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let mut lines = source.lines().peekable();
@@ -206,7 +206,7 @@ fn functions(source: &str) -> Vec<Function> {
     found
 }
 
-/// The name in `size_t numNodes=0`, `char *name`, `CUipcMemHandle handle: CUipcMemHandle`, `devices: Optional[...]`.
+/// Returns the name of a Python parameter, such as `size_t numNodes=0`, `char *name` or `devices: Optional[...]`.
 fn parameter(text: &str) -> Option<String> {
     let text = text.split('=').next()?.split(':').next()?.trim();
     let text = text.strip_suffix(" not None").unwrap_or(text);
@@ -216,7 +216,7 @@ fn parameter(text: &str) -> Option<String> {
     (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
 }
 
-/// The export that a Python function calls: the one that C programs call by that name.
+/// Returns the export that a Python function calls: the one that C programs call by that name.
 fn export<'a>(function: &Function, registry: &'a Registry) -> Option<&'a Entry> {
     let callable = || {
         let entries = registry.functions.iter();

@@ -1,8 +1,8 @@
-//! Files of the workspace.
+//! Reads and writes files of the workspace.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

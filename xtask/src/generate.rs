@@ -41,7 +41,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The raw bindings.
+/// Returns the raw bindings.
 fn bindings(registry: &Registry) -> Result<Vec<Output>, String> {
     let folder = PathBuf::from("cuda-driver-sys/src/generated");
     let inputs = format!("cuda.h {}", headers::current_stamp()?);

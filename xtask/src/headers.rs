@@ -40,7 +40,7 @@ const NVRTC: Package = Package {
 /// The text in the error of a download that failed three times.
 pub(crate) const NOT_FETCHED: &str = "could not be fetched in three tries";
 
-/// The header package of every CUDA release since 11.7, oldest first.
+/// Returns the header package of every CUDA release since 11.7, oldest first.
 pub(crate) fn releases() -> impl Iterator<Item = Package> {
     let lines = RELEASES.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| {
@@ -59,27 +59,27 @@ pub(crate) fn releases() -> impl Iterator<Item = Package> {
     })
 }
 
-/// The header that the bindings are made from.
+/// Returns the header that the bindings are made from.
 fn current_package() -> Result<Package, String> {
     let none = "cuda-driver-sys/api/headers.txt names no release";
     releases().last().ok_or_else(|| none.to_owned())
 }
 
-/// The release before the newest one.
+/// Returns the release before the newest one.
 fn previous_package() -> Result<Package, String> {
     let all: Vec<Package> = releases().collect();
     let before = all.into_iter().rev().nth(1);
     before.ok_or_else(|| "cuda-driver-sys/api/headers.txt lists only one release".to_owned())
 }
 
-/// The last header of CUDA 12, which defines the plain names.
+/// Returns the last header of CUDA 12, which defines the plain names.
 fn frozen_package() -> Result<Package, String> {
     let of_12 = releases().filter(|release| release.version.starts_with("12."));
     let none = "cuda-driver-sys/api/headers.txt names no release of CUDA 12";
     of_12.last().ok_or_else(|| none.to_owned())
 }
 
-/// The CUDA release that the bindings are made from, for instance `12.9`.
+/// Returns the CUDA release that the bindings are made from, for instance `12.9`.
 pub(crate) fn current_release() -> Result<String, String> {
     let package = current_package()?;
     let mut numbers = package.version.split('.');
@@ -108,7 +108,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// True if all inputs of the generator have been fetched.
+/// Returns true if all inputs of the generator have been fetched.
 #[cfg(test)]
 pub(crate) fn are_fetched() -> bool {
     let (Ok(current), Ok(frozen)) = (current_package(), frozen_package()) else {
@@ -119,29 +119,29 @@ pub(crate) fn are_fetched() -> bool {
         .all(|package| folder(package).join(&*package.holds).is_file())
 }
 
-/// The folder of an unpacked package.
+/// Returns the folder of an unpacked package.
 pub(crate) fn folder(package: &Package) -> PathBuf {
     root()
         .join(".cache")
         .join(format!("{}-{}", package.name, package.version))
 }
 
-/// The folder of the header that the bindings are made from.
+/// Returns the folder of the header that the bindings are made from.
 pub(crate) fn current() -> Result<PathBuf, String> {
     folder_of(&current_package()?)
 }
 
-/// The folder of the header of the release before.
+/// Returns the folder of the header of the release before.
 pub(crate) fn previous() -> Result<PathBuf, String> {
     folder_of(&previous_package()?)
 }
 
-/// The folder of the last CUDA 12 header.
+/// Returns the folder of the last CUDA 12 header.
 pub(crate) fn frozen() -> Result<PathBuf, String> {
     folder_of(&frozen_package()?)
 }
 
-/// The folder of NVRTC's libraries.
+/// Returns the folder of NVRTC's libraries.
 pub(crate) fn nvrtc() -> Result<PathBuf, String> {
     folder_of(&NVRTC)
 }
@@ -220,7 +220,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     ))
 }
 
-/// The version and the checksum of the header, for the first lines of generated files.
+/// Returns the version and the checksum of the header, for the first lines of generated files.
 pub(crate) fn current_stamp() -> Result<String, String> {
     let current = current_package()?;
     let sum = current.sha256.unwrap_or_default();
@@ -231,7 +231,7 @@ pub(crate) fn current_stamp() -> Result<String, String> {
     ))
 }
 
-/// The SHA-256 of a file, in hexadecimal digits.
+/// Returns the SHA-256 of a file, in hexadecimal digits.
 fn sha256_of(file: &Path) -> Result<String, String> {
     const PROGRAM: &str =
         "import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], 'rb').read()).hexdigest())";

@@ -252,7 +252,7 @@ impl Nvrtc {
         let code = unsafe { size_of(program, &mut size) };
         self.check(name, code)?;
         let mut buffer = vec![0_u8; size];
-        // SAFETY: the buffer has the size just asked for, including the terminating NUL.
+        // SAFETY: the buffer has the size that NVRTC returned, including the terminating NUL.
         let code = unsafe { read(program, buffer.as_mut_ptr().cast()) };
         self.check(name, code)?;
         while buffer.last() == Some(&0) {

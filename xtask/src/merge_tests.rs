@@ -8,7 +8,7 @@ use crate::bindings::{self, Input, Model, committed, render};
 use crate::files::{read, root};
 use crate::headers;
 
-/// The input for the headers; prints a note and returns `None` if they have not been fetched.
+/// Returns the input for the headers; prints a note and returns `None` if they have not been fetched.
 fn inputs() -> Option<(Input, PathBuf)> {
     if !headers::are_fetched() {
         println!("needs the headers: run `cargo xtask headers`");
@@ -35,7 +35,7 @@ fn committed_bindings() -> (Model, Vec<Entry>) {
         .expect("the committed bindings")
 }
 
-/// All rendered files, without the first lines, which name the inputs.
+/// Returns all rendered files, without the first lines, which name the inputs.
 fn rendered(model: &Model, registry: &[Entry]) -> Vec<(&'static str, String)> {
     let files = render::render(model, registry, "");
     files

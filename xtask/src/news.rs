@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The registry of the release before the newest one.
+/// Returns the registry of the release before the newest one.
 fn before() -> Result<Registry, String> {
     let include = headers::previous()?;
     let header = bindings::read_header(&Input {
@@ -57,13 +57,13 @@ fn before() -> Result<Registry, String> {
     })
 }
 
-/// The CUDA release of a header, for instance `12.9`.
+/// Returns the CUDA release of a header, for instance `12.9`.
 fn release(model: &Model) -> String {
     let version = merge::version(model);
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The files written by hand that name the release before.
+/// Returns the files written by hand that name the release before.
 fn mentions(before: &Model) -> Result<Option<String>, String> {
     let words = format!(
         "{}|{}",
@@ -104,7 +104,7 @@ fn mentions(before: &Model) -> Result<Option<String>, String> {
     }))
 }
 
-/// The questions about the newest header itself.
+/// Returns the questions about the newest header itself.
 fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String> {
     let model = &registry.header;
     let mut left = Vec::new();
@@ -160,7 +160,7 @@ fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String
     left
 }
 
-/// The questions about the differences between two releases.
+/// Returns the questions about the differences between two releases.
 fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<String> {
     let model = &registry.header;
     let mut left = Vec::new();
@@ -204,7 +204,7 @@ fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<Stri
     left
 }
 
-/// True if all values are single bits, zero, or unions of the others.
+/// Returns true if all values are single bits, zero, or unions of the others.
 fn looks_like_flags(enumeration: &Enumeration) -> bool {
     let bits: Vec<u32> = enumeration.values.iter().map(|(_, value)| *value).collect();
     let single = bits.iter().filter(|value| value.is_power_of_two()).count();
@@ -217,7 +217,7 @@ fn looks_like_flags(enumeration: &Enumeration) -> bool {
         || enumeration.name.to_lowercase().contains("flag")
 }
 
-/// Every name in the bindings except functions, which are never removed.
+/// Returns every name in the bindings except functions, which are never removed.
 fn names(model: &Model) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     names.extend(model.constants.iter().map(|one| one.name.clone()));
@@ -231,7 +231,7 @@ fn names(model: &Model) -> BTreeSet<String> {
     names
 }
 
-/// The macros of a header that are values of the API.
+/// Returns the macros of a header that are values of the API.
 fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     header.lines().filter_map(|line| {
         let words = line.trim_start().strip_prefix('#')?.trim_start();
@@ -247,7 +247,7 @@ fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// True if a macro's value ends in an unsigned number.
+/// Returns true if a macro's value ends in an unsigned number.
 fn is_unsigned(value: &str) -> bool {
     let number = value
         .trim_end_matches(')')
@@ -256,7 +256,7 @@ fn is_unsigned(value: &str) -> bool {
     number.is_some_and(|number| number.ends_with(|c: char| c.is_ascii_hexdigit()))
 }
 
-/// True if a text contains a word.
+/// Returns true if a text contains a word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -11,7 +11,7 @@ use crate::bindings::registry::{Entry, entry, introduced, split_stream, variants
 /// lacks, it means the first variant.
 ///
 /// # Errors
-/// An export without a version, or a version without an export.
+/// Returns an error for an export without a version, and for a plain name without an export.
 pub(crate) fn registry(
     declared: &[Declaration],
     typedefs: &str,
@@ -34,7 +34,7 @@ pub(crate) fn registry(
     declared.iter().map(known).collect()
 }
 
-/// Plain name → export.
+/// Returns the export of every plain name.
 fn plain_names(
     symbols: &BTreeSet<String>,
     frozen: &str,
@@ -47,7 +47,7 @@ fn plain_names(
         }
         let target = match defined.get(base) {
             Some(target) => target.as_str(),
-            None if knows(frozen, base) => base,
+            None if declares(frozen, base) => base,
             None => list.first().copied().unwrap_or(base),
         };
         if !symbols.contains(target) {
@@ -60,7 +60,7 @@ fn plain_names(
     Ok(plain)
 }
 
-/// Plain name → export according to the header's `#define`s, without per-thread suffixes.
+/// Returns the export of every plain name according to the header's `#define`s, without per-thread suffixes.
 fn defined_aliases(header: &str) -> BTreeMap<String, String> {
     let mut aliases = BTreeMap::new();
     for line in header.lines() {
@@ -86,8 +86,8 @@ fn defined_aliases(header: &str) -> BTreeMap<String, String> {
     aliases
 }
 
-/// True if a header declares a function or an alias of this name.
-fn knows(header: &str, name: &str) -> bool {
+/// Returns true if a header declares a function or an alias of this name.
+fn declares(header: &str, name: &str) -> bool {
     header.match_indices(name).any(|(at, _)| {
         let before = header[..at].chars().next_back();
         let after = header[at + name.len()..]
@@ -99,7 +99,7 @@ fn knows(header: &str, name: &str) -> bool {
     })
 }
 
-/// The version of one export.
+/// Returns the CUDA version that introduced an export.
 fn version_of(symbol: &str, since: &BTreeMap<String, u32>) -> Result<u32, String> {
     let version = since.get(symbol).copied();
     version.ok_or_else(|| {

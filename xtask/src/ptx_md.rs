@@ -49,7 +49,7 @@ const NOTE_MMA: &str = "floating-point sums that are not exact follow a model of
 const NOTE_VIDEO: &str =
     "as in the manual; on recent GPUs results are cut to 32 bits before they are saturated";
 
-/// Notes on instructions that run. A note on `bar` applies to `barrier`, too.
+/// Notes on instructions that run. A note on `bar` also applies to `barrier`.
 const NOTES: &[(&str, &str)] = &[
     (
         "rcp",
@@ -267,7 +267,7 @@ impl Forms {
     }
 }
 
-/// Code in a cell of a table.
+/// Returns code in a cell of a table.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('|', "\\|"))
 }
@@ -279,7 +279,7 @@ fn sm(least: u32) -> String {
     }
 }
 
-/// The forms of a row that do not run.
+/// Returns the forms of a row that do not run.
 fn missing(row: &Row) -> String {
     match row.missing.len() {
         0 => String::new(),

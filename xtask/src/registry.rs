@@ -1,4 +1,4 @@
-//! The registry: everything that is known of the driver's functions and types.
+//! The registry: all facts about the driver's functions and types.
 //!
 //! `cuda.h` and `cudaTypedefs.h` give signatures, types and versions; `annotations.toml` gives the rest. Every generated
 //! file is written from this one value.
@@ -48,7 +48,7 @@ impl Registry {
         })
     }
 
-    /// The registry for a test; `None` if the headers have not been fetched.
+    /// Returns the registry for a test; `None` if the headers have not been fetched.
     #[cfg(test)]
     pub(crate) fn for_tests() -> Option<Self> {
         if !headers::are_fetched() {
@@ -58,35 +58,35 @@ impl Registry {
         Some(Self::read().expect("the header and the annotations"))
     }
 
-    /// The exported function of this name.
+    /// Returns the exported function of this name.
     pub(crate) fn find(&self, symbol: &str) -> Option<&Entry> {
         self.functions.iter().find(|entry| entry.symbol == symbol)
     }
 
-    /// The header's enumeration of this name.
+    /// Returns the header's enumeration of this name.
     fn enumeration(&self, name: &str) -> Option<&Enumeration> {
         let mut all = self.header.enumerations.iter();
         all.find(|enumeration| enumeration.name == name)
     }
 
-    /// True if the header has an enumeration of this name.
+    /// Returns true if the header has an enumeration of this name.
     pub(crate) fn is_enumeration(&self, name: &str) -> bool {
         self.enumeration(name).is_some()
     }
 
-    /// True if this is an enumeration whose values are bits that are combined.
+    /// Returns true if this is an enumeration whose values are bits that are combined.
     pub(crate) fn is_flag_set(&self, name: &str) -> bool {
         self.is_enumeration(name) && render::FLAG_SETS.contains(&name)
     }
 
-    /// True if the header has this result code, written without `CUDA_ERROR_`.
+    /// Returns true if the header has this result code, written without `CUDA_ERROR_`.
     pub(crate) fn is_result(&self, code: &str) -> bool {
         let name = format!("CUDA_ERROR_{code}");
         self.enumeration("CUresult")
             .is_some_and(|results| results.values.iter().any(|(value, _)| *value == name))
     }
 
-    /// The constants that `of` stands for: one name, or a prefix followed by `*`.
+    /// Returns the constants that `of` stands for: one name, or a prefix followed by `*`.
     pub(crate) fn constants<'a>(&'a self, of: &'a str) -> impl Iterator<Item = &'a str> {
         let prefix = of.strip_suffix('*');
         let names = self.header.constants.iter().map(|one| one.name.as_str());
@@ -96,7 +96,8 @@ impl Registry {
         })
     }
 
-    /// True if a type is a handle: a pointer to an opaque structure, or one of the integers that the driver uses as handles.
+    /// Returns true if a type is a handle: a pointer to an opaque structure, or one of the integers that the driver
+    /// uses as handles.
     pub(crate) fn is_handle(&self, base: &str) -> bool {
         const NUMBERS: &[&str] = &[
             "CUtexObject",
@@ -110,7 +111,8 @@ impl Registry {
     }
 }
 
-/// The names that C programs call an export by: its own if that is not taken by another export, then the aliases.
+/// Returns the names that C programs call an export by: its own if that is not taken by another export, then the
+/// aliases.
 pub(crate) fn plain_names_of(entry: &Entry) -> Vec<&str> {
     let mut plain: Vec<&str> = entry.aliases.iter().map(String::as_str).collect();
     if entry.stream != StreamMode::PerThread && !entry.legacy && entry.symbol == entry.base {

@@ -67,7 +67,7 @@ pub(crate) fn run() -> Result<(), String> {
     Err(format!("annotations.toml:\n  {}", wrong.join("\n  ")))
 }
 
-/// The manual's codes for an export: under its own name, a plain name, or its base name.
+/// Returns the manual's codes for an export: under its own name, a plain name, or its base name.
 fn of<'a>(
     entry: &Entry,
     manual: &'a BTreeMap<String, BTreeSet<String>>,
@@ -75,13 +75,13 @@ fn of<'a>(
     own_names(entry).find_map(|name| manual.get(name))
 }
 
-/// The names that an export may have in the header.
+/// Returns the names that an export may have in the header.
 fn own_names(entry: &Entry) -> impl Iterator<Item = &String> {
     let own = std::iter::once(&entry.symbol).chain(&entry.aliases);
     own.chain([&entry.base])
 }
 
-/// The functions that the header marks as deprecated.
+/// Returns the functions that the header marks as deprecated.
 fn deprecated(header: &str) -> BTreeSet<String> {
     let marked = header.split("__CUDA_DEPRECATED").skip(1);
     marked
@@ -94,7 +94,7 @@ fn deprecated(header: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The codes in the comment before each declaration. The first declaration of a name is the documented one.
+/// Returns the codes in the comment before each declaration. The first declaration of a name is the documented one.
 fn documented(header: &str) -> BTreeMap<String, BTreeSet<String>> {
     const DECLARATION: &str = "CUresult CUDAAPI";
     let mut found = BTreeMap::new();
@@ -131,7 +131,7 @@ fn documented(header: &str) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// The part of a text before the first of some words.
+/// Returns the part of a text before the first of some words.
 fn until<'a>(text: &'a str, ends: &[&str]) -> &'a str {
     let end = ends.iter().filter_map(|end| text.find(end)).min();
     &text[..end.unwrap_or(text.len())]

@@ -1,4 +1,4 @@
-//! The output of the software driver's examples.
+//! Runs the software driver's examples for their output.
 
 use std::process::Command;
 

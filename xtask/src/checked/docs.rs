@@ -1,4 +1,4 @@
-//! The documentation of a checked call.
+//! Writes the documentation of a checked call.
 
 use std::fmt::Write as _;
 
@@ -29,12 +29,12 @@ pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {
     }
 }
 
-/// True if the call returns exactly one value.
+/// Returns true if the call returns exactly one value.
 fn returns_one(call: &Call) -> bool {
     call.parameters.iter().filter(|p| p.is_output()).count() == 1
 }
 
-/// The owners of the returned handles and addresses.
+/// Returns the owners of the returned handles and addresses.
 fn owners(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let values: Vec<(&Parameter, &Owner)> = call
         .parameters
@@ -74,7 +74,7 @@ fn owners(call: &Call, facts: &Facts<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// The C function, its fallback on older drivers, and its replacement.
+/// Returns the C function, its fallback on older drivers, and its replacement.
 fn origin(call: &Call) -> String {
     let page = call.group.replace('_', "__");
     let base = call
@@ -123,7 +123,7 @@ fn link(other: &Other) -> String {
     format!("[`{name}`](crate::checked::{module}{name})")
 }
 
-/// The values of flags.
+/// Returns the values of flags.
 fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let sentences: Vec<String> = call
         .flags
@@ -157,7 +157,7 @@ fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("\n"))
 }
 
-/// The outputs that are optional in C.
+/// Returns the outputs that are optional in C.
 fn asked_for(call: &Call) -> Option<String> {
     let names: Vec<String> = call
         .parameters
@@ -174,7 +174,7 @@ fn asked_for(call: &Call) -> Option<String> {
     })
 }
 
-/// The result codes in the manual.
+/// Returns the result codes in the manual.
 fn errors(call: &Call) -> String {
     let codes: Vec<String> = call
         .results

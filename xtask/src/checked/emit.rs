@@ -43,7 +43,7 @@ fn texts(calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// The imports that a text needs.
+/// Returns the imports that a text needs.
 fn imports(text: &str, checked: &str) -> String {
     const FFI: &[&str] = &["CStr", "c_char", "c_void"];
     const CONVERT: &[&str] = &[
@@ -133,14 +133,14 @@ struct Output {
 }
 
 impl Output {
-    /// The variable that holds it, if no conversion is needed.
+    /// Returns the variable that holds it, if no conversion is needed.
     fn variable(&self) -> Option<&str> {
         self.value
             .strip_prefix("unsafe { ")?
             .strip_suffix(".assume_init() }")
     }
 
-    /// Why it is sound to take the value, if that needs `unsafe`.
+    /// Returns the SAFETY comment of an `unsafe` conversion.
     fn safety(&self) -> &'static str {
         if self.value.starts_with("unsafe { copied(") {
             "the driver returned this count, and the values are valid until its next call"
@@ -252,7 +252,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The lengths that a counter must equal, and those of optional slices, with their names.
+    /// Returns the lengths that a counter must equal, and those of optional slices, with their names.
     fn lengths(&mut self, counter: &str) -> (Vec<String>, Vec<(String, String)>) {
         let mut lengths = Vec::new();
         let mut absent = Vec::new();
@@ -489,7 +489,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// A counter as a `usize`.
+    /// Returns a counter as a `usize`.
     fn as_usize(&self, counter: &str) -> String {
         let name = names::parameter(counter);
         let is_usize = self
@@ -747,7 +747,7 @@ impl<'a> Emitter<'a> {
         out.push_str("}\n\n");
     }
 
-    /// The C parameter that an output came from.
+    /// Returns the C parameter that an output came from.
     fn c_name<'b>(&'b self, field: &'b str) -> &'b str {
         self.call
             .parameters

@@ -63,7 +63,7 @@ impl Pointing {
     }
 }
 
-/// The types of the fields of a structure or union.
+/// Returns the types of the fields of a structure or union.
 fn field_types(item: &syn::Item) -> Vec<String> {
     let fields = match item {
         syn::Item::Struct(item) => &item.fields,

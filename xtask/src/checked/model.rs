@@ -113,7 +113,7 @@ pub(super) enum Owner {
     Parameter(String),
 }
 
-/// The calls of every function that the annotations describe, sorted by symbol.
+/// Returns the calls of every function that the annotations describe, sorted by symbol.
 pub(crate) fn calls(registry: &Registry) -> Result<Vec<Call>, String> {
     let mut calls = Vec::new();
     let mut names = BTreeMap::new();
@@ -206,7 +206,7 @@ fn read(entry: &Entry, registry: &Registry) -> Result<Call, String> {
     Ok(call)
 }
 
-/// The name of an export in `cuda-driver-sys`.
+/// Returns the name of an export in `cuda-driver-sys`.
 fn rust_name(entry: &Entry) -> Other {
     let plain = plain_names_of(entry);
     Other {
@@ -217,7 +217,7 @@ fn rust_name(entry: &Entry) -> Other {
     }
 }
 
-/// The parameters that hold flags, with the annotation's text for each.
+/// Returns the parameters that hold flags, with the annotation's text for each.
 fn flags(annotation: &toml::Value) -> Vec<(String, String)> {
     let table = annotation.get("flags").and_then(toml::Value::as_table);
     table
@@ -228,13 +228,13 @@ fn flags(annotation: &toml::Value) -> Vec<(String, String)> {
 }
 
 impl Call {
-    /// The path of the function in `checked`.
+    /// Returns the path of the function in `checked`.
     pub(crate) fn path(&self) -> String {
         let module = if self.legacy { "legacy::" } else { "" };
         format!("{module}{}", super::names::call(&self.name))
     }
 
-    /// True if an array is counted by this parameter, so that the caller does not pass it.
+    /// Returns true if an array is counted by this parameter, so that the caller does not pass it.
     pub(super) fn is_counted(&self, name: &str) -> bool {
         self.parameters
             .iter()
@@ -326,7 +326,7 @@ impl Call {
 }
 
 impl Parameter {
-    /// True if a call returns it.
+    /// Returns true if a call returns it.
     pub(super) fn is_output(&self) -> bool {
         match self.kind {
             // Passed by value, it is an argument.
@@ -353,7 +353,7 @@ impl Parameter {
     }
 }
 
-/// A CUDA version as text, `12.5` for 12050.
+/// Returns a CUDA version as text, `12.5` for 12050.
 pub(crate) fn version(since: u32) -> String {
     format!("{}.{}", since / 1000, since % 1000 / 10)
 }
@@ -439,7 +439,7 @@ impl Kind {
 }
 
 impl Count {
-    /// True if this parameter holds the count.
+    /// Returns true if this parameter holds the count.
     pub(super) fn is(&self, parameter: &str) -> bool {
         match self {
             Self::Parameter { name, .. } | Self::Pointer { name } => name == parameter,

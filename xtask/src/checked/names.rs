@@ -1,4 +1,4 @@
-//! The names of C in Rust's case.
+//! Converts names of C to Rust's naming conventions.
 
 /// Words that the rules below would split in the wrong place, and their correct form.
 const WORDS: &[(&str, &str)] = &[
@@ -28,7 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("IDs", "Ids"),
 ];
 
-/// `MemAllocPitch` and `hStream` as `mem_alloc_pitch` and `h_stream`.
+/// Converts a name to snake case: `MemAllocPitch` to `mem_alloc_pitch`, and `hStream` to `h_stream`.
 pub(super) fn snake(name: &str) -> String {
     let mut name = name.to_owned();
     for (from, to) in WORDS {
@@ -55,7 +55,7 @@ pub(super) fn snake(name: &str) -> String {
     out
 }
 
-/// `mem_get_info` as `MemGetInfo`.
+/// Converts a name from snake case: `mem_get_info` to `MemGetInfo`.
 pub(super) fn camel(name: &str) -> String {
     name.split('_')
         .flat_map(|word| {
@@ -66,12 +66,12 @@ pub(super) fn camel(name: &str) -> String {
         .collect()
 }
 
-/// The name of a checked call: the name in `cuda-driver-sys` without `cu`.
+/// Returns the name of a checked call: the name in `cuda-driver-sys` without `cu`.
 pub(super) fn call(name: &str) -> String {
     snake(name.strip_prefix("cu").unwrap_or(name))
 }
 
-/// The name of a parameter: the name in C without the prefix for handles and pointers.
+/// Returns the name of a parameter: the name in C without the prefix for handles and pointers.
 pub(super) fn parameter(name: &str) -> String {
     let bare = ["ph", "pp", "h", "p"].iter().find_map(|prefix| {
         name.strip_prefix(prefix)
@@ -90,7 +90,7 @@ pub(super) fn parameter(name: &str) -> String {
     }
 }
 
-/// The file that a group of the manual goes to.
+/// Returns the file that a group of the manual goes to.
 pub(super) fn file(group: &str) -> String {
     let name = group.trim_start_matches("CUDA_").to_lowercase();
     match name.as_str() {

@@ -1,4 +1,4 @@
-//! The obligations of the caller of a checked call.
+//! Writes the *Safety* section of a checked call.
 
 use super::facts::Facts;
 use super::model::{Call, Kind};
@@ -136,7 +136,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     out
 }
 
-/// True if a call without handles uses the current context itself.
+/// Returns true if a call without handles uses the current context itself.
 fn uses_the_current_context(symbol: &str) -> bool {
     let base = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
     let base = base.trim_end_matches("_v");

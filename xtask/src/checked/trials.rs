@@ -1,4 +1,5 @@
-//! The table of trials: a line for each checked call, with a word for each parameter of the C function.
+//! Writes the table of trials, which tests the checked calls: a line for each checked call, with a word for each
+//! parameter of the C function.
 //! `tests/checked_calls/table.rs` explains the words.
 
 use std::fmt::Write as _;
@@ -34,7 +35,7 @@ pub(super) fn file(header: &str, calls: &[Call]) -> String {
     out
 }
 
-/// The number of values that a call returns.
+/// Returns the number of values that a call returns.
 fn outputs(call: &Call) -> usize {
     let parameters = call.parameters.iter();
     parameters
@@ -42,12 +43,12 @@ fn outputs(call: &Call) -> usize {
         .count()
 }
 
-/// True if a call returns the value of a parameter.
+/// Returns true if a call returns the value of a parameter.
 fn is_returned(call: &Call, parameter: &Parameter) -> bool {
     parameter.is_output() || is_changed_count(call, parameter)
 }
 
-/// True if a parameter is a count that the caller's slices give, and that the driver changes.
+/// Returns true if a parameter is a count that the caller's slices give, and that the driver changes.
 fn is_changed_count(call: &Call, parameter: &Parameter) -> bool {
     let name = &parameter.name;
     let is_asked_for = call.parameters.iter().any(|other| {
@@ -56,7 +57,7 @@ fn is_changed_count(call: &Call, parameter: &Parameter) -> bool {
     parameter.ty.pointers > 0 && call.is_counted(name) && !is_asked_for
 }
 
-/// The word for a parameter.
+/// Returns the word for a parameter.
 fn word(call: &Call, parameter: &Parameter) -> String {
     let counts_vector = call
         .parameters
@@ -89,7 +90,7 @@ fn word(call: &Call, parameter: &Parameter) -> String {
     }
 }
 
-/// The text of a count.
+/// Returns the text of a count.
 fn length(count: &Count) -> String {
     match count {
         Count::Fixed(count) => count.to_string(),

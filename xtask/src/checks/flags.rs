@@ -5,7 +5,7 @@ use crate::bindings::registry::Entry;
 use crate::c_type::CType;
 use crate::registry::Registry;
 
-/// The problems with the `flags` of an annotation.
+/// Returns the problems with the `flags` of an annotation.
 pub(super) fn problems(
     entry: &Entry,
     annotation: &toml::Value,

@@ -7,7 +7,7 @@ use crate::bindings::registry::Entry;
 use crate::c_type::CType;
 use crate::registry::Registry;
 
-/// The problems with the owners in an annotation.
+/// Returns the problems with the owners in an annotation.
 pub(super) fn problems(
     entry: &Entry,
     kinds: &BTreeMap<&str, &str>,
@@ -53,7 +53,7 @@ pub(super) fn problems(
     found
 }
 
-/// True if the caller passes a value for a parameter.
+/// Returns true if the caller passes a value for a parameter.
 fn is_passed(entry: &Entry, kinds: &BTreeMap<&str, &str>, name: &str) -> bool {
     let parameter = entry.parameters.iter().find(|(other, _)| other == name);
     parameter.is_some_and(|(_, ty)| {
