@@ -14,7 +14,7 @@ const OFF: &str =
 /// # Errors
 /// An error of bindgen, or output of bindgen that this generator does not know.
 pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model, String> {
-    // The message of a panic becomes the error; its location in bindgen helps nobody.
+    // The message of a panic becomes the error; its location in bindgen is of no use.
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let outcome = panic::catch_unwind(panic::AssertUnwindSafe(work));
@@ -53,7 +53,7 @@ fn explained(error: &str) -> String {
     format!("{error}\nPlease report this, {OFF}.")
 }
 
-/// The places where the crate clang-sys looks for libclang.
+/// Returns the places where the crate clang-sys looks for libclang.
 fn searched() -> String {
     let value =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());

@@ -35,7 +35,7 @@ pub(crate) fn read(
     Ok((model, registry))
 }
 
-/// The items of all lines, without comments and lines for which `parse` returns `None`.
+/// Returns the items of all lines, without comments and lines for which `parse` returns `None`.
 fn lines<T>(
     text: &str,
     file: &str,

@@ -82,7 +82,8 @@ fn variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|error| format!("{name}: {error}"))
 }
 
-/// True if pkg-config describes the target: for another target than this machine only if it is configured for that.
+/// Returns true if pkg-config describes the target: for another target than this machine only if it is configured for
+/// that.
 fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     let cross = variable("TARGET")? != variable("HOST")?;
     let for_cross = ["PKG_CONFIG_ALLOW_CROSS", "PKG_CONFIG_SYSROOT_DIR"];
@@ -113,7 +114,7 @@ fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// The folders of toolkits and distributions that may contain the file.
+/// Returns the folders of toolkits and distributions that may contain the file.
 fn usual(arch: &str) -> Vec<PathBuf> {
     let toolkits = TOOLKIT
         .iter()
@@ -140,7 +141,7 @@ fn usual(arch: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// True if a file is a library for the target, according to the machine in its ELF header.
+/// Returns true if a file is a library for the target, according to the machine in its ELF header.
 fn fits(file: &Path, arch: &str) -> bool {
     const START: usize = 20;
     const MACHINE: std::ops::Range<usize> = 18..START;
@@ -193,7 +194,7 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
     ))
 }
 
-/// The linker that cargo uses, and the flags that select one.
+/// Returns the linker that cargo uses, and the flags that select one.
 fn linker() -> Vec<String> {
     let mut flags = Vec::new();
     if let Ok(linker) = variable("RUSTC_LINKER") {

@@ -72,8 +72,8 @@ pub(crate) fn merge(
     Ok((committed, registry))
 }
 
-/// The functions of a header that neither the registry contains nor [`merge`] adds: those of a vendor, in a header whose
-/// CUDA version is not newer than that of the committed bindings.
+/// Returns the functions of a header that neither the registry contains nor [`merge`] adds: those of a vendor, in a
+/// header whose CUDA version is not newer than that of the committed bindings.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn left_out<'a>(
     committed: &Model,
@@ -89,7 +89,7 @@ pub(crate) fn left_out<'a>(
         .collect()
 }
 
-/// The header's `CUDA_VERSION`.
+/// Returns the header's `CUDA_VERSION`.
 pub(crate) fn version(model: &Model) -> i128 {
     model
         .constants
@@ -98,7 +98,7 @@ pub(crate) fn version(model: &Model) -> i128 {
         .map_or(0, |constant| constant.value)
 }
 
-/// One sentence for each unexpected difference between items in both.
+/// Returns one sentence for each unexpected difference between items in both.
 pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
     let mut found = Vec::new();
     for theirs in &header.constants {
@@ -173,13 +173,13 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
     found
 }
 
-/// True if a list contains all these values for a name.
+/// Returns true if a list contains all these values for a name.
 fn among<T: PartialEq>(list: &[(&str, &[T])], name: &str, these: &[T]) -> bool {
     list.iter()
         .any(|(known, all)| *known == name && these.iter().all(|one| all.contains(one)))
 }
 
-/// True if a name may have these values in different headers.
+/// Returns true if a name may have these values in different headers.
 fn may_be(name: &str, values: &[i128]) -> bool {
     GROWING_VALUES.contains(&name) || among(CHANGED_VALUES, name, values)
 }

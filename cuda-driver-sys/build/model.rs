@@ -68,10 +68,10 @@ pub(crate) struct Layout {
     pub(crate) offsets: Vec<(String, u64)>,
 }
 
-/// True for enumerators that mark the end of an enumeration and change with every release: a program that uses one is
-/// wrong on the next driver.
+/// Returns true for enumerators that mark the end of an enumeration and change with every release: a program that uses
+/// one is wrong on the next driver.
 fn is_sentinel(enumerator: &str) -> bool {
-    // These end in MAX, too, but are real values.
+    // These also end in MAX, but are real values.
     const MEANT: &[&str] = &[
         "CU_CTX_LMEM_RESIZE_TO_MAX",
         "CU_ATOMIC_OPERATION_INTEGER_MAX",
@@ -243,7 +243,7 @@ impl Model {
     }
 }
 
-/// A value as the 32-bit pattern that crosses the ABI.
+/// Returns a value as the 32-bit pattern that crosses the ABI.
 fn pattern(value: i128) -> Result<u32, String> {
     u32::try_from(value)
         .or_else(|_| i32::try_from(value).map(|value| value as u32))
@@ -292,7 +292,7 @@ fn declaration(signature: &syn::Signature) -> Result<Declaration, String> {
     Ok(Declaration { name, parameters })
 }
 
-/// A type as source text, without the paths that bindgen writes.
+/// Returns a type as source text, without the paths that bindgen writes.
 pub(crate) fn type_text(ty: &Type) -> String {
     match ty {
         Type::Ptr(pointer) => {

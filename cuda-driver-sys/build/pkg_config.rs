@@ -17,7 +17,7 @@ pub(crate) fn names() -> Vec<String> {
         .collect()
 }
 
-/// The version in the line `cuda-12.4   description`.
+/// Returns the version in the line `cuda-12.4   description`.
 fn version(line: &str) -> Option<(u32, u32)> {
     let name = line.split_whitespace().next()?;
     let (major, minor) = name.strip_prefix("cuda-")?.split_once('.')?;

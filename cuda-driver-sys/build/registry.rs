@@ -58,7 +58,7 @@ pub(crate) fn split_version(name: &str) -> (&str, u32) {
     (name, 1)
 }
 
-/// The versions of the function-pointer types in `cudaTypedefs.h`: (base, stream suffix) → ascending versions.
+/// Returns the versions of the function-pointer types in `cudaTypedefs.h`: (base, stream suffix) → ascending versions.
 fn typedef_versions(typedefs: &str) -> BTreeMap<(String, String), Vec<u32>> {
     let mut found: BTreeMap<(String, String), BTreeSet<u32>> = BTreeMap::new();
     for line in typedefs

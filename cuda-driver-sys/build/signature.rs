@@ -74,7 +74,7 @@ impl fmt::Display for List<'_> {
     }
 }
 
-/// The parameters of a function in two headers, if they differ.
+/// Returns the parameters of a function in two headers, if they differ.
 pub(crate) fn difference(
     ours: &[(String, String)],
     known: &Model,

@@ -1,4 +1,4 @@
-//! Structures and unions without a name in the header.
+//! Names structures and unions that have no name in the header.
 //!
 //! bindgen numbers them in the order of the header, so that a new member in a release would rename the others. Here they are
 //! named after the member whose type they are: `CUDA_RESOURCE_DESC_st__res`. The members of an anonymous union belong to

@@ -6,7 +6,7 @@ macro_rules! enumerations {
     ($($kind:ident $name:ident $(= $tag:ident)? { $($value:ident = $number:literal,)* })*) => {$(
         operations! { $kind $name }
 
-        /// A C enumeration. Values that these bindings do not know are valid, too.
+        /// A C enumeration. Values that these bindings do not know are also valid.
         #[repr(transparent)]
         // The other traits are written by hand: derived ones take longer to compile and more space in 121 types.
         #[derive(PartialEq)]

@@ -5,14 +5,15 @@ use core::ffi::CStr;
 use crate::CUresult;
 
 impl CUresult {
-    /// The C name of this code as a C string; `None` for a code that these bindings do not know.
+    /// Returns the C name of this code as a C string; `None` for a code that these bindings do not know.
     #[inline]
     #[must_use]
     pub const fn name_c(self) -> Option<&'static CStr> {
         Self::ENUMERATION.c_name_of(self.0)
     }
 
-    /// A short description of this code, such as `out of memory`; `None` for a code that these bindings do not know.
+    /// Returns a short description of this code, such as `out of memory`; `None` for a code that these bindings do not
+    /// know.
     #[inline]
     #[must_use]
     pub const fn description(self) -> Option<&'static str> {
@@ -25,7 +26,7 @@ impl CUresult {
         }
     }
 
-    /// The same as a C string, as `cuGetErrorString` returns it.
+    /// Returns the same description as a C string, as `cuGetErrorString` does.
     #[must_use]
     pub const fn description_c(self) -> Option<&'static CStr> {
         Some(match self {

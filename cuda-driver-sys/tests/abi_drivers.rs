@@ -1,5 +1,5 @@
-//! The loader and the registry over NVIDIA's drivers: versions 450 to 555 on a machine without a GPU, and the installed
-//! driver on a machine with a GPU.
+//! Tests of the loader and the registry with NVIDIA's drivers: versions 450 to 555 on a machine without a GPU, and the
+//! installed driver on a machine with a GPU.
 //!
 //! `ci/drivers.sh` downloads the drivers and runs this test; `ci/gpu.sh` runs it on a GPU machine. Each driver is loaded in
 //! a process of its own, which drops root privileges first: as root, `cuInit` would create a device node.

@@ -1,5 +1,5 @@
 //! On Windows, only `nvcuda.dll` from the system folder is loaded, not a file of that name in the program's or the current
-//! folder. The only test of its process, because it changes the current folder.
+//! folder. This test needs its own process, because it changes the current folder.
 #![cfg(all(windows, feature = "loader"))]
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // Fails while the file is loaded; ci/platforms.sh removes it, too.
+        // Fails while the file is loaded; ci/platforms.sh also removes it.
         _ = std::fs::remove_file(&self.0);
     }
 }
@@ -32,7 +32,7 @@ fn driver_comes_from_the_system_folder_alone() {
         std::env::var_os("CUDA_ABI_STUB").expect("CUDA_ABI_STUB names a library with a cuInit");
     let stub = PathBuf::from(stub);
     let this = std::env::current_exe().expect("a test has a path");
-    let beside = Copy::new(&stub, this.with_file_name(DRIVER));
+    let neighbour = Copy::new(&stub, this.with_file_name(DRIVER));
     let folder = std::env::temp_dir().join("cuda-driver-sys-current");
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let current = Copy::new(&stub, folder.join(DRIVER));
@@ -44,11 +44,11 @@ fn driver_comes_from_the_system_folder_alone() {
 
     // A file that is named explicitly is loaded.
     // SAFETY: the stub's exports have the types of their names.
-    let named = unsafe { Library::load_from(&beside.0) }.expect("the file is there");
+    let named = unsafe { Library::load_from(&neighbour.0) }.expect("the file is there");
     let path = named.path().expect("it was loaded from a file");
-    assert_eq!(path.canonicalize().ok(), beside.0.canonicalize().ok());
+    assert_eq!(path.canonicalize().ok(), neighbour.0.canonicalize().ok());
 
-    let root = std::env::var_os("SystemRoot").expect("Windows says where it is");
+    let root = std::env::var_os("SystemRoot").expect("Windows sets SystemRoot");
     let place = Path::new(&root).join("System32").join(DRIVER);
     assert!(!place.exists(), "this machine has a driver");
     let system = Copy::new(&stub, place);

@@ -1,5 +1,5 @@
-//! Loading drivers, and files that are not drivers. Tests of the default library or the environment run in a process of
-//! their own: this test binary, started again with the name of one test.
+//! Tests of loading drivers, and files that are not drivers. Tests of the default library or the environment run in a
+//! process of their own: this test binary, started again with the name of one test.
 #![cfg(all(feature = "loader", target_os = "linux"))]
 
 mod fakes;
@@ -159,7 +159,7 @@ fn a_stub_that_is_named_is_loaded() {
     assert_eq!(code, CUresult::CUDA_ERROR_STUB_LIBRARY);
 }
 
-/// The user who starts a privileged process does not choose the driver that it loads.
+/// A privileged process must not load a driver that the user who starts it chooses.
 #[test]
 fn privileged_process_ignores_the_variable() {
     use std::os::unix::fs::{PermissionsExt, chown};
@@ -177,9 +177,9 @@ fn privileged_process_ignores_the_variable() {
     let program = folder().join("setuid");
     std::fs::copy(std::env::current_exe().expect("this test"), &program).expect("a copy");
     // The test harness has options that write files, so only this user may run the setuid copy, and only during the test.
-    chown(&program, None, Some(NOBODY)).expect("a file of ours");
+    chown(&program, None, Some(NOBODY)).expect("this process owns the file");
     let mode = std::fs::Permissions::from_mode(0o4750);
-    std::fs::set_permissions(&program, mode).expect("a file of ours");
+    std::fs::set_permissions(&program, mode).expect("this process owns the file");
     let mut command = Command::new(&program);
     command
         .args(["--exact", "--ignored", "--nocapture"])
@@ -199,7 +199,7 @@ fn privileged_process_ignores_the_variable() {
             _ => break,
         }
     }
-    std::fs::remove_file(&program).expect("a file of ours");
+    std::fs::remove_file(&program).expect("this process owns the file");
     if matches!(&output, Err(error) if error.kind() == ErrorKind::PermissionDenied) {
         println!("needs a folder for temporary files that other users can start programs in");
         return;

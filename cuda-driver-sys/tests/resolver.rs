@@ -1,4 +1,4 @@
-//! Libraries over resolvers.
+//! Tests of libraries whose functions come from a resolver.
 #![cfg(feature = "loader")]
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
@@ -23,7 +23,7 @@ unsafe extern "system" fn driver_get_version(version: *mut c_int) -> CUresult {
     CUresult::CUDA_SUCCESS
 }
 
-/// The code identifies the export that was called.
+/// Returns a code that identifies the called export, like the two functions below.
 unsafe extern "system" fn memset(_: CUdeviceptr, _: u8, count: usize) -> CUresult {
     CUresult(1000 + u32::try_from(count).unwrap_or(0))
 }
@@ -183,7 +183,7 @@ fn resolver_has_state_and_a_name() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let resolver = move |symbol: &CStr| {
-        seen.lock().expect("nobody panics").push(symbol.to_owned());
+        seen.lock().expect("no test panics").push(symbol.to_owned());
         resolve(symbol)
     };
     let number = 7;
@@ -193,7 +193,7 @@ fn resolver_has_state_and_a_name() {
     assert_eq!(library.description().as_deref(), Some("driver 7"));
     assert!(library.supports(Function::cuMemsetD8));
     assert_eq!(
-        *asked.lock().expect("nobody panics"),
+        *asked.lock().expect("no test panics"),
         [c"cuInit", c"cuMemsetD8_v2"]
     );
 }

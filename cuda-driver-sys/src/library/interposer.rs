@@ -57,7 +57,7 @@ pub trait Interposer: Send + Sync {
 /// - The interposer must return `CUDA_SUCCESS` only for a call that it [forwarded](Call::forward) and that returned
 ///   `CUDA_SUCCESS`. The outputs must be those that the driver wrote, or others that the driver could have written.
 /// - It must return any other code only for a call that it did not forward, or that returned this code.
-/// - It must not change arguments so that the call has another effect than the caller asked for.
+/// - It must not change arguments so that the call has another effect than the caller requested.
 ///
 /// An interposer that panics after forwarding a call satisfies this contract.
 pub unsafe trait Faithful: Interposer {}

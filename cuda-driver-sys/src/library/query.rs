@@ -30,7 +30,7 @@ impl Library {
         self.opened().ok().map(Opened::description)
     }
 
-    /// The same as [`description`](Self::description), but does not open the library.
+    /// Returns the same as [`description`](Self::description), but does not open the library.
     #[inline]
     pub(crate) fn described(&self) -> Option<String> {
         let opened = self.state.peek()?.as_ref().ok()?;

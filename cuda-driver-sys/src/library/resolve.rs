@@ -106,7 +106,7 @@ impl Library {
         found
     }
 
-    /// Returns the address of a symbol of the driver, or null. Hidden symbols are found, too.
+    /// Returns the address of a symbol of the driver, or null. Hidden symbols are also found.
     pub(crate) fn look_up(&self, opened: &Opened, symbol: &CStr) -> *const c_void {
         match &opened.symbols {
             #[cfg(feature = "loader")]

@@ -27,7 +27,7 @@ pub struct Library {
     pub(super) version: AtomicU32,
 }
 
-/// A value that is no CUDA version.
+/// The value of [`Library::version`] before the first query; not a CUDA version.
 pub(super) const NOT_QUERIED: u32 = u32::MAX;
 
 /// Every library made with [`Library::new`]. The library number `n` is at index `n - 1`; number 0 is `DEFAULT`.
@@ -145,7 +145,7 @@ impl fmt::Debug for Library {
 
 /// Returns the library with a number above 0.
 pub(super) fn by_number(number: u16) -> Option<&'static Library> {
-    let place = usize::from(number).checked_sub(1)?;
+    let index = usize::from(number).checked_sub(1)?;
     let libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
-    libraries.get(place).copied()
+    libraries.get(index).copied()
 }

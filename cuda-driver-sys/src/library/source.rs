@@ -37,7 +37,7 @@ pub(crate) enum SourceKind {
 }
 
 impl Source {
-    /// The system's driver. These places are tried in order:
+    /// Returns the system's driver as a source. These places are tried in order:
     ///
     /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names; if it is set, no other place is tried. The
     ///    variable is ignored in a privileged process (setuid, setgid or with capabilities), and on a Unix that cannot
@@ -56,7 +56,7 @@ impl Source {
         Self(SourceKind::Search)
     }
 
-    /// The library at a path. The system's loader searches for a bare file name.
+    /// Returns the library at a path as a source. The system's loader searches for a bare file name.
     ///
     /// # Safety
     /// The file must be a CUDA driver or behave like one: loading it runs its initialisers, its exports with a name of
@@ -71,7 +71,7 @@ impl Source {
         Self(SourceKind::Path(path.into()))
     }
 
-    /// The driver that the program is linked against.
+    /// Returns the driver that the program is linked against as a source.
     ///
     /// A program that calls this function only starts if the system finds `libcuda.so.1` or `nvcuda.dll`, like a C program
     /// linked with `-lcuda`. Functions are looked up among all objects that were loaded with the program, so that a tool
@@ -92,7 +92,7 @@ impl Source {
         Self(SourceKind::Linked(super::linked::reference()))
     }
 
-    /// The source of the default library if none was set.
+    /// Returns the source of the default library if none was set.
     #[inline]
     pub(crate) const fn by_default() -> Self {
         #[cfg(feature = "loader")]
@@ -144,8 +144,9 @@ impl Source {
         })
     }
 
-    /// The driver of another library, with its own options: the other library's interposers and per-thread option do not
-    /// apply. Both libraries share the driver's state, such as initialisation, contexts and memory.
+    /// Returns the driver of another library as a source. The new library has its own options: the other library's
+    /// interposers and per-thread option do not apply. Both libraries share the driver's state, such as initialisation,
+    /// contexts and memory.
     #[inline]
     #[must_use]
     pub const fn library(library: &'static Library) -> Self {

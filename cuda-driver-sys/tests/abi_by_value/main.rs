@@ -1,4 +1,4 @@
-//! Calls of the six exports that take a record by value, into a library built by a C compiler.
+//! Tests of the six exports that take a record by value, into a library built by a C compiler.
 //!
 //! The library is built from `stub.c` in this folder, if this machine's C compiler builds for this target. Otherwise
 //! `CUDA_ABI_STUB` names it; see `ci/platforms.sh`.

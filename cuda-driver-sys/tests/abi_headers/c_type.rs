@@ -1,4 +1,4 @@
-//! Conversion of the bindings' types to C.
+//! Converts the bindings' types to C.
 
 /// Returns the C type for a Rust type in the form of `stringify!` or prettyplease.
 pub(crate) fn c_type(rust: &str) -> String {

@@ -1,8 +1,8 @@
-//! Comparison of the bindings with each of NVIDIA's headers since CUDA 11.7.
+//! Compares the bindings with each of NVIDIA's headers since CUDA 11.7.
 //!
 //! For each `cuda.h`, the test generates a C program that prints the layout, value or type of every struct, union,
 //! enumerator, macro, typedef and function. Each difference from the bindings must be listed in `explained.rs`, with the
-//! header's value and a reason; an entry without a difference fails the test, too.
+//! header's value and a reason; an entry without a difference also fails the test.
 
 mod c_type;
 mod explained;
@@ -274,7 +274,7 @@ fn the_file_of_functions_agrees_with_the_table() {
     assert_eq!(seen, Function::COUNT);
 }
 
-/// The bindings are those of the newest header in the list.
+/// The bindings must come from the newest header in the list.
 #[test]
 fn the_bindings_are_of_the_last_release() {
     assert_eq!(

@@ -104,7 +104,7 @@ fn exports() -> Vec<Export> {
     cuda_driver_sys::for_each_function! { exports }
 }
 
-/// The macros that the crate defines by hand, with their expected values.
+/// Returns the macros that the crate defines by hand, with their expected values.
 fn macros_by_hand() -> Vec<(&'static str, i128)> {
     macro_rules! values {
         (pointers: $($pointer:ident)*; integers: $($integer:ident)*; attributes: $($attribute:ident)*;) => {
@@ -135,7 +135,7 @@ fn macros_by_hand() -> Vec<(&'static str, i128)> {
     }
 }
 
-/// The names of earlier headers that the crate defines by hand: enumeration, enumerator, value.
+/// Returns the names of earlier headers that the crate defines by hand: enumeration, enumerator, value.
 fn retired() -> Vec<(&'static str, &'static str, u32)> {
     macro_rules! values {
         ($($enumeration:ident::$name:ident)*) => {
