@@ -1,4 +1,4 @@
-//! Changing results.
+//! A hook that changes results.
 
 use cuda_driver_sys::library::{Call, Interposer};
 use cuda_driver_sys::{CUresult, Function};

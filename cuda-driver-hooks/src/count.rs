@@ -1,4 +1,4 @@
-//! Counting and timing calls.
+//! A hook that counts and times calls.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use std::time::Instant;
 use cuda_driver_sys::library::{Call, Faithful, Interposer};
 use cuda_driver_sys::{CUresult, Function};
 
-/// Counts the calls of each function and the time that they take. Clones share their counts: keep one and pass another to
-/// the options.
+/// Counts the calls of each function and the time that they take. Clones share their counts: keep one, and pass
+/// another to the options.
 #[derive(Clone)]
 pub struct Counter(Arc<[Count]>);
 

@@ -1,4 +1,4 @@
-//! Making calls fail.
+//! Hooks that make calls fail.
 
 use core::cell::RefCell;
 use core::fmt;

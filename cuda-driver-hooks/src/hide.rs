@@ -1,4 +1,4 @@
-//! Hiding functions.
+//! A hook that hides functions.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use cuda_driver_sys::library::{Faithful, Interposer};
 /// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`], [`supports`] returns false, and `cuGetProcAddress` finds the next older
 /// variant or nothing.
 ///
-/// The per-thread twin of a hidden function is hidden too.
+/// The per-thread twin of a hidden function is also hidden.
 ///
 /// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]: cuda_driver_sys::CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
 /// [`supports`]: cuda_driver_sys::Library::supports

@@ -1,4 +1,4 @@
-//! Claiming another CUDA version.
+//! A hook that claims another CUDA version for the driver.
 
 use core::ffi::c_int;
 

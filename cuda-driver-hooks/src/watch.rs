@@ -1,4 +1,4 @@
-//! Watching calls.
+//! A hook that passes every call to a closure.
 
 use core::fmt;
 use core::time::Duration;

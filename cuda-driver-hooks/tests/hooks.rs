@@ -1,4 +1,4 @@
-//! The hooks over a fake driver, and over the software driver.
+//! Tests of the hooks with a fake driver, and with the software driver.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
