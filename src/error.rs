@@ -286,7 +286,7 @@ thread_local! {
 /// Guard of the last call of an object in its `Drop`: `dropping().done(unsafe { … })`.
 #[derive(Debug)]
 pub(crate) struct Dropping {
-    /// True if an object that contains this one is being dropped, too.
+    /// True if an object that contains this one is also being dropped.
     before: bool,
 }
 

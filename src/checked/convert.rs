@@ -24,7 +24,7 @@ pub(super) const fn slice<T>(slice: &[T]) -> *const T {
     }
 }
 
-/// The same for a mutable slice.
+/// Returns the same for a mutable slice.
 #[inline]
 pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
     if slice.is_empty() {

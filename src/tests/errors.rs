@@ -161,7 +161,7 @@ fn a_fault_names_the_call_that_saw_it_first() {
         ),
         "{text}"
     );
-    // A later fault with another code names the first one, too.
+    // A later fault with another code also names the first one.
     let later = text.lines().find(|line| line.contains("(719)"));
     assert!(
         later.is_some_and(|line| line.contains("first seen by cuCtxSynchronize at")
@@ -174,7 +174,7 @@ fn a_fault_names_the_call_that_saw_it_first() {
 #[ignore = "a fault sticks to the process: runs as a child of a_fault_names_the_call_that_saw_it_first"]
 fn fault_child() {
     fake::install();
-    // The guard ends with a panic of an interposer, too.
+    // A panic of an interposer also ends the guard.
     let drops = || {
         let _dropping = crate::error::dropping();
         panic!("an interposer");

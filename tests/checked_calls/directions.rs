@@ -12,7 +12,7 @@ const THEIRS: &str = include_str!("../../cuda-driver-sys/api/directions.txt");
 /// The differences, with their reasons.
 const EXPLAINED: &str = include_str!("../../cuda-driver-sys/api/python-differences.toml");
 
-/// The direction that a word of the table stands for; `None` for a count, which both sides take from the array.
+/// Returns the direction that a word of the table stands for; `None` for a count, which both sides take from the array.
 fn direction(word: &str) -> Option<&'static str> {
     let word = word.trim_end_matches('?');
     Some(match word.split('[').next().unwrap_or(word) {
@@ -26,7 +26,7 @@ fn direction(word: &str) -> Option<&'static str> {
     })
 }
 
-/// The explained differences: function, parameter, our direction and theirs.
+/// Returns the explained differences: function, parameter, our direction and theirs.
 fn explained() -> BTreeSet<[String; 4]> {
     let lines = EXPLAINED.lines().filter(|line| line.contains("function ="));
     lines

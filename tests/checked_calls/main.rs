@@ -30,8 +30,8 @@ fn run(modes: &[Mode]) {
     }
 }
 
-/// The exports that must have a checked call: all but the per-thread twins, and those whose device pointers have 32 bits,
-/// which CUDA 3.2 replaced.
+/// Returns the exports that must have a checked call: all but the per-thread twins, and those whose device pointers
+/// have 32 bits, which CUDA 3.2 replaced.
 fn expected() -> BTreeSet<&'static str> {
     let replaced = |function: Function| {
         function.is_legacy()

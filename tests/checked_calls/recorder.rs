@@ -49,14 +49,14 @@ pub(crate) fn install() {
     });
 }
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 pub(crate) fn bytes<T>(value: &T) -> Vec<u8> {
     // SAFETY: the value has this size. No type that is compared has padding.
     unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
         .to_vec()
 }
 
-/// The address in an argument that is a pointer.
+/// Returns the address in an argument that is a pointer.
 pub(crate) fn address(argument: &[u8]) -> *mut u8 {
     let address = usize::from_ne_bytes(argument.try_into().expect("a pointer"));
     ptr::with_exposed_provenance_mut(address)

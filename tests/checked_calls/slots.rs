@@ -11,7 +11,7 @@ use std::ptr;
 use crate::recorder::{bytes, pattern};
 use crate::trial::{BYTES, LENGTH, Mode, Trial, or_null};
 
-/// A value to pass.
+/// Returns a value to pass.
 fn value<T>(index: usize) -> T {
     let bytes = pattern(index, false, size_of::<T>());
     let mut value = MaybeUninit::<T>::uninit();
@@ -508,7 +508,7 @@ impl<T> Vector<T> {
     }
 }
 
-/// As many values as the library lists, asked for in two steps.
+/// All values that the library lists, requested in two steps.
 pub(crate) struct List<T>(Vector<T>);
 
 impl<T> List<T> {

@@ -22,7 +22,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The words of the line, without names of fields.
+    /// Returns the words of the line, without names of fields.
     pub(crate) fn words(&self) -> Vec<String> {
         let text: String = self.parameters.split_whitespace().collect();
         let words = text.split(',').filter(|word| !word.is_empty());
@@ -31,7 +31,7 @@ impl Case {
             .collect()
     }
 
-    /// True if the call takes several slices that must have the same length.
+    /// Returns true if the call takes several slices that must have the same length.
     pub(crate) fn shares_lengths(&self) -> bool {
         let trial = Trial::new(self, Mode::Full);
         (0..trial.words.len()).any(|index| trial.must_match(index))
@@ -41,9 +41,9 @@ impl Case {
 /// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Everything that is optional is there.
+    /// All optional parameters are passed.
     Full,
-    /// Nothing that is optional is there.
+    /// No optional parameter is passed.
     Absent,
     /// Slices are as short as possible, and the library has no elements to list.
     Empty,
@@ -63,7 +63,7 @@ pub(crate) struct Trial {
     function: Function,
 }
 
-/// The parameter that counts an array, and the number that is subtracted from it, for `in[n-1]`.
+/// Returns the parameter that counts an array, and the number that is subtracted from it, for `in[n-1]`.
 fn counter(word: &str) -> Option<(&str, usize)> {
     let (_, rest) = word.split_once('[')?;
     let text = rest.split(']').next()?.trim_start_matches('*');
@@ -76,12 +76,12 @@ fn counter(word: &str) -> Option<(&str, usize)> {
     }
 }
 
-/// True if a word is a slice that the caller passes.
+/// Returns true if a word is a slice that the caller passes.
 fn is_slice(word: &str) -> bool {
     word.starts_with("in[") || word.starts_with("out[")
 }
 
-/// Leaves bytes other than zero on the stack and in the heap, so that memory nobody writes is not zero by chance.
+/// Leaves bytes other than zero on the stack and in the heap, so that unwritten memory is not zero by chance.
 #[inline(never)]
 fn scribble() {
     std::hint::black_box([0xa5_u8; 1 << 14]);
@@ -113,7 +113,7 @@ impl Trial {
         }
     }
 
-    /// True if optional parameters are there.
+    /// Returns true if optional parameters are passed.
     pub(crate) fn is_present(&self) -> bool {
         self.mode != Mode::Absent
     }
@@ -122,17 +122,17 @@ impl Trial {
         self.mode == Mode::Uneven
     }
 
-    /// True if the library lists no elements.
+    /// Returns true if the library lists no elements.
     pub(crate) fn lists_nothing(&self) -> bool {
         matches!(self.mode, Mode::Empty | Mode::Silent)
     }
 
-    /// True if the library writes to the targets of pointers.
+    /// Returns true if the library writes to the targets of pointers.
     fn writes_anything(&self) -> bool {
         !matches!(self.mode, Mode::Silent | Mode::Failing(_))
     }
 
-    /// One of two lengths: the shorter one in an empty run.
+    /// Returns one of two lengths: the shorter one in an empty run.
     pub(crate) fn length(&self, full: usize, least: usize) -> usize {
         if self.mode == Mode::Empty {
             least
@@ -141,12 +141,12 @@ impl Trial {
         }
     }
 
-    /// The name of a parameter in C.
+    /// Returns the name of a parameter in C.
     pub(crate) fn name(&self, index: usize) -> &'static str {
         self.function.parameters()[index].name()
     }
 
-    /// The size of the integer that a parameter points to.
+    /// Returns the size of the integer that a parameter points to.
     fn count_size(&self, index: usize) -> usize {
         match self.function.parameters()[index].type_name() {
             "*mut usize" | "*mut c_ulonglong" | "*mut cuuint64_t" => 8,
@@ -155,13 +155,13 @@ impl Trial {
         }
     }
 
-    /// The words of the arrays that a parameter counts.
+    /// Returns the words of the arrays that a parameter counts.
     fn counted_by(&self, name: &str) -> impl Iterator<Item = &String> {
         let words = self.words.iter();
         words.filter(move |word| counter(word).is_some_and(|(other, _)| other == name))
     }
 
-    /// The value of a count.
+    /// Returns the value of a count.
     pub(crate) fn count(&self, index: usize) -> usize {
         let name = self.name(index);
         let mut least = 0;
@@ -182,19 +182,19 @@ impl Trial {
         self.length(LENGTH, least)
     }
 
-    /// True if a count is that of a list that the call asks for in two steps.
+    /// Returns true if a parameter counts a list that the call requests in two steps.
     pub(crate) fn counts_list(&self, index: usize) -> bool {
         self.counted_by(self.name(index))
             .any(|word| word.starts_with("list["))
     }
 
-    /// True if a count is that of an array that the driver owns.
+    /// Returns true if a parameter counts an array that the driver owns.
     pub(crate) fn counts_copied(&self, index: usize) -> bool {
         self.counted_by(self.name(index))
             .any(|word| word.starts_with("copied["))
     }
 
-    /// True if a slice must be as long as another slice, which is not optional.
+    /// Returns true if a slice must be as long as another slice, which is not optional.
     pub(crate) fn must_match(&self, index: usize) -> bool {
         let Some((name, _)) = counter(&self.words[index]).filter(|_| is_slice(&self.words[index]))
         else {
@@ -206,7 +206,7 @@ impl Trial {
         first.is_some_and(|first| first != index)
     }
 
-    /// The number of elements of a slice.
+    /// Returns the number of elements of a slice.
     pub(crate) fn slice_length(&self, index: usize) -> usize {
         let (name, less) = counter(&self.words[index]).expect("a slice has a count");
         let counts = |at: &usize| self.name(*at) == name;
@@ -217,7 +217,7 @@ impl Trial {
         self.count(count) - less - usize::from(uneven)
     }
 
-    /// True if the count of an array is behind a pointer, as in `bytes[*n]`.
+    /// Returns true if the count of an array is behind a pointer, as in `bytes[*n]`.
     pub(crate) fn has_counter_behind_pointer(&self, index: usize) -> bool {
         self.words[index].contains("[*")
     }
@@ -237,13 +237,13 @@ impl Trial {
         self.plan_count_of(index, count as u64);
     }
 
-    /// The same for any 64-bit count.
+    /// Makes the library write any 64-bit count to the target of a parameter.
     pub(crate) fn plan_count_of(&self, index: usize, count: u64) {
         let size = self.count_size(index);
         PLAN.with_borrow_mut(|plan| plan.counts.push((index, size, count)));
     }
 
-    /// The text that the library writes for a parameter.
+    /// Returns the text that the library writes for a parameter.
     pub(crate) fn text(&self, index: usize) -> String {
         format!("{} {index}", self.symbol)
     }
@@ -348,7 +348,7 @@ impl Trial {
     }
 }
 
-/// A null pointer if the slice has no elements.
+/// Returns a null pointer if the slice has no elements.
 pub(crate) fn or_null<T>(slice: &[T]) -> *const T {
     if slice.is_empty() {
         ptr::null()

@@ -101,7 +101,7 @@ pub(crate) fn random_integers(count: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Bit patterns of `f32`: zeros, subnormals, the edges of every range, halves, NaNs.
+/// Returns bit patterns of `f32`: zeros, subnormals, the edges of every range, halves, NaNs.
 pub(crate) fn floats() -> Vec<u32> {
     let mut values = vec![
         0x0000_0000, // 0
@@ -147,7 +147,7 @@ pub(crate) fn floats() -> Vec<u32> {
     values
 }
 
-/// Bit patterns of `f64`, chosen like those of [`floats`].
+/// Returns bit patterns of `f64`, chosen like those of [`floats`].
 pub(crate) fn doubles() -> Vec<u64> {
     let mut values = vec![
         0x0000_0000_0000_0000,
@@ -200,8 +200,8 @@ pub(crate) fn doubles() -> Vec<u64> {
     values
 }
 
-/// Random bit patterns of `f32`: half of them uniform, half with exponents near that of 1, where sums and products
-/// round.
+/// Returns random bit patterns of `f32`: half of them uniform, half with exponents near that of 1, where sums and
+/// products round.
 pub(crate) fn random_floats(count: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed);
     (0..count)
@@ -216,7 +216,7 @@ pub(crate) fn random_floats(count: usize, seed: u64) -> Vec<u32> {
         .collect()
 }
 
-/// Random bit patterns of `f64`, chosen like those of [`random_floats`].
+/// Returns random bit patterns of `f64`, chosen like those of [`random_floats`].
 pub(crate) fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     (0..count)

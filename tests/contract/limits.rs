@@ -28,15 +28,15 @@ fn load(text: &str) -> (u32, CUfunction) {
     (code, function)
 }
 
-/// A lock for tests with large stacks: a GPU reserves a stack for every thread that can be resident, most of its memory
-/// in total.
+/// Returns a lock for tests with large stacks: a GPU reserves a stack for every thread that can be resident, most of
+/// its memory in total.
 fn large_stacks() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back and store it in
-/// `p[0]`.
+/// Returns a kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back and store it
+/// in `p[0]`.
 fn with_array(space: &str, bytes: u64) -> String {
     format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\

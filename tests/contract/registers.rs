@@ -78,7 +78,7 @@ fn launch(kernel: CUfunction, block: i32, cooperative: bool) -> u32 {
     result.0
 }
 
-/// A kernel `k` with `count` 64-bit values that are live at once, and these directives.
+/// Returns a kernel `k` with `count` 64-bit values that are live at once, and these directives.
 fn with_live_values(count: u32, directives: &str) -> String {
     let mut text = format!(
         ".version 6.0\n.target sm_52\n.address_size 64\n.global .align 8 .u64 slot;\n\
@@ -93,7 +93,7 @@ fn with_live_values(count: u32, directives: &str) -> String {
     text + "ret;\n}\n"
 }
 
-/// The kernels of the PTX files that this architecture can run.
+/// Returns the kernels of the PTX files that this architecture can run.
 fn kernels(gpu: &mut Gpu) -> Vec<(String, CUfunction)> {
     let folders = ["vector_add.ptx", "elect.ptx"].map(|file| {
         let path = ptx_path(file);

@@ -215,7 +215,7 @@ fn memory_without_an_address_alone() {
 
 #[test]
 fn memory_without_an_address_counts_as_used() {
-    // In a process of its own, because other tests allocate memory, too.
+    // In a separate process, because other tests also allocate memory.
     child!("memory_without_an_address_counts_as_used", {
         let _gpu = Gpu::new();
         let before = used();
