@@ -36,7 +36,7 @@
 //!   Launches do not change the current context.
 //! - Host memory that a device is using is either accessed with `unsafe` or owned until an event returns it. Races on
 //!   device memory are not prevented: order copies and kernels with streams and events, as in C. They are not undefined
-//!   behaviour on the host, because any bytes are a valid value of a [`DeviceCopy`] type.
+//!   behaviour on the host, because any bytes are a valid value of a type that can be [copied to the host](Download).
 //! - A panic in a [host function](Stream::launch_host_fn) resumes in the next call that waits for it.
 //! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may use
 //!   other libraries; [`check_in`] turns their codes into errors.
@@ -58,6 +58,7 @@
 //! programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and adds
 //! newer items. The feature `loader` of [`sys`] is always on.
 
+pub use bytemuck;
 pub use cuda_driver_sys as sys;
 
 mod borrowed;
@@ -89,7 +90,7 @@ pub use function::Function;
 pub use launch::{
     ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer, ParamInfo,
 };
-pub use memory::{DeviceBuffer, DeviceCopy, DevicePtr, HostBuffer};
+pub use memory::{DeviceBuffer, DevicePtr, Download, HostBuffer, Upload};
 pub use module::{Global, JitError, JitOptions, Module};
 pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;

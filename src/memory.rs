@@ -1,12 +1,12 @@
 //! Device memory and page-locked host memory.
 
 mod borrowed;
-mod copy;
 mod device;
+mod element;
 mod host;
 mod pointer;
 
-pub use copy::DeviceCopy;
 pub use device::DeviceBuffer;
+pub use element::{Download, Upload};
 pub use host::HostBuffer;
 pub use pointer::DevicePtr;

@@ -18,7 +18,7 @@ use self::image::Format;
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Context, DeviceCopy, DevicePtr, Result, checked};
+use crate::{Context, DevicePtr, Download, Result, Upload, checked};
 
 /// A module: kernels and variables that were loaded into a context from PTX, a cubin or a fat binary.
 ///
@@ -365,7 +365,7 @@ impl Global {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`, or an error from the work that was waited for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
-    pub fn read<T: DeviceCopy>(&self) -> Result<T> {
+    pub fn read<T: Download>(&self) -> Result<T> {
         self.check::<T>(sys::Function::cuMemcpyDtoH)?;
         let _current = self.module.context().map(Context::enter).transpose()?;
         let mut value = [mem::MaybeUninit::<T>::uninit()];
@@ -381,7 +381,7 @@ impl Global {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`.
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
-    pub fn write<T: DeviceCopy>(&self, value: &T) -> Result<()> {
+    pub fn write<T: Upload>(&self, value: &T) -> Result<()> {
         self.check::<T>(sys::Function::cuMemcpyHtoD)?;
         let _current = self.module.context().map(Context::enter).transpose()?;
         // SAFETY: the variable lives as long as the module, and is large enough.

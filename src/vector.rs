@@ -8,7 +8,9 @@
 use core::ffi::{c_long, c_ulong};
 use core::fmt;
 
-use crate::{DeviceCopy, KernelArg};
+use bytemuck::{Pod, Zeroable};
+
+use crate::KernelArg;
 
 macro_rules! vector {
     ($($name:ident, $element:ident, $align:tt, $count:literal $($field:ident)+;)*) => {
@@ -81,14 +83,17 @@ macro_rules! vector {
             // SAFETY: size and alignment are the same in device code.
             unsafe impl KernelArg for $name {}
 
-            // SAFETY: any bytes are valid numbers.
-            unsafe impl DeviceCopy for $name {}
+            // SAFETY: zeros are valid numbers.
+            unsafe impl Zeroable for $name {}
+
+            // SAFETY: any bytes are valid numbers, and there is no padding, as asserted below.
+            unsafe impl Pod for $name {}
         )*
 
         const _: () = {
             $(
                 assert!(
-                    size_of::<$name>() == (size_of::<$element>() * $count).next_multiple_of($align)
+                    size_of::<$name>() == size_of::<$element>() * $count
                         && align_of::<$name>() == $align
                 );
             )*

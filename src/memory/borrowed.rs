@@ -1,11 +1,11 @@
 //! Writing to borrowed device memory.
 
-use crate::{Borrowed, DeviceBuffer, DeviceCopy, Result, Stream};
+use crate::{Borrowed, DeviceBuffer, Result, Stream, Upload};
 
 /// Forwards the methods that need a mutable buffer, because [`Borrowed`] does not implement `DerefMut`.
 macro_rules! forward {
     ($($(#[$attribute:meta])* [$($safety:ident)?] $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        impl<T: DeviceCopy> Borrowed<'_, DeviceBuffer<T>> {
+        impl<T: Upload> Borrowed<'_, DeviceBuffer<T>> {
             $(
                 #[doc = concat!("Calls [`DeviceBuffer::", stringify!($name), "`] on the borrowed memory.")]
                 ///

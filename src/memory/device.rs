@@ -6,7 +6,7 @@ use core::{fmt, mem};
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Borrowed, Context, DeviceCopy, DevicePtr, Result, Stream, checked};
+use crate::{Borrowed, Context, DevicePtr, Download, Result, Stream, Upload, checked};
 
 /// A buffer of a fixed number of values in device memory, like `Box<[T]>` on the host.
 ///
@@ -27,20 +27,15 @@ use crate::{Borrowed, Context, DeviceCopy, DevicePtr, Result, Stream, checked};
 /// [`Event`](crate::Event) recorded in the null stream.
 ///
 /// Indices and lengths are in values, not bytes.
-pub struct DeviceBuffer<T: DeviceCopy> {
+pub struct DeviceBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
     context: Option<Context>,
-    /// Marks the type of the values, which are on the device.
-    values: PhantomData<T>,
+    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the buffer.
+    values: PhantomData<fn() -> T>,
 }
 
-// SAFETY: device memory may be used on any thread, and `T` is plain data.
-unsafe impl<T: DeviceCopy> Send for DeviceBuffer<T> {}
-// SAFETY: as above; safe methods that write take `&mut self`.
-unsafe impl<T: DeviceCopy> Sync for DeviceBuffer<T> {}
-
-impl<T: DeviceCopy> DeviceBuffer<T> {
+impl<T> DeviceBuffer<T> {
     /// Allocates `len` values with undefined contents ([`cuMemAlloc`](checked::mem_alloc)).
     ///
     /// If the size is 0 bytes, nothing is allocated and the address is 0; copies and fills then do not call the driver.
@@ -89,7 +84,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// # Errors
     /// Same as [`alloc`](Self::alloc).
     #[track_caller]
-    pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<Self>
+    where
+        T: Upload,
+    {
         let _current = context.enter()?;
         let mut buffer = Self::alloc(context, values.len())?;
         buffer.copy_from(values)?;
@@ -148,7 +146,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
-    pub fn copy_from(&mut self, values: &[T]) -> Result<()> {
+    pub fn copy_from(&mut self, values: &[T]) -> Result<()>
+    where
+        T: Upload,
+    {
         self.copy_from_at(0, values)
     }
 
@@ -158,7 +159,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
-    pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()> {
+    pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()>
+    where
+        T: Upload,
+    {
         let to = self.range(index, values.len(), Function::cuMemcpyHtoD)?;
         if size_of_val(values) == 0 {
             return Ok(());
@@ -175,7 +179,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
-    pub fn copy_to(&self, values: &mut [T]) -> Result<()> {
+    pub fn copy_to(&self, values: &mut [T]) -> Result<()>
+    where
+        T: Download,
+    {
         self.copy_to_at(0, values)
     }
 
@@ -186,7 +193,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
-    pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()> {
+    pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()>
+    where
+        T: Download,
+    {
         let from = self.range(index, values.len(), Function::cuMemcpyDtoH)?;
         if size_of_val(values) == 0 {
             return Ok(());
@@ -202,7 +212,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
-    pub fn to_vec(&self) -> Result<Vec<T>> {
+    pub fn to_vec(&self) -> Result<Vec<T>>
+    where
+        T: Download,
+    {
         let mut values: Vec<T> = Vec::new();
         if values.try_reserve_exact(self.len).is_err() {
             return Err(Error::refused(
@@ -312,7 +325,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
-    pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()> {
+    pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()>
+    where
+        T: Upload,
+    {
         // SAFETY: upheld by the caller.
         unsafe { self.copy_from_at_async(0, values, stream) }
     }
@@ -331,7 +347,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         index: usize,
         values: &[T],
         stream: &Stream,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T: Upload,
+    {
         let to = self.range(index, values.len(), Function::cuMemcpyHtoDAsync)?;
         if size_of_val(values) == 0 {
             return Ok(());
@@ -351,7 +370,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
-    pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()> {
+    pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()>
+    where
+        T: Download,
+    {
         // SAFETY: upheld by the caller.
         unsafe { self.copy_to_at_async(0, values, stream) }
     }
@@ -370,7 +392,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         index: usize,
         values: &mut [T],
         stream: &Stream,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T: Download,
+    {
         let from = self.range(index, values.len(), Function::cuMemcpyDtoHAsync)?;
         if size_of_val(values) == 0 {
             return Ok(());
@@ -517,7 +542,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 }
 
-impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
+impl<T> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceBuffer")
             .field("ptr", &self.ptr())
@@ -526,7 +551,7 @@ impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
     }
 }
 
-impl<T: DeviceCopy> Drop for DeviceBuffer<T> {
+impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         if self.raw != 0 {
             // SAFETY: the allocation is owned, and this is its last use.

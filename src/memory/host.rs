@@ -4,16 +4,18 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 use core::{fmt, mem, slice};
 
+use bytemuck::Zeroable;
+
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
-use crate::{Context, DeviceCopy, Result, checked};
+use crate::{Context, Result, checked};
 
 /// A buffer of a fixed number of values in page-locked (pinned) host memory. Devices access it directly, so that
 /// asynchronous copies return without waiting.
 ///
 /// It dereferences to a slice, like `Box<[T]>`.
-pub struct HostBuffer<T: DeviceCopy> {
+pub struct HostBuffer<T: Copy> {
     values: NonNull<T>,
     len: usize,
     /// Keeps the context of the memory alive.
@@ -21,11 +23,11 @@ pub struct HostBuffer<T: DeviceCopy> {
 }
 
 // SAFETY: the buffer owns its values, like a `Vec`.
-unsafe impl<T: DeviceCopy + Send> Send for HostBuffer<T> {}
+unsafe impl<T: Copy + Send> Send for HostBuffer<T> {}
 // SAFETY: as above.
-unsafe impl<T: DeviceCopy + Sync> Sync for HostBuffer<T> {}
+unsafe impl<T: Copy + Sync> Sync for HostBuffer<T> {}
 
-impl<T: DeviceCopy> HostBuffer<T> {
+impl<T: Copy> HostBuffer<T> {
     /// Allocates `len` values and sets all bytes to zero ([`cuMemHostAlloc`](checked::mem_host_alloc)). If the size is 0
     /// bytes, nothing is allocated.
     ///
@@ -34,33 +36,14 @@ impl<T: DeviceCopy> HostBuffer<T> {
     /// alignment than the driver provides, which is at least a page.
     #[doc(alias = "cuMemHostAlloc")]
     #[track_caller]
-    pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
-        let bytes = len.saturating_mul(size_of::<T>());
-        let mut values = NonNull::dangling();
-        if bytes > 0 {
-            let _current = context.enter()?;
-            // SAFETY: the driver checks the size, and 0 is a valid value for the flags.
-            let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
-            values = match NonNull::new(memory) {
-                Some(memory) if memory.is_aligned() => memory,
-                _ => {
-                    // SAFETY: the allocation is owned, and this is its last use.
-                    let _ = unsafe { checked::mem_free_host(memory.cast()) };
-                    return Err(Error::refused(
-                        CUresult::CUDA_ERROR_INVALID_VALUE,
-                        Function::cuMemHostAlloc,
-                        Refusal::Alignment,
-                    ));
-                }
-            };
-            // SAFETY: the allocation has `bytes` bytes and is aligned.
-            unsafe { ptr::write_bytes(values.as_ptr(), 0, len) };
-        }
-        Ok(Self {
-            values,
-            len,
-            context: context.clone(),
-        })
+    pub fn zeroed(context: &Context, len: usize) -> Result<Self>
+    where
+        T: Zeroable,
+    {
+        let values = Self::memory(context, len)?;
+        // SAFETY: there is memory for `len` values, and zeros are a `T`.
+        unsafe { ptr::write_bytes(values.as_ptr(), 0, len) };
+        Ok(Self::over(values, len, context))
     }
 
     /// Allocates a buffer for a slice and copies the slice to it.
@@ -69,9 +52,43 @@ impl<T: DeviceCopy> HostBuffer<T> {
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
-        let mut buffer = Self::zeroed(context, values.len())?;
-        buffer.copy_from_slice(values);
-        Ok(buffer)
+        let memory = Self::memory(context, values.len())?;
+        // SAFETY: there is memory for as many values as in the slice.
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), memory.as_ptr(), values.len()) };
+        Ok(Self::over(memory, values.len(), context))
+    }
+
+    /// Allocates memory for `len` values, which are not initialised.
+    #[track_caller]
+    fn memory(context: &Context, len: usize) -> Result<NonNull<T>> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        if bytes == 0 {
+            return Ok(NonNull::dangling());
+        }
+        let _current = context.enter()?;
+        // SAFETY: the driver checks the size, and 0 is a valid value for the flags.
+        let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
+        match NonNull::new(memory) {
+            Some(memory) if memory.is_aligned() => Ok(memory),
+            _ => {
+                // SAFETY: the allocation is owned, and this is its last use.
+                let _ = unsafe { checked::mem_free_host(memory.cast()) };
+                Err(Error::refused(
+                    CUresult::CUDA_ERROR_INVALID_VALUE,
+                    Function::cuMemHostAlloc,
+                    Refusal::Alignment,
+                ))
+            }
+        }
+    }
+
+    /// Wraps memory with `len` initialised values.
+    fn over(values: NonNull<T>, len: usize, context: &Context) -> Self {
+        Self {
+            values,
+            len,
+            context: context.clone(),
+        }
     }
 
     /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). Dropping does the
@@ -103,11 +120,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
     /// no other code may free it.
     #[must_use]
     pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {
-        Self {
-            values: raw,
-            len,
-            context: context.clone(),
-        }
+        Self::over(raw, len, context)
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
@@ -125,29 +138,29 @@ impl<T: DeviceCopy> HostBuffer<T> {
     }
 }
 
-impl<T: DeviceCopy> Deref for HostBuffer<T> {
+impl<T: Copy> Deref for HostBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: there are `len` values, which are initialised, and any bytes are a `T`.
+        // SAFETY: there are `len` values, which are initialised.
         unsafe { slice::from_raw_parts(self.values.as_ptr(), self.len) }
     }
 }
 
-impl<T: DeviceCopy> DerefMut for HostBuffer<T> {
+impl<T: Copy> DerefMut for HostBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and `self` is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(self.values.as_ptr(), self.len) }
     }
 }
 
-impl<T: DeviceCopy + fmt::Debug> fmt::Debug for HostBuffer<T> {
+impl<T: Copy + fmt::Debug> fmt::Debug for HostBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
 }
 
-impl<T: DeviceCopy> Drop for HostBuffer<T> {
+impl<T: Copy> Drop for HostBuffer<T> {
     fn drop(&mut self) {
         if self.len > 0 && size_of::<T>() > 0 {
             // SAFETY: the allocation is owned, and this is its last use.

@@ -1,7 +1,8 @@
 //! Device addresses.
-#![forbid(unsafe_code)]
 
 use core::fmt;
+
+use bytemuck::{Pod, Zeroable};
 
 use crate::sys;
 
@@ -39,6 +40,12 @@ impl DevicePtr {
         Self(self.0.wrapping_add(bytes))
     }
 }
+
+// SAFETY: the address 0 is valid.
+unsafe impl Zeroable for DevicePtr {}
+
+// SAFETY: any number is a valid value of this type, which has no padding.
+unsafe impl Pod for DevicePtr {}
 
 impl fmt::Debug for DevicePtr {
     #[inline]

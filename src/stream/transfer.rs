@@ -5,7 +5,7 @@ use core::mem::ManuallyDrop;
 use super::Stream;
 use crate::refusal::Refusal;
 use crate::{
-    Context, DeviceBuffer, DeviceCopy, Error, Event, HostBuffer, Pending, QueueError, Result,
+    Context, DeviceBuffer, Download, Error, Event, HostBuffer, Pending, QueueError, Result, Upload,
     checked, sys,
 };
 
@@ -19,7 +19,7 @@ impl Stream {
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     #[allow(clippy::type_complexity)] // The full type shows that the error returns the arguments.
-    pub fn upload<T: DeviceCopy>(
+    pub fn upload<T: Upload>(
         &self,
         host: HostBuffer<T>,
         device: DeviceBuffer<T>,
@@ -52,7 +52,7 @@ impl Stream {
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     #[allow(clippy::type_complexity)] // The full type shows that the error returns the arguments.
-    pub fn download<T: DeviceCopy>(
+    pub fn download<T: Download>(
         &self,
         device: DeviceBuffer<T>,
         host: HostBuffer<T>,
