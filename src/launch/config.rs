@@ -69,3 +69,28 @@ pub struct LaunchConfig {
     /// The dynamic shared memory of each block, in bytes.
     pub dynamic_shared_bytes: u32,
 }
+
+impl LaunchConfig {
+    /// Returns the configuration with blocks of `block` threads, as many as cover `threads` in each dimension, and without
+    /// dynamic shared memory. If the number of threads is not a multiple of the block's, the kernel must ignore the threads
+    /// of the last block that are too many.
+    ///
+    /// ```
+    /// use cuda_driver::LaunchConfig;
+    ///
+    /// let config = LaunchConfig::covering(1000, 256);
+    /// assert_eq!((config.grid.x, config.block.x), (4, 256));
+    /// let config = LaunchConfig::covering((1920, 1080), (16, 16));
+    /// assert_eq!((config.grid.x, config.grid.y), (120, 68));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn covering(threads: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
+        let block = block.into();
+        Self {
+            grid: Dim3::covering(threads, block),
+            block,
+            dynamic_shared_bytes: 0,
+        }
+    }
+}
