@@ -42,12 +42,6 @@ impl<T> Borrowed<'_, T> {
             owner: PhantomData,
         }
     }
-
-    /// Returns the object for this crate's methods. With a public `&mut T`, the borrowed object could be swapped with an
-    /// owned one, which would then not be destroyed while the borrowed one would.
-    pub(crate) fn object_mut(&mut self) -> &mut T {
-        &mut self.object
-    }
 }
 
 impl<T> Deref for Borrowed<'_, T> {

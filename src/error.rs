@@ -137,7 +137,8 @@ impl Error {
         CUresult(self.packed as u32)
     }
 
-    /// Returns the function that failed.
+    /// Returns the function that failed. For an error of a [view](crate::DeviceSlice) that was not created, for which no
+    /// function is called, it is `cuMemGetAddressRange`.
     #[inline]
     #[must_use]
     pub fn function(&self) -> Function {
@@ -229,7 +230,7 @@ impl Error {
             Some(name) => write!(f, "{name} ({number})")?,
             None => write!(f, "unknown error code {number}")?,
         }
-        let refusal = Refusal::text((self.packed >> 32) as u16 >> FUNCTION_BITS);
+        let refusal = Refusal::text(self.refusal_number());
         if let Some(text) = refusal.or(self.text()) {
             write!(f, ": {text}")?;
         }
@@ -254,6 +255,12 @@ impl Error {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    const fn refusal_number(&self) -> u16 {
+        (self.packed >> 32) as u16 >> FUNCTION_BITS
     }
 
     #[inline]
@@ -328,7 +335,11 @@ impl fmt::Display for FileAndLine {
 impl fmt::Display for Error {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed: ", self.function())?;
+        if Refusal::is_of_view(self.refusal_number()) {
+            f.write_str("a view of device memory failed: ")?;
+        } else {
+            write!(f, "{} failed: ", self.function())?;
+        }
         self.reason(f)?;
         write!(f, " ({})", FileAndLine(self.location))
     }

@@ -90,7 +90,9 @@ pub use function::Function;
 pub use launch::{
     ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer, ParamInfo,
 };
-pub use memory::{DeviceBuffer, DevicePtr, Download, HostBuffer, Upload};
+pub use memory::{
+    DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Download, HostBuffer, Upload,
+};
 pub use module::{Global, JitError, JitOptions, Module};
 pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;

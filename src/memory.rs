@@ -1,12 +1,15 @@
 //! Device memory and page-locked host memory.
 
-mod borrowed;
 mod device;
 mod element;
 mod host;
 mod pointer;
+mod slice;
+mod slice_mut;
 
 pub use device::DeviceBuffer;
 pub use element::{Download, Upload};
 pub use host::HostBuffer;
 pub use pointer::DevicePtr;
+pub use slice::DeviceSlice;
+pub use slice_mut::DeviceSliceMut;

@@ -19,17 +19,21 @@ pub(crate) enum Refusal {
     Attribute,
     Elsewhere,
     LogMemory,
+    ViewRange,
+    CastSize,
+    CastAlignment,
+    UnitAddress,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 15] = [
+    const ALL: [(Self, &'static str); 19] = [
         (
             Self::Range,
             "the range is not inside the buffer: pass a smaller index or fewer values",
         ),
         (
             Self::Unit,
-            "the buffer's size in bytes is not a multiple of the size of the fill value",
+            "the memory's size in bytes is not a multiple of the size of the fill value",
         ),
         (
             Self::Alignment,
@@ -78,12 +82,37 @@ impl Refusal {
             Self::LogMemory,
             "out of host memory for the logs: reduce `log_bytes`",
         ),
+        (
+            Self::ViewRange,
+            "the range is not inside the buffer or view: pass a start that is not after the end, and an end that is not \
+             after the length",
+        ),
+        (
+            Self::CastSize,
+            "the size in bytes is not a multiple of the size of the new type: take a part of another length first",
+        ),
+        (
+            Self::CastAlignment,
+            "the address is not a multiple of the alignment of the new type: start at another value",
+        ),
+        (
+            Self::UnitAddress,
+            "the memory's address is not a multiple of the size of the fill value",
+        ),
     ];
 
     /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).
     #[inline]
     pub(crate) const fn number(self) -> u16 {
         self as u16 + 1
+    }
+
+    /// Returns true for the number of a reason that is about a part or a cast of a view, for which no driver call is made.
+    #[inline]
+    pub(crate) const fn is_of_view(number: u16) -> bool {
+        number == Self::ViewRange.number()
+            || number == Self::CastSize.number()
+            || number == Self::CastAlignment.number()
     }
 
     /// Returns the text for a number, or `None` for 0.
@@ -107,6 +136,6 @@ mod tests {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::LogMemory.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::UnitAddress.number() + 1), None);
     }
 }

@@ -6,7 +6,7 @@ use core::ptr;
 
 use super::config::Dim3;
 use super::parameter::ParamInfo;
-use crate::{DevicePtr, sys};
+use crate::{DevicePtr, DeviceSlice, DeviceSliceMut, sys};
 
 /// A type that can be passed to a kernel by value.
 ///
@@ -31,13 +31,21 @@ use crate::{DevicePtr, sys};
 /// tuple that makes no difference; for a [`ParamBuffer`](crate::ParamBuffer) see [`Function::check_args`](crate::Function::check_args) and
 /// [`push_bytes`](crate::ParamBuffer::push_bytes).
 ///
+/// A [`DeviceSlice`] or [`DeviceSliceMut`] is passed as its address.
+///
 /// # Safety
-/// Size, alignment and layout of the type must be the same in device code.
+/// Size, alignment and layout of the type must be the same in device code. If [`LAYOUT`](Self::LAYOUT) is not the default,
+/// that holds for the first `LAYOUT.size()` bytes of the type, and the type must not be less aligned.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel by value",
-    note = "for a `repr(C)` struct of kernel arguments write `unsafe impl KernelArg for {Self} {{}}`"
+    note = "for device memory pass its address, `buffer.ptr()`, or a view, such as `buffer.as_slice()`",
+    note = "for a number pass the number, not a reference to it",
+    note = "for a `repr(C)` struct of kernel arguments write `unsafe impl KernelArg for TheStruct {{}}`"
 )]
-pub unsafe trait KernelArg: Copy + 'static {}
+pub unsafe trait KernelArg: Sized {
+    /// Size and alignment of the parameter: those of the type.
+    const LAYOUT: Layout = Layout::new::<Self>();
+}
 
 macro_rules! kernel_arg {
     ($($ty:ty),* $(,)?) => {
@@ -56,6 +64,16 @@ kernel_arg!(DevicePtr, Dim3, sys::CUtensorMap);
 unsafe impl<T: 'static> KernelArg for *const T {}
 // SAFETY: as above.
 unsafe impl<T: 'static> KernelArg for *mut T {}
+
+// SAFETY: the address is the first field of the view, which is `repr(C)`.
+unsafe impl<T> KernelArg for DeviceSlice<'_, T> {
+    const LAYOUT: Layout = Layout::new::<DevicePtr>();
+}
+
+// SAFETY: the view is a `repr(transparent)` wrapper of a `DeviceSlice`.
+unsafe impl<T> KernelArg for DeviceSliceMut<'_, T> {
+    const LAYOUT: Layout = Layout::new::<DevicePtr>();
+}
 
 /// The arguments of a launch: a tuple of [`KernelArg`] values with up to 32 of them, `()`, a `&ParamBuffer`, or
 /// `&[*mut c_void]` with a pointer to each value.
@@ -124,16 +142,6 @@ unsafe impl KernelArgs for &[*mut c_void] {
     }
 }
 
-/// [`KernelArg`] without its supertraits, which the compiler would check for every field of every tuple.
-pub trait Argument {
-    /// Size and alignment of the type.
-    const LAYOUT: Layout;
-}
-
-impl<T: KernelArg> Argument for T {
-    const LAYOUT: Layout = Layout::new::<T>();
-}
-
 /// A tuple of arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of kernel arguments",
@@ -188,7 +196,7 @@ unsafe impl<T: Tuple> KernelArgs for T {
 macro_rules! tuples {
     ([$($done:tt)*]) => {};
     ([$($ty:ident $field:tt)*] $next:ident $at:tt $count:tt $($rest:tt)*) => {
-        impl<$($ty: Argument,)* $next: Argument> Tuple for ($($ty,)* $next,) {
+        impl<$($ty: KernelArg,)* $next: KernelArg> Tuple for ($($ty,)* $next,) {
             type Pointers = [*mut c_void; $count];
 
             const LAYOUTS: &'static [Layout] = &[$($ty::LAYOUT,)* $next::LAYOUT];

@@ -45,9 +45,10 @@ impl ParamBuffer {
     /// Adds the next argument.
     #[inline]
     pub fn push<T: KernelArg>(&mut self, value: T) -> &mut Self {
-        let place = self.make_room(size_of::<T>(), align_of::<T>());
-        // SAFETY: `make_room` returns that many writable bytes, which may be unaligned.
-        unsafe { place.cast::<T>().write_unaligned(value) };
+        let place = self.make_room(T::LAYOUT.size(), T::LAYOUT.align());
+        let value = (&raw const value).cast();
+        // SAFETY: `make_room` returns that many writable bytes, and the value has at least as many.
+        unsafe { ptr::copy_nonoverlapping(value, place, T::LAYOUT.size()) };
         self
     }
 

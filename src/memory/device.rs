@@ -1,12 +1,12 @@
 //! Buffers in device memory.
 
 use core::marker::PhantomData;
+use core::ops::RangeBounds;
 use core::{fmt, mem};
 
-use crate::error::{Error, dropping};
-use crate::refusal::Refusal;
-use crate::sys::{self, CUresult, Function};
-use crate::{Borrowed, Context, DevicePtr, Download, Result, Stream, Upload, checked};
+use super::{DevicePtr, DeviceSlice, DeviceSliceMut, Download, Upload};
+use crate::error::dropping;
+use crate::{Context, Result, Stream, checked, sys};
 
 /// A buffer of a fixed number of values in device memory, like `Box<[T]>` on the host.
 ///
@@ -30,7 +30,7 @@ use crate::{Borrowed, Context, DevicePtr, Download, Result, Stream, Upload, chec
 pub struct DeviceBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
-    context: Option<Context>,
+    context: Context,
     /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the buffer.
     values: PhantomData<fn() -> T>,
 }
@@ -56,7 +56,7 @@ impl<T> DeviceBuffer<T> {
         Ok(Self {
             raw,
             len,
-            context: Some(context.clone()),
+            context: context.clone(),
             values: PhantomData,
         })
     }
@@ -118,211 +118,175 @@ impl<T> DeviceBuffer<T> {
         DevicePtr::from_raw(self.raw)
     }
 
-    /// Makes the buffer's context current until the guard is dropped, if it is known.
-    #[track_caller]
-    fn enter(&self) -> Result<Option<crate::context::Entered<'_>>> {
-        match &self.context {
-            Some(context) => context.enter().map(Some),
-            None => Ok(None),
-        }
+    /// Returns a view of all values.
+    #[must_use]
+    pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
+        DeviceSlice::new(self.ptr(), self.len, Some(&self.context))
     }
 
-    /// Returns the address of the value at `index`, if `len` values from there are inside the buffer.
+    /// Returns a view of all values that can be written.
+    #[must_use]
+    pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
+        DeviceSliceMut::new(self.ptr(), self.len, Some(&self.context))
+    }
+
+    /// Returns a view of a range of values.
+    ///
+    /// # Errors
+    /// Same as [`DeviceSlice::slice`].
     #[track_caller]
-    fn range(&self, index: usize, len: usize, function: Function) -> Result<sys::CUdeviceptr> {
-        if index > self.len || len > self.len - index {
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_INVALID_VALUE,
-                function,
-                Refusal::Range,
-            ));
-        }
-        Ok(self.raw + (index * size_of::<T>()) as sys::CUdeviceptr)
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>> {
+        self.as_slice().slice(range)
+    }
+
+    /// Returns a view of a range of values that can be written.
+    ///
+    /// # Errors
+    /// Same as [`DeviceSlice::slice`].
+    #[track_caller]
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceSliceMut<'_, T>> {
+        self.as_mut_slice().into_slice(range)
+    }
+
+    /// Returns two views: of the values before `index`, and of the others.
+    ///
+    /// # Errors
+    /// Same as [`DeviceSlice::split_at`].
+    #[track_caller]
+    pub fn split_at(&self, index: usize) -> Result<(DeviceSlice<'_, T>, DeviceSlice<'_, T>)> {
+        self.as_slice().split_at(index)
+    }
+
+    /// Returns two views that can be written: of the values before `index`, and of the others.
+    ///
+    /// # Errors
+    /// Same as [`DeviceSlice::split_at`].
+    #[track_caller]
+    pub fn split_at_mut(
+        &mut self,
+        index: usize,
+    ) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
+        self.as_mut_slice().into_split_at(index)
     }
 
     /// Copies a slice to the start of the buffer ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
+    /// Same as [`DeviceSliceMut::copy_from`].
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from(&mut self, values: &[T]) -> Result<()>
     where
         T: Upload,
     {
-        self.copy_from_at(0, values)
+        self.as_mut_slice().copy_from(values)
     }
 
-    /// Copies a slice to the buffer, starting at `index` ([`cuMemcpyHtoD`](checked::memcpy_htod)).
+    /// Copies a slice to the buffer, starting at `index`; short for [`slice_mut`](Self::slice_mut) and a copy.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
-    #[doc(alias = "cuMemcpyHtoD")]
+    /// Same as [`DeviceSliceMut::copy_from`].
     #[track_caller]
     pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()>
     where
         T: Upload,
     {
-        let to = self.range(index, values.len(), Function::cuMemcpyHtoD)?;
-        if size_of_val(values) == 0 {
-            return Ok(());
-        }
-        let _current = self.enter()?;
-        // SAFETY: the range is inside the allocation, and the driver has read the slice when the call returns.
-        unsafe { checked::memcpy_htod(to, values) }
+        self.slice_mut(index..)?.copy_from(values)
     }
 
     /// Copies the start of the buffer to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer, or an error from the work that was waited
-    /// for.
+    /// Same as [`DeviceSlice::copy_to`].
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()>
     where
         T: Download,
     {
-        self.copy_to_at(0, values)
+        self.as_slice().copy_to(values)
     }
 
-    /// Copies the values from `index` to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
+    /// Copies the values from `index` to a slice; short for [`slice`](Self::slice) and a copy.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer, or an error from the work that was waited
-    /// for.
-    #[doc(alias = "cuMemcpyDtoH")]
+    /// Same as [`DeviceSlice::copy_to`].
     #[track_caller]
     pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()>
     where
         T: Download,
     {
-        let from = self.range(index, values.len(), Function::cuMemcpyDtoH)?;
-        if size_of_val(values) == 0 {
-            return Ok(());
-        }
-        let _current = self.enter()?;
-        // SAFETY: the range is inside the allocation, any bytes are a `T`, and the copy is done when the call returns.
-        unsafe { checked::memcpy_dtoh(values, from) }
+        self.slice(index..)?.copy_to(values)
     }
 
     /// Copies all values to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
+    /// Same as [`DeviceSlice::to_vec`].
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>>
     where
         T: Download,
     {
-        let mut values: Vec<T> = Vec::new();
-        if values.try_reserve_exact(self.len).is_err() {
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-                Function::cuMemcpyDtoH,
-                Refusal::HostMemory,
-            ));
-        }
-        if self.size_bytes() > 0 {
-            let room = &mut values.spare_capacity_mut()[..self.len];
-            let _current = self.enter()?;
-            // SAFETY: the spare capacity is as long as the buffer.
-            unsafe { checked::memcpy_dtoh(room, self.raw) }?;
-        }
-        // SAFETY: the copy is done, and any bytes are a `T`.
-        unsafe { values.set_len(self.len) };
-        Ok(values)
+        self.as_slice().to_vec()
     }
 
-    /// Fills this buffer with the start of another one. The copy is queued in the null stream
+    /// Fills this buffer with the start of another buffer or view. The copy is queued in the null stream
     /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other buffer is shorter.
+    /// Same as [`DeviceSliceMut::copy_from_device`].
     #[doc(alias = "cuMemcpyDtoD")]
     #[track_caller]
-    pub fn copy_from_device(&mut self, other: &Self) -> Result<()> {
-        let from = other.range(0, self.len, Function::cuMemcpyDtoD)?;
-        if self.size_bytes() == 0 {
-            return Ok(());
-        }
-        let _current = self.enter()?;
-        // SAFETY: both ranges are inside their allocations.
-        unsafe { checked::memcpy_dtod(self.raw, from, self.size_bytes()) }
+    pub fn copy_from_device<'b>(&mut self, other: impl Into<DeviceSlice<'b, T>>) -> Result<()>
+    where
+        T: 'b,
+    {
+        self.as_mut_slice().copy_from_device(other)
     }
 
     /// Sets every byte. The fill is queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).
     ///
     /// # Errors
-    /// May return an error from earlier asynchronous work.
+    /// Same as [`DeviceSliceMut::fill_u8`].
     #[doc(alias = "cuMemsetD8")]
     #[doc(alias = "memset")]
     #[track_caller]
     pub fn fill_u8(&mut self, value: u8) -> Result<()> {
-        if self.size_bytes() == 0 {
-            return Ok(());
-        }
-        let _current = self.enter()?;
-        // SAFETY: the range is the whole allocation, and any bytes are a `T`.
-        unsafe { checked::memset_d8(self.raw, value, self.size_bytes()) }
+        self.as_mut_slice().fill_u8(value)
     }
 
     /// Sets every 16-bit value. The fill is queued in the null stream ([`cuMemsetD16`](checked::memset_d16)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 2 bytes.
+    /// Same as [`DeviceSliceMut::fill_u16`].
     #[doc(alias = "cuMemsetD16")]
     #[doc(alias = "memset")]
     #[track_caller]
     pub fn fill_u16(&mut self, value: u16) -> Result<()> {
-        let units = self.units(2, Function::cuMemsetD16)?;
-        if units == 0 {
-            return Ok(());
-        }
-        let _current = self.enter()?;
-        // SAFETY: as above.
-        unsafe { checked::memset_d16(self.raw, value, units) }
+        self.as_mut_slice().fill_u16(value)
     }
 
     /// Sets every 32-bit value. The fill is queued in the null stream ([`cuMemsetD32`](checked::memset_d32)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 4 bytes.
+    /// Same as [`DeviceSliceMut::fill_u32`].
     #[doc(alias = "cuMemsetD32")]
     #[doc(alias = "memset")]
     #[track_caller]
     pub fn fill_u32(&mut self, value: u32) -> Result<()> {
-        let units = self.units(4, Function::cuMemsetD32)?;
-        if units == 0 {
-            return Ok(());
-        }
-        let _current = self.enter()?;
-        // SAFETY: as above.
-        unsafe { checked::memset_d32(self.raw, value, units) }
-    }
-
-    #[track_caller]
-    fn units(&self, bytes: usize, function: Function) -> Result<usize> {
-        if self.size_bytes() % bytes != 0 {
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_INVALID_VALUE,
-                function,
-                Refusal::Unit,
-            ));
-        }
-        Ok(self.size_bytes() / bytes)
+        self.as_mut_slice().fill_u32(value)
     }
 
     /// Queues a copy of a slice to the start of the buffer ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
     /// [`Stream::upload`] is a safe alternative.
     ///
     /// # Safety
-    /// Until the copy is done, the slice must stay valid and unchanged, and the buffer must not be dropped or used by work
-    /// that does not wait for the copy.
+    /// Same as [`DeviceSliceMut::copy_from_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
+    /// Same as [`DeviceSliceMut::copy_from_async`].
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()>
@@ -330,17 +294,16 @@ impl<T> DeviceBuffer<T> {
         T: Upload,
     {
         // SAFETY: upheld by the caller.
-        unsafe { self.copy_from_at_async(0, values, stream) }
+        unsafe { self.as_mut_slice().copy_from_async(values, stream) }
     }
 
-    /// Queues a copy of a slice to the buffer, starting at `index` ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
+    /// Queues a copy of a slice to the buffer, starting at `index`.
     ///
     /// # Safety
-    /// Same as [`copy_from_async`](Self::copy_from_async).
+    /// Same as [`DeviceSliceMut::copy_from_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
-    #[doc(alias = "cuMemcpyHtoDAsync")]
+    /// Same as [`DeviceSliceMut::copy_from_async`].
     #[track_caller]
     pub unsafe fn copy_from_at_async(
         &mut self,
@@ -351,23 +314,18 @@ impl<T> DeviceBuffer<T> {
     where
         T: Upload,
     {
-        let to = self.range(index, values.len(), Function::cuMemcpyHtoDAsync)?;
-        if size_of_val(values) == 0 {
-            return Ok(());
-        }
-        // SAFETY: the range is inside the allocation; the rest is upheld by the caller.
-        unsafe { checked::memcpy_htod_async(to, values, stream.as_raw()) }
+        // SAFETY: upheld by the caller.
+        unsafe { self.slice_mut(index..)?.copy_from_async(values, stream) }
     }
 
     /// Queues a copy of the start of the buffer to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
     /// [`Stream::download`] is a safe alternative.
     ///
     /// # Safety
-    /// Until the copy is done, the slice must stay valid and must not be accessed, and the buffer must not be dropped or
-    /// written by work that does not wait for the copy.
+    /// Same as [`DeviceSlice::copy_to_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
+    /// Same as [`DeviceSlice::copy_to_async`].
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()>
@@ -375,17 +333,16 @@ impl<T> DeviceBuffer<T> {
         T: Download,
     {
         // SAFETY: upheld by the caller.
-        unsafe { self.copy_to_at_async(0, values, stream) }
+        unsafe { self.as_slice().copy_to_async(values, stream) }
     }
 
-    /// Queues a copy of the values from `index` to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
+    /// Queues a copy of the values from `index` to a slice.
     ///
     /// # Safety
-    /// As [`copy_to_async`](Self::copy_to_async).
+    /// Same as [`DeviceSlice::copy_to_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
-    #[doc(alias = "cuMemcpyDtoHAsync")]
+    /// Same as [`DeviceSlice::copy_to_async`].
     #[track_caller]
     pub unsafe fn copy_to_at_async(
         &self,
@@ -396,86 +353,74 @@ impl<T> DeviceBuffer<T> {
     where
         T: Download,
     {
-        let from = self.range(index, values.len(), Function::cuMemcpyDtoHAsync)?;
-        if size_of_val(values) == 0 {
-            return Ok(());
-        }
-        // SAFETY: the range is inside the allocation; the rest is upheld by the caller.
-        unsafe { checked::memcpy_dtoh_async(values, from, stream.as_raw()) }
+        // SAFETY: upheld by the caller.
+        unsafe { self.slice(index..)?.copy_to_async(values, stream) }
     }
 
-    /// Queues a copy of the start of another buffer ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
+    /// Queues a copy of the start of another buffer or view ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
     ///
     /// # Safety
-    /// Until the copy is done, neither buffer may be dropped or used by work that does not wait for the copy.
+    /// Same as [`DeviceSliceMut::copy_from_device_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other buffer is shorter.
+    /// Same as [`DeviceSliceMut::copy_from_device_async`].
     #[doc(alias = "cuMemcpyDtoDAsync")]
     #[track_caller]
-    pub unsafe fn copy_from_device_async(&mut self, other: &Self, stream: &Stream) -> Result<()> {
-        let from = other.range(0, self.len, Function::cuMemcpyDtoDAsync)?;
-        if self.size_bytes() == 0 {
-            return Ok(());
-        }
-        // SAFETY: both ranges are inside their allocations; the rest is upheld by the caller.
-        unsafe { checked::memcpy_dtod_async(self.raw, from, self.size_bytes(), stream.as_raw()) }
+    pub unsafe fn copy_from_device_async<'b>(
+        &mut self,
+        other: impl Into<DeviceSlice<'b, T>>,
+        stream: &Stream,
+    ) -> Result<()>
+    where
+        T: 'b,
+    {
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_mut_slice().copy_from_device_async(other, stream) }
     }
 
     /// Queues a fill of every byte ([`cuMemsetD8Async`](checked::memset_d8_async)).
     ///
     /// # Safety
-    /// Until the fill is done, the buffer must not be dropped or used by work that does not wait for the fill.
+    /// Same as [`DeviceSliceMut::fill_u8_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
+    /// Same as [`DeviceSliceMut::fill_u8_async`].
     #[doc(alias = "cuMemsetD8Async")]
     #[doc(alias = "memset")]
     #[track_caller]
     pub unsafe fn fill_u8_async(&mut self, value: u8, stream: &Stream) -> Result<()> {
-        if self.size_bytes() == 0 {
-            return Ok(());
-        }
-        // SAFETY: the range is the whole allocation; the rest is upheld by the caller.
-        unsafe { checked::memset_d8_async(self.raw, value, self.size_bytes(), stream.as_raw()) }
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_mut_slice().fill_u8_async(value, stream) }
     }
 
     /// Queues a fill of every 16-bit value ([`cuMemsetD16Async`](checked::memset_d16_async)).
     ///
     /// # Safety
-    /// Same as [`fill_u8_async`](Self::fill_u8_async).
+    /// Same as [`DeviceSliceMut::fill_u16_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 2 bytes.
+    /// Same as [`DeviceSliceMut::fill_u16_async`].
     #[doc(alias = "cuMemsetD16Async")]
     #[doc(alias = "memset")]
     #[track_caller]
     pub unsafe fn fill_u16_async(&mut self, value: u16, stream: &Stream) -> Result<()> {
-        let units = self.units(2, Function::cuMemsetD16Async)?;
-        if units == 0 {
-            return Ok(());
-        }
-        // SAFETY: the range is the whole allocation; the rest is upheld by the caller.
-        unsafe { checked::memset_d16_async(self.raw, value, units, stream.as_raw()) }
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_mut_slice().fill_u16_async(value, stream) }
     }
 
     /// Queues a fill of every 32-bit value ([`cuMemsetD32Async`](checked::memset_d32_async)).
     ///
     /// # Safety
-    /// Same as [`fill_u8_async`](Self::fill_u8_async).
+    /// Same as [`DeviceSliceMut::fill_u32_async`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 4 bytes.
+    /// Same as [`DeviceSliceMut::fill_u32_async`].
     #[doc(alias = "cuMemsetD32Async")]
     #[doc(alias = "memset")]
     #[track_caller]
     pub unsafe fn fill_u32_async(&mut self, value: u32, stream: &Stream) -> Result<()> {
-        let units = self.units(4, Function::cuMemsetD32Async)?;
-        if units == 0 {
-            return Ok(());
-        }
-        // SAFETY: the range is the whole allocation; the rest is upheld by the caller.
-        unsafe { checked::memset_d32_async(self.raw, value, units, stream.as_raw()) }
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_mut_slice().fill_u32_async(value, stream) }
     }
 
     /// Frees the memory after waiting for work that uses it ([`cuMemFree`](checked::mem_free)). Dropping does the same.
@@ -508,23 +453,9 @@ impl<T> DeviceBuffer<T> {
         Self {
             raw,
             len,
-            context: Some(context.clone()),
+            context: context.clone(),
             values: PhantomData,
         }
-    }
-
-    /// Borrows device memory. The caller must make its context current for copies.
-    ///
-    /// # Safety
-    /// There must be `len` values of device memory at the address as long as the returned value lives.
-    #[must_use]
-    pub const unsafe fn borrow_raw<'a>(raw: sys::CUdeviceptr, len: usize) -> Borrowed<'a, Self> {
-        Borrowed::new(Self {
-            raw,
-            len,
-            context: None,
-            values: PhantomData,
-        })
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
@@ -535,10 +466,16 @@ impl<T> DeviceBuffer<T> {
         raw
     }
 
-    /// Returns the context of the memory; `None` for a borrowed buffer.
+    /// Returns the context of the memory.
     #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl<'a, T> From<&'a DeviceBuffer<T>> for DeviceSlice<'a, T> {
+    fn from(buffer: &'a DeviceBuffer<T>) -> Self {
+        buffer.as_slice()
     }
 }
 

@@ -79,13 +79,13 @@ impl Stream {
     /// Creates an event that this stream can record. For a default or borrowed stream, the event is in the stream's context,
     /// which must be that of one of the buffers: the buffers keep that context alive until the copy is done.
     #[track_caller]
-    fn event_for(&self, host: &Context, device: Option<&Context>) -> Result<Event> {
+    fn event_for(&self, host: &Context, device: &Context) -> Result<Event> {
         let context = match &self.context {
             Some(context) => context,
             None => {
                 // SAFETY: the stream is live, or a default one.
                 let raw = unsafe { checked::stream_get_ctx(self.raw) }?;
-                let mut kept = [Some(host), device].into_iter().flatten();
+                let mut kept = [host, device].into_iter();
                 kept.find(|context| context.as_raw() == raw)
                     .ok_or_else(|| {
                         let code = sys::CUresult::CUDA_ERROR_INVALID_HANDLE;

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::fake;
 use crate::sys::{self, CUresult};
 use crate::{
-    Context, Device, DeviceBuffer, Event, HostBuffer, LaunchConfig, Module, ParamBuffer,
-    PrimaryContext, Stream, checked,
+    Context, Device, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Event, HostBuffer,
+    KernelArgs, LaunchConfig, Module, ParamBuffer, PrimaryContext, Stream, checked,
 };
 
 fn context() -> Context {
@@ -128,7 +128,7 @@ fn released_handles_are_not_destroyed() {
         {
             let _stream = Stream::borrow_raw(stream);
             let _event = Event::borrow_raw(event);
-            let _buffer = DeviceBuffer::<u8>::borrow_raw(buffer, 1);
+            let _view = DeviceSlice::<u8>::from_raw_parts(DevicePtr::from_raw(buffer), 1, None);
         }
         drop(Context::borrow_raw(context.as_raw()));
         assert_eq!(fake::calls(), [""; 0]);
@@ -470,7 +470,8 @@ fn borrowed_memory_is_written_and_not_freed() {
     fake::calls();
     {
         // SAFETY: the fake driver takes any address.
-        let mut borrowed = unsafe { DeviceBuffer::<u32>::borrow_raw(0x5000, 2) };
+        let mut borrowed =
+            unsafe { DeviceSliceMut::<u32>::from_raw_parts(DevicePtr::from_raw(0x5000), 2, None) };
         borrowed.copy_from(&[1, 2]).unwrap();
         borrowed.fill_u32(7).unwrap();
         assert!(borrowed.copy_from(&[1, 2, 3]).is_err());
@@ -484,6 +485,95 @@ fn borrowed_memory_is_written_and_not_freed() {
             "cuCtxDestroy_v2"
         ]
     );
+}
+
+#[test]
+fn a_view_makes_its_context_current_and_starts_where_it_says() {
+    let context = context();
+    let mut buffer = DeviceBuffer::<u32>::alloc(&context, 8).unwrap();
+    let start = buffer.ptr();
+    fake::calls();
+    let mut view = buffer.slice_mut(2..6).unwrap();
+    assert_eq!(view.ptr(), start.byte_add(8));
+    view.fill_u32(7).unwrap();
+    let (first, second) = view.split_at(1).unwrap();
+    assert_eq!((first.len(), second.len()), (1, 3));
+    assert_eq!(second.ptr(), start.byte_add(12));
+    second.to_vec().unwrap();
+    assert_eq!(
+        fake::calls(),
+        [
+            "cuCtxPushCurrent_v2",
+            "cuMemsetD32_v2(7, 4)",
+            "cuCtxPopCurrent_v2",
+            "cuCtxPushCurrent_v2",
+            "cuMemcpyDtoH_v2(12)",
+            "cuCtxPopCurrent_v2",
+        ]
+    );
+}
+
+#[test]
+fn parts_and_casts_that_are_not_possible() {
+    let context = context();
+    let mut buffer = DeviceBuffer::<u16>::alloc(&context, 7).unwrap();
+    fake::calls();
+    let (from, to) = (5, 3);
+    let parts = [
+        buffer.slice(..8).map(drop),
+        buffer.slice(8..).map(drop),
+        buffer.slice(from..to).map(drop),
+        buffer.slice(0..=usize::MAX).map(drop),
+        buffer.slice(usize::MAX..).map(drop),
+        buffer.slice_mut(3..=7).map(drop),
+        buffer.split_at(8).map(drop),
+        buffer.split_at_mut(8).map(drop),
+        buffer.as_slice().cast::<u32>().map(drop),
+        buffer.slice(1..3).unwrap().cast::<u32>().map(drop),
+        buffer.as_slice().cast::<()>().map(drop),
+        buffer.slice_mut(1..3).unwrap().fill_u32(0),
+    ];
+    for part in parts {
+        assert_eq!(part.unwrap_err().code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+    }
+    let error = buffer.slice(from..to).unwrap_err();
+    let line = line!() - 1;
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "a view of device memory failed: CUDA_ERROR_INVALID_VALUE (1): the range is not inside the buffer or view: \
+             pass a start that is not after the end, and an end that is not after the length ({}:{line})",
+            file!()
+        )
+    );
+    assert!(buffer.slice(7..).unwrap().is_empty());
+    assert!(buffer.slice(7..).unwrap().cast::<()>().unwrap().is_empty());
+    assert_eq!(buffer.slice(2..6).unwrap().cast::<u32>().unwrap().len(), 2);
+    assert_eq!(fake::calls(), [""; 0]);
+}
+
+#[test]
+fn a_view_is_passed_to_a_kernel_as_its_address() {
+    let context = context();
+    let mut buffer = DeviceBuffer::<u32>::alloc(&context, 4).unwrap();
+    let address = buffer.ptr().as_raw();
+    let mut packed = ParamBuffer::new();
+    packed.push(1u8).push(buffer.slice(1..).unwrap());
+    assert_eq!((packed.parameters()[1].offset, packed.len()), (8, 16));
+    let view = buffer.slice(2..).unwrap();
+    let arguments = (1u8, view);
+    let layout = arguments.layout().unwrap();
+    assert_eq!((layout[1].offset, layout[1].size), (8, 8));
+    let mut storage = arguments.storage();
+    let (params, extra) = arguments.pointers(&mut storage);
+    assert!(extra.is_null());
+    // SAFETY: the second argument is an address.
+    assert_eq!(unsafe { **params.add(1).cast::<*const u64>() }, address + 8);
+    let arguments = (buffer.slice_mut(3..).unwrap(),);
+    let mut storage = arguments.storage();
+    let (params, _) = arguments.pointers(&mut storage);
+    // SAFETY: as above.
+    assert_eq!(unsafe { **params.cast::<*const u64>() }, address + 12);
 }
 
 #[test]

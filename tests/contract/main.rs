@@ -65,6 +65,7 @@ mod proc_address;
 mod process_exit;
 mod rare_instructions;
 mod registers;
+mod slices;
 mod start;
 mod stream_attributes;
 mod streams;
