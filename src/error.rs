@@ -5,6 +5,7 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
+use crate::error_log::ErrorLog;
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
 
@@ -18,13 +19,14 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/main.rs:12)
 /// ```
 ///
-/// The location is the line outside this crate that made the call.
+/// The location is the line outside this crate that made the call. An error that `?` converted from a
+/// [`JitError`](crate::JitError) prints that error's [messages](Self::log), too.
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
     location: &'static Location<'static>,
     /// From the lowest bit: 32 bits for the code, [`FUNCTION_BITS`] for the function's index, 6 for the number of a
-    /// [`Refusal`], 16 for the library's number. Packed into one number, so that a `Result<()>` has two words and is
+    /// [`Refusal`] or [`HAS_LOG`], 16 for the library's number, or with `HAS_LOG` for that of an [`ErrorLog`]. Packed into one number, so that a `Result<()>` has two words and is
     /// returned in registers.
     packed: u64,
 }
@@ -32,6 +34,10 @@ pub struct Error {
 /// The number of bits for a function's index.
 const FUNCTION_BITS: u32 = 10;
 
+/// The number in place of a [`Refusal`]'s in an error with an [`ErrorLog`].
+const HAS_LOG: u16 = (1 << (16 - FUNCTION_BITS)) - 1;
+
+const _: () = assert!(Refusal::COUNT < HAS_LOG as usize);
 const _: () = assert!(Function::ALL.len() <= 1 << FUNCTION_BITS);
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Error>() == 16);
@@ -128,6 +134,29 @@ impl Error {
         let mut error = Self::unasked(code, function);
         error.packed |= u64::from(reason.number()) << (32 + FUNCTION_BITS);
         error
+    }
+
+    /// Returns the error with messages, if it is one of [`DEFAULT`] without a [`Refusal`], as those of the compiler are.
+    #[cold]
+    pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
+        if self.packed >> (32 + FUNCTION_BITS) == 0 && !(log.path.is_empty() && log.log.is_empty())
+        {
+            self.packed |= u64::from(HAS_LOG) << (32 + FUNCTION_BITS) | u64::from(log.keep()) << 48;
+        }
+        self
+    }
+
+    /// Returns the messages of a compiler, for an error that was converted from a [`JitError`](crate::JitError).
+    ///
+    /// They are kept as long as the process runs, equal ones once, and in all not more than 1 MiB; a sentence that says so is
+    /// in the place of later ones.
+    #[must_use]
+    pub fn log(&self) -> Option<&'static str> {
+        self.kept().map(|kept| kept.log)
+    }
+
+    fn kept(&self) -> Option<ErrorLog<'static>> {
+        (self.refusal_number() == HAS_LOG).then(|| ErrorLog::by_number((self.packed >> 48) as u16))
     }
 
     /// Returns the result code. It may be unknown to these bindings.
@@ -265,12 +294,15 @@ impl Error {
 
     #[inline]
     const fn library_number(&self) -> u16 {
+        if self.refusal_number() == HAS_LOG {
+            return DEFAULT.number();
+        }
         (self.packed >> 48) as u16
     }
 
     #[inline]
     fn has_library_of(&self, other: &Self) -> bool {
-        self.packed >> 48 == other.packed >> 48
+        self.library_number() == other.library_number()
     }
 
     #[inline]
@@ -335,6 +367,13 @@ impl fmt::Display for FileAndLine {
 impl fmt::Display for Error {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(log) = self.kept() {
+            let bare = Self {
+                packed: self.packed & ((1 << (32 + FUNCTION_BITS)) - 1),
+                ..*self
+            };
+            return log.show(f, &bare);
+        }
         if Refusal::is_of_view(self.refusal_number()) {
             f.write_str("a view of device memory failed: ")?;
         } else {

@@ -67,6 +67,7 @@ mod context;
 mod device;
 mod driver;
 mod error;
+mod error_log;
 mod event;
 mod function;
 mod host_fn;

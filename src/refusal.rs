@@ -26,6 +26,9 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// The number of reasons.
+    pub(crate) const COUNT: usize = Self::ALL.len();
+
     const ALL: [(Self, &'static str); 19] = [
         (
             Self::Range,

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::error_log::ErrorLog;
 
 /// Device code could not be loaded.
 ///
@@ -56,6 +58,22 @@ impl JitError {
         self
     }
 
+    /// Returns the path as text; empty without a path.
+    fn path_text(&self) -> Cow<'_, str> {
+        self.path
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .to_string_lossy()
+    }
+
+    /// Returns the messages that are printed with the error.
+    fn log<'a>(&'a self, path: &'a str) -> ErrorLog<'a> {
+        ErrorLog {
+            path,
+            log: &self.error_log,
+        }
+    }
+
     /// Returns the error of the call, without the compiler's messages.
     #[inline]
     pub const fn error(&self) -> Error {
@@ -87,14 +105,8 @@ impl JitError {
 impl fmt::Display for JitError {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(path) = &self.path {
-            write!(f, "{}: ", path.display())?;
-        }
-        fmt::Display::fmt(&self.error, f)?;
-        for line in self.error_log.lines() {
-            write!(f, "\n  {line}")?;
-        }
-        Ok(())
+        let path = self.path_text();
+        self.log(&path).show(f, &self.error)
     }
 }
 
@@ -106,11 +118,11 @@ impl fmt::Debug for JitError {
     }
 }
 
-/// Returns the error of the call; the compiler's messages are lost.
+/// Returns the error of the call. The compiler's [messages](Error::log) and the path are still printed with it.
 impl From<JitError> for Error {
     #[inline]
     fn from(error: JitError) -> Self {
-        error.error
+        error.error.with_log(error.log(&error.path_text()))
     }
 }
 

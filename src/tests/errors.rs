@@ -228,6 +228,7 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_driver_call() {
         assert_eq!(error.error().location().line(), line);
         assert!(!error.error_log().is_empty());
         assert!(error.to_string().starts_with(path), "{error}");
+        assert_eq!(Error::from(error.clone()).to_string(), error.to_string());
     }
     let name = format!("cuda-driver-module-{}.cubin", std::process::id());
     let path = std::env::temp_dir().join(name);
@@ -304,6 +305,17 @@ fn the_compilers_messages_are_kept() {
     );
     assert_eq!(error.error_log(), "line 1; error : nonsense");
     assert_eq!(error.info_log(), "4 registers");
+    // Also by `?` in a function that returns this crate's `Result`.
+    let (bare, message) = (error.error(), error.to_string());
+    let converted = Error::from(error.clone());
+    assert_eq!(converted.to_string(), message);
+    assert_eq!(converted.log(), Some("line 1; error : nonsense"));
+    assert_eq!((converted, bare.log()), (bare, None));
+    assert!(core::ptr::eq(converted.library(), &raw const sys::DEFAULT));
+    assert_eq!(
+        Error::from(error).log().map(str::as_ptr),
+        converted.log().map(str::as_ptr)
+    );
     let module = Module::from_ptx(&context, "sense").unwrap();
     assert_eq!(module.info_log(), "4 registers");
     assert!(fake::calls().contains(&"cuModuleLoadDataEx(nonsense)".to_owned()));

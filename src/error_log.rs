@@ -1,0 +1,117 @@
+//! The messages of errors that were converted to an [`Error`](crate::Error), which is too small for them.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// The messages that belong to an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ErrorLog<'a> {
+    /// The file that the code came from; empty if it came from memory.
+    pub(crate) path: &'a str,
+    /// The compiler's messages, in several lines.
+    pub(crate) log: &'a str,
+}
+
+/// The kept messages. They are kept as long as the process runs, because an error is `Copy`.
+static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+
+struct Kept {
+    logs: Vec<ErrorLog<'static>>,
+    /// The size of the messages.
+    bytes: usize,
+}
+
+/// The largest size of all kept messages. Equal ones are kept once, so that only a program with many different ones gets
+/// there.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The number of messages that were not kept.
+const NOT_KEPT: u16 = u16::MAX;
+
+impl Kept {
+    const fn new() -> Self {
+        Self {
+            logs: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn keep(&mut self, log: ErrorLog<'_>) -> u16 {
+        if let Some(number) = self.logs.iter().position(|kept| *kept == log) {
+            return u16::try_from(number).unwrap_or(NOT_KEPT);
+        }
+        let size = size_of::<ErrorLog<'_>>() + log.path.len() + log.log.len();
+        match u16::try_from(self.logs.len()) {
+            Ok(number) if number != NOT_KEPT && size <= MAX_BYTES - self.bytes => {
+                self.bytes += size;
+                self.logs.push(ErrorLog {
+                    path: log.path.to_owned().leak(),
+                    log: log.log.to_owned().leak(),
+                });
+                number
+            }
+            _ => NOT_KEPT,
+        }
+    }
+
+    fn by_number(&self, number: u16) -> ErrorLog<'static> {
+        self.logs.get(usize::from(number)).copied().unwrap_or(ErrorLog {
+            path: "",
+            log: "the messages were not kept, because those of earlier errors take 1 MiB: print the error before `?`",
+        })
+    }
+}
+
+impl ErrorLog<'static> {
+    /// Returns the messages with a number that [`keep`](ErrorLog::keep) returned.
+    pub(crate) fn by_number(number: u16) -> Self {
+        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.by_number(number)
+    }
+}
+
+impl ErrorLog<'_> {
+    /// Keeps the messages, and returns their number.
+    pub(crate) fn keep(self) -> u16 {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.keep(self)
+    }
+
+    /// Prints an error with its messages.
+    pub(crate) fn show(self, f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        write!(f, "{error}")?;
+        for line in self.log.lines() {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ErrorLog, Kept, MAX_BYTES};
+
+    #[test]
+    fn equal_messages_are_kept_once_and_too_many_are_not() {
+        let mut kept = Kept::new();
+        let log = |log| ErrorLog { path: "a.ptx", log };
+        assert_eq!(
+            [log("one"), log("two"), log("one")].map(|log| kept.keep(log)),
+            [0, 1, 0]
+        );
+        assert_eq!(kept.by_number(1), log("two"));
+        let long = "x".repeat(MAX_BYTES);
+        let number = kept.keep(log(&long));
+        assert!(kept.by_number(number).log.contains("not kept"));
+        let half = &long[..MAX_BYTES / 2];
+        assert_eq!(
+            [log(half), log(&half[1..])].map(|log| kept.keep(log)),
+            [2, u16::MAX]
+        );
+        assert_eq!(kept.keep(log("three")), 3);
+    }
+}
