@@ -15,9 +15,10 @@ use crate::{Device, Result, checked, host_fn};
 /// the calls that need it. Work on the null stream needs a current context, too: call [`push`](Self::push). To share a
 /// context with the CUDA runtime and its libraries, use the device's [primary context](crate::PrimaryContext) instead.
 ///
-/// ```no_run
+/// ```
 /// use cuda_driver::{Context, Device};
 ///
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// cuda_driver::init()?;
 /// let context = Context::create(Device::first()?)?;
 /// let current = context.push()?;

@@ -8,9 +8,10 @@ use crate::{Result, checked};
 
 /// A device: a GPU, or a MIG instance of one.
 ///
-/// ```no_run
+/// ```
 /// use cuda_driver::Device;
 ///
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// cuda_driver::init()?;
 /// for device in Device::all()? {
 ///     println!("{}: {} bytes", device.name()?, device.total_mem()?);

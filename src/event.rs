@@ -9,8 +9,9 @@ use crate::{Borrowed, Context, Result, checked, host_fn};
 
 /// An event: a point in a stream that the host and other streams can wait for, and whose time can be measured.
 ///
-/// ```no_run
+/// ```
 /// # use cuda_driver::{Context, Device, Event, Stream};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// # cuda_driver::init()?;
 /// # let context = Context::create(Device::first()?)?;
 /// let stream = Stream::new(&context)?;

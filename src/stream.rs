@@ -11,8 +11,9 @@ use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
 
 /// A stream: a queue whose work runs in order.
 ///
-/// ```no_run
+/// ```
 /// # use cuda_driver::{Context, Device, DeviceBuffer, Event, HostBuffer, Stream};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// # cuda_driver::init()?;
 /// # let context = Context::create(Device::first()?)?;
 /// let (copies, work) = (Stream::new(&context)?, Stream::new(&context)?);

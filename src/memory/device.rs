@@ -10,8 +10,9 @@ use crate::{Context, Result, Stream, checked, sys};
 
 /// A buffer of a fixed number of values in device memory, like `Box<[T]>` on the host.
 ///
-/// ```no_run
+/// ```
 /// # use cuda_driver::{Context, Device, DeviceBuffer};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// # cuda_driver::init()?;
 /// # let context = Context::create(Device::first()?)?;
 /// let mut buffer = DeviceBuffer::from_slice(&context, &[1.0f32, 2.0, 3.0])?;
