@@ -40,10 +40,32 @@ impl<T: Copy> HostBuffer<T> {
     where
         T: Zeroable,
     {
-        let values = Self::memory(context, len)?;
-        // SAFETY: there is memory for `len` values, and zeros are a `T`.
-        unsafe { ptr::write_bytes(values.as_ptr(), 0, len) };
-        Ok(Self::over(values, len, context))
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut values = NonNull::dangling();
+        if bytes > 0 {
+            let _current = context.enter()?;
+            // SAFETY: the driver checks the size, and 0 is a valid value for the flags.
+            let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
+            values = match NonNull::new(memory) {
+                Some(memory) if memory.is_aligned() => memory,
+                _ => {
+                    // SAFETY: the allocation is owned, and this is its last use.
+                    let _ = unsafe { checked::mem_free_host(memory.cast()) };
+                    return Err(Error::refused(
+                        CUresult::CUDA_ERROR_INVALID_VALUE,
+                        Function::cuMemHostAlloc,
+                        Refusal::Alignment,
+                    ));
+                }
+            };
+            // SAFETY: the allocation has `bytes` bytes and is aligned, and zeros are a `T`.
+            unsafe { ptr::write_bytes(values.as_ptr(), 0, len) };
+        }
+        Ok(Self {
+            values,
+            len,
+            context: context.clone(),
+        })
     }
 
     /// Allocates a buffer for a slice and copies the slice to it.
@@ -51,44 +73,13 @@ impl<T: Copy> HostBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[track_caller]
-    pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
-        let memory = Self::memory(context, values.len())?;
-        // SAFETY: there is memory for as many values as in the slice.
-        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), memory.as_ptr(), values.len()) };
-        Ok(Self::over(memory, values.len(), context))
-    }
-
-    /// Allocates memory for `len` values, which are not initialised.
-    #[track_caller]
-    fn memory(context: &Context, len: usize) -> Result<NonNull<T>> {
-        let bytes = len.saturating_mul(size_of::<T>());
-        if bytes == 0 {
-            return Ok(NonNull::dangling());
-        }
-        let _current = context.enter()?;
-        // SAFETY: the driver checks the size, and 0 is a valid value for the flags.
-        let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
-        match NonNull::new(memory) {
-            Some(memory) if memory.is_aligned() => Ok(memory),
-            _ => {
-                // SAFETY: the allocation is owned, and this is its last use.
-                let _ = unsafe { checked::mem_free_host(memory.cast()) };
-                Err(Error::refused(
-                    CUresult::CUDA_ERROR_INVALID_VALUE,
-                    Function::cuMemHostAlloc,
-                    Refusal::Alignment,
-                ))
-            }
-        }
-    }
-
-    /// Wraps memory with `len` initialised values.
-    fn over(values: NonNull<T>, len: usize, context: &Context) -> Self {
-        Self {
-            values,
-            len,
-            context: context.clone(),
-        }
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<Self>
+    where
+        T: Zeroable,
+    {
+        let mut buffer = Self::zeroed(context, values.len())?;
+        buffer.copy_from_slice(values);
+        Ok(buffer)
     }
 
     /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). Dropping does the
@@ -120,7 +111,11 @@ impl<T: Copy> HostBuffer<T> {
     /// no other code may free it.
     #[must_use]
     pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {
-        Self::over(raw, len, context)
+        Self {
+            values: raw,
+            len,
+            context: context.clone(),
+        }
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
