@@ -26,6 +26,7 @@ mod cuda_2;
 mod devices;
 mod error_names;
 mod events;
+mod fault_without_context;
 mod faults;
 mod float_arithmetic;
 mod graph_memory;

@@ -11,7 +11,7 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use crate::call::graph;
-use crate::call::lookup::graphs;
+use crate::call::lookup::{graphs, healthy_if_current};
 use crate::graph::dot;
 use crate::graph::store::store;
 use crate::object::user_object;
@@ -152,7 +152,8 @@ fn give_edges(
 }
 
 exports! {
-    healthy fn cuGraphCreate [c] (out: *mut CUgraph, flags: c_uint) {
+    fn cuGraphCreate [c] (out: *mut CUgraph, flags: c_uint) {
+        healthy_if_current()?;
         let out = c.out(out)?;
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -8,7 +8,7 @@ use cuda_driver_sys::{
 
 use super::args::{Caller, set};
 use super::exports;
-use crate::call::lookup::current_context;
+use crate::call::lookup::{current_context, healthy_if_current};
 use crate::call::{free, memory as call};
 use crate::object::{context, memory, pool, virtual_memory};
 use crate::state::error::{Error, Result};
@@ -230,7 +230,8 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuMemAllocManaged [c] (out: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+    fn cuMemAllocManaged [c] (out: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+        healthy_if_current()?;
         let out = c.out(out)?;
         out.set(call::alloc_managed(bytes as u64, flags)?);
         Ok(())

@@ -10,7 +10,7 @@ use cuda_driver_sys::{
 
 use super::args::set;
 use super::exports;
-use crate::call::{stream, submit, synchronize};
+use crate::call::{lookup, stream, submit, synchronize};
 use crate::object::memory;
 use crate::object::stream::NullStream;
 use crate::operation::HostFunction;
@@ -56,13 +56,15 @@ pub(super) fn host_node(
 }
 
 exports! {
-    healthy fn cuStreamCreate [c] (out: *mut CUstream, flags: c_uint) {
+    fn cuStreamCreate [c] (out: *mut CUstream, flags: c_uint) {
+        lookup::healthy_if_current()?;
         let out = c.out(out)?;
         out.set(stream::create(flags, 0)? as CUstream);
         Ok(())
     }
 
-    healthy fn cuStreamCreateWithPriority [c] (out: *mut CUstream, flags: c_uint, priority: c_int) {
+    fn cuStreamCreateWithPriority [c] (out: *mut CUstream, flags: c_uint, priority: c_int) {
+        lookup::healthy_if_current()?;
         let out = c.out(out)?;
         out.set(stream::create(flags, priority)? as CUstream);
         Ok(())

@@ -14,8 +14,18 @@ use crate::state::gate;
 
 /// Returns the calling thread's current context.
 pub(crate) fn current_context() -> Result<Arc<Context>> {
-    gate::healthy()?;
+    healthy_if_current()?;
     context::current()
+}
+
+/// Returns the reported fault if a context is current. On driver 580, calls in the current context return
+/// `CUDA_ERROR_INVALID_CONTEXT` without one, also after a fault.
+pub(crate) fn healthy_if_current() -> Result<()> {
+    if context::current_handle() == 0 {
+        Ok(())
+    } else {
+        gate::healthy()
+    }
 }
 
 pub(crate) fn function(handle: usize) -> Result<Arc<Function>> {

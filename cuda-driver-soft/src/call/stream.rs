@@ -1,6 +1,6 @@
 //! Streams: looks them up for calls, and creates, destroys and queries them.
 
-use crate::call::{capture as capturing, event};
+use crate::call::{capture as capturing, event, lookup};
 use crate::object::stream::{self, LEGACY, NON_BLOCKING, NullStream, PER_THREAD, StreamRef};
 use crate::object::{context, stream_attribute};
 use crate::operation::{EventUse, Operation};
@@ -11,9 +11,14 @@ use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Returns the stream that a call names; after a reported fault, the fault.
+/// Returns the stream that a call names; after a reported fault, the fault. A default stream needs a current context.
 pub(crate) fn named(handle: usize, mode: NullStream) -> Result<StreamRef> {
-    gate::healthy()?;
+    let is_default = matches!(handle, 0 | LEGACY | PER_THREAD);
+    if is_default && !gate::in_host_function() {
+        lookup::healthy_if_current()?;
+    } else {
+        gate::healthy()?;
+    }
     stream::resolve(handle, mode)
 }
 
