@@ -3,13 +3,13 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult, CUuuid, Function,
-    StreamMode, cuuint64_t,
+    CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult, CUuuid, StreamMode,
+    cuuint64_t,
 };
 
 use super::args::set;
 use super::exports;
-use super::resolve::{address, find_undocumented};
+use super::resolve::{address, find_undocumented, forms};
 use crate::call::init;
 use crate::state::error::{self, Error, Result};
 use crate::state::{gate, settings};
@@ -59,13 +59,11 @@ fn query(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     // Functions that are newer than the reported version do not exist for the caller.
-    let of_base = || {
-        Function::ALL
-            .iter()
-            .copied()
-            .filter(|f| f.base().as_bytes() == name && f.since() <= own)
-    };
-    if let Some(address) = find_undocumented(name, version, flags & PER_THREAD != 0) {
+    let forms = forms(name);
+    let of_base = || forms.iter().copied().filter(|f| f.since() <= own);
+    if forms.is_empty()
+        && let Some(address) = find_undocumented(name, version, flags & PER_THREAD != 0)
+    {
         let status = if address.is_null() {
             CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
         } else {
@@ -164,6 +162,8 @@ exports! {
 
 #[cfg(test)]
 mod tests {
+    use cuda_driver_sys::Function;
+
     use super::*;
     use crate::abi::resolve::resolve;
 

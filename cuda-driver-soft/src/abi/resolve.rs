@@ -23,6 +23,22 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
     })
 }
 
+/// Returns the functions of `cuda.h` with this base name.
+pub(super) fn forms(base: &[u8]) -> &'static [Function] {
+    static FORMS: OnceLock<HashMap<&'static [u8], Vec<Function>>> = OnceLock::new();
+    let forms = FORMS.get_or_init(|| {
+        let mut forms: HashMap<_, Vec<_>> = HashMap::new();
+        for &function in Function::ALL {
+            forms
+                .entry(function.base().as_bytes())
+                .or_default()
+                .push(function);
+        }
+        forms
+    });
+    forms.get(base).map_or(&[], Vec::as_slice)
+}
+
 /// A symbol and its address.
 type Address = (&'static str, usize);
 
@@ -110,6 +126,18 @@ mod tests {
             missing.is_empty() && extra.is_empty(),
             "written, not in abi/implemented.rs: {missing:?}; in abi/implemented.rs, not written: {extra:?}"
         );
+    }
+
+    #[test]
+    fn a_base_name_has_a_few_forms() {
+        for &function in Function::ALL {
+            let forms = forms(function.base().as_bytes());
+            assert!(forms.contains(&function), "{}", function.name());
+            assert!(forms.iter().all(|form| form.base() == function.base()));
+            // The forms are all that a query looks at.
+            assert!(forms.len() <= 8, "{}: {forms:?}", function.base());
+        }
+        assert!(forms(b"cuNoSuchFunction").is_empty());
     }
 
     #[test]
