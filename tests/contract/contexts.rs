@@ -117,6 +117,17 @@ fn wrong_arguments() {
 }
 
 #[test]
+fn destroyed_twice_while_another_is_current() {
+    driver();
+    let mut c = Codes::new();
+    let first = create();
+    let second = create();
+    is!(c, 0, cuCtxDestroy(first));
+    is!(c, 709, cuCtxDestroy(first));
+    is!(c, 0, cuCtxDestroy(second));
+}
+
+#[test]
 fn destroyed_while_on_the_stack_twice() {
     driver();
     let mut c = Codes::new();

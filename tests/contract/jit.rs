@@ -478,12 +478,23 @@ fn options() {
     let target = CUjit_option::CU_JIT_TARGET.0;
     for (value, code) in [
         (120, 300),
+        (52, 300),
+        (62, 200),
+        (70, 300),
+        (121, 300),
         // Targets that the compiler no longer supports, and values that are not targets.
         (0, 200),
+        // Numbers of old headers: 9 is sm_52, and 8 is sm_50, which is older than the text's `.target`.
+        (1, 200),
+        (7, 200),
+        (8, 218),
+        (9, 300),
         (30, 200),
         (53, 200),
         (10, 1),
         (54, 1),
+        (71, 1),
+        (91, 1),
         (999, 1),
     ] {
         c.is(code, &format!("target {value}"), with_option(target, value));
@@ -497,6 +508,24 @@ fn options() {
         );
     }
     c.is(218, "level -1", with_option(level, 0xffff_ffff));
+    // The text's `.target` is sm_52.
+    c.is(218, "a target older than the text", with_option(target, 50));
+    let blocks = CUjit_option::CU_JIT_MIN_CTA_PER_SM.0;
+    for (value, code) in [
+        (0, 0),
+        (1, 0),
+        (0x7fff_ffff, 0),
+        (0x8000_0000, 218),
+        (0xffff_ffff, 218),
+    ] {
+        c.is(
+            code,
+            &format!("blocks of a multiprocessor {value:#x}"),
+            with_option(blocks, value),
+        );
+    }
+    let variables = CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES.0;
+    c.is(0, "names without a count", with_option(variables, 16));
 
     let image = ptx("vector_add.ptx");
     let mut module = ptr::null_mut();

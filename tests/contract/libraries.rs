@@ -58,6 +58,29 @@ fn data_that_is_not_an_image() {
 }
 
 #[test]
+fn options_without_values() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let image = ptx("my_kernel.ptx");
+    let mut names = [CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES];
+    let mut library = null_mut();
+    is!(
+        c,
+        1,
+        cuLibraryLoadData(
+            &raw mut library,
+            image.as_ptr().cast(),
+            names.as_mut_ptr(),
+            null_mut(),
+            1,
+            null_mut(),
+            null_mut(),
+            0
+        )
+    );
+}
+
+#[test]
 fn compiler_errors_are_reported_when_loading() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();

@@ -54,6 +54,13 @@ fn creation() {
     });
     is!(c, 0, cuStreamDestroy(s));
 
+    // A stream that no green context created has none.
+    for s in [plain, ptr::null_mut()] {
+        let mut green = ptr::dangling_mut();
+        is!(c, 0, cuStreamGetGreenCtx(s, &raw mut green));
+        c.that(green.is_null(), || format!("{s:?}: {green:?}"));
+    }
+
     let mut context = ptr::null_mut();
     is!(c, 0, cuStreamGetCtx(plain, &raw mut context));
     c.that(context == gpu.context, || "the stream's context".to_owned());

@@ -105,6 +105,8 @@ const TARGETS: [u32; 26] = [
     0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
     110, 120, 121,
 ];
+/// Driver 580 takes the numbers that old headers gave to these architectures, too. It compiles only for the last two.
+const OLD_TARGETS: [u32; 10] = [10, 11, 12, 13, 20, 21, 30, 35, 50, 52];
 /// Added to an architecture for its variants `a` and `f`.
 const ACCELERATED: u32 = 1 << 16;
 const FAMILY: u32 = 2 << 16;
@@ -118,6 +120,9 @@ fn target(value: u32) -> Result<u32> {
         FAMILY => sm >= 100,
         _ => false,
     };
+    if variant == 0 && (1..OLD_TARGETS.len()).contains(&(sm as usize)) {
+        return Ok(OLD_TARGETS[sm as usize]);
+    }
     if known && TARGETS.contains(&sm) {
         Ok(sm)
     } else {
@@ -175,7 +180,9 @@ impl Jit {
                 }
                 // Only long-outdated compilers accept this option.
                 CUjit_option::CU_JIT_NEW_SM3X_OPT => jit.options.refused = true,
-                CUjit_option::CU_JIT_OPTIMIZATION_LEVEL | CUjit_option::CU_JIT_SPLIT_COMPILE
+                CUjit_option::CU_JIT_OPTIMIZATION_LEVEL
+                | CUjit_option::CU_JIT_MIN_CTA_PER_SM
+                | CUjit_option::CU_JIT_SPLIT_COMPILE
                     if number.cast_signed() < 0 =>
                 {
                     jit.options.refused = true;
@@ -184,8 +191,10 @@ impl Jit {
                 CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT
-                | CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES
-                | CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES => {
+                | CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES => {
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
+                }
+                CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES if number == 0 => {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 known if known.0 <= CUjit_option::CU_JIT_SPLIT_COMPILE.0 => {}

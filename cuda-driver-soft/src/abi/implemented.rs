@@ -464,6 +464,7 @@ pub const IMPLEMENTED: &[&str] = &[
     "cuStreamGetDevice_ptsz",
     "cuStreamGetFlags",
     "cuStreamGetFlags_ptsz",
+    "cuStreamGetGreenCtx",
     "cuStreamGetId",
     "cuStreamGetId_ptsz",
     "cuStreamGetPriority",

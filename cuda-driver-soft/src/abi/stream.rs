@@ -182,6 +182,13 @@ exports! {
         Ok(())
     }
 
+    fn cuStreamGetGreenCtx [c, mode] (hstream: CUstream, out: *mut CUgreenCtx) {
+        stream::context_of(hstream as usize, mode)?;
+        // No stream is of a green context.
+        c.out(out)?.set(std::ptr::null_mut());
+        Ok(())
+    }
+
     inside fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (
         hstream: CUstream,
         out: *mut CUdevice,

@@ -72,7 +72,7 @@ pub(crate) fn compile(
     log: &mut Log,
 ) -> Result<Arc<ir::Module>> {
     check_options(options)?;
-    let mut module = compiled(image, device, log)?;
+    let mut module = compiled(image, options, device, log)?;
     // The module was just created, so this is the only reference.
     if let (Some(most), Some(module)) = (options.register_limit(), Arc::get_mut(&mut module)) {
         // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
@@ -87,7 +87,12 @@ pub(crate) fn compile(
     Ok(module)
 }
 
-fn compiled(image: &Image, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
+fn compiled(
+    image: &Image,
+    options: &Options,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Arc<ir::Module>> {
     match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
             Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(
@@ -105,7 +110,12 @@ fn compiled(image: &Image, device: &Device, log: &mut Log) -> Result<Arc<ir::Mod
                 "the image has no PTX, and SASS cannot be run; build with code=compute_XX",
             ),
         },
-        _ => text_module(&text(image, device, log)?, false, device, log),
+        _ => {
+            // Driver 580 returns 218 for a text whose `.target` is newer than `CU_JIT_TARGET`.
+            let own = device.profile.sm;
+            let sm = options.target.map_or(own, |sm| sm.min(own));
+            text_module(&text(image, device, log)?, false, sm, log)
+        }
     }
 }
 
@@ -174,7 +184,7 @@ pub(crate) fn sources(
         _ => vec![(name.to_owned(), text(image, device, log)?)],
     };
     let compile = |source: Source| {
-        let module = text_module(&source.1, true, device, log)?;
+        let module = text_module(&source.1, true, device.profile.sm, log)?;
         let input = Input {
             name: source.0.clone(),
             module,
@@ -197,7 +207,7 @@ pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
 
 fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     let input = |(name, text): &Source| {
-        let module = text_module(text, true, device, log)?;
+        let module = text_module(text, true, device.profile.sm, log)?;
         Ok(Input {
             name: name.clone(),
             module,
@@ -213,15 +223,10 @@ fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
     Err(code)
 }
 
-fn text_module(
-    text: &[u8],
-    unresolved: bool,
-    device: &Device,
-    log: &mut Log,
-) -> Result<Arc<ir::Module>> {
+fn text_module(text: &[u8], unresolved: bool, sm: u32, log: &mut Log) -> Result<Arc<ir::Module>> {
     let limits = ptx::Limits {
         max_version: settings::newest_ptx(settings::version()),
-        sm: device.profile.sm,
+        sm,
         unresolved,
     };
     match ptx::load(text, &limits) {
