@@ -6,7 +6,7 @@ use std::ptr::{self, null_mut};
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, ptx};
+use crate::common::{Codes, driver, ptx};
 use crate::{arguments, is, ok};
 
 const DYNAMIC: CUfunction_attribute =
@@ -55,6 +55,68 @@ fn data_that_is_not_an_image() {
         });
         is!(c, 0, cuLibraryUnload(library));
     }
+}
+
+#[test]
+fn managed_variables_without_a_context() {
+    driver();
+    let mut c = Codes::new();
+    let library = load(
+        b".version 6.0
+.target sm_52
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 number = 7;
+.visible .global .align 4 .u32 plain;
+.visible .entry count() {
+    .reg .u32 %n;
+    ld.global.u32 %n, [number];
+    add.u32 %n, %n, 1;
+    st.global.u32 [number], %n;
+    ret;
+}\0",
+    );
+    let (mut address, mut bytes) = (0, 0);
+    is!(
+        c,
+        0,
+        cuLibraryGetManaged(
+            &raw mut address,
+            &raw mut bytes,
+            library,
+            c"number".as_ptr()
+        )
+    );
+    c.that(bytes == 4, || format!("{bytes} bytes"));
+    let kernel = kernel(library, c"count");
+    // All contexts share the variable.
+    for count in [8, 9] {
+        let gpu = Gpu::new();
+        let mut there = 0;
+        is!(
+            c,
+            0,
+            cuLibraryGetManaged(&raw mut there, &raw mut bytes, library, c"number".as_ptr())
+        );
+        c.that(there == address, || format!("{there:#x}, {address:#x}"));
+        is!(
+            c,
+            0,
+            cuLibraryGetGlobal(&raw mut there, &raw mut bytes, library, c"number".as_ptr())
+        );
+        c.that(there == address, || format!("{there:#x}, {address:#x}"));
+        gpu.launch(kernel.cast(), [1; 3], [1; 3], 0, &mut arguments![]);
+        let number = gpu.read::<u32>(address, 1)[0];
+        c.that(number == count, || format!("{number}, expected {count}"));
+        let mut owner: CUcontext = ptr::dangling_mut();
+        let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
+        is!(
+            c,
+            0,
+            cuPointerGetAttribute((&raw mut owner).cast(), attribute, address)
+        );
+        c.that(owner.is_null(), || format!("owner {owner:?}"));
+    }
+    is!(c, 0, cuLibraryUnload(library));
 }
 
 #[test]

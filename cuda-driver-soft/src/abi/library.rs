@@ -11,12 +11,11 @@ use super::args::{Caller, set};
 use super::exports;
 use super::image::{Jit, image_or_wrapper};
 use super::module::read_file;
-use crate::call::lookup::current_context;
+use crate::call::lookup::{current_context, healthy_if_current};
 use crate::call::module;
 use crate::object::jit::Log;
-use crate::object::{device, library, memory};
+use crate::object::{device, library};
 use crate::state::error::{Error, Result};
-use engine::memory::Kind;
 
 /// Checks library options. They have no further effect: this driver always loads for the host and keeps the bytes.
 fn check_options(
@@ -133,14 +132,8 @@ exports! {
         }
         let library = library::get(handle as usize)?;
         let name = c.string(name)?;
-        let found = library.module_in(&current_context()?)?.global(&name);
-        // Driver 580 returns the same code for the name of a kernel.
-        let (found_address, found_bytes) = found.map_err(|_| Error::CUDA_ERROR_NOT_FOUND)?;
-        let managed = memory::find(found_address).is_some_and(|a| a.kind == Kind::Managed);
-        if !managed {
-            host::log!("`{name}` is not managed memory");
-            return Err(Error::CUDA_ERROR_NOT_FOUND);
-        }
+        healthy_if_current()?;
+        let (found_address, found_bytes) = library.managed(&name)?;
         set(c.out_or_null(address), found_address);
         set(c.out_or_null(bytes), found_bytes as usize);
         Ok(())

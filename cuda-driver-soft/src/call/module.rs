@@ -15,7 +15,7 @@ pub(crate) fn load(image: &Image, options: &jit::Options, log: &mut Log) -> Resu
     let context = context::current()?;
     let module = jit::compile(image, options, context.device, log)?;
     jit::check_target(options, context.device)?;
-    Ok(module::instantiate(&context, module, false)?.handle)
+    Ok(module::instantiate(&context, module, false, None)?.handle)
 }
 
 /// `cuModuleUnload`: waits for the work of its context.

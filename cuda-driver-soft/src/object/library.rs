@@ -9,10 +9,12 @@ use crate::object::device::{self, Device};
 use crate::object::function::{self, Function};
 use crate::object::jit::{self, Log};
 use crate::object::kernel_attribute::{self as attribute, KernelSettings};
+use crate::object::memory;
 use crate::object::module::{self, Module};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::Program;
+use engine::memory::Kind;
 use image::Image;
 use ptx::ir;
 
@@ -156,13 +158,17 @@ impl Library {
 
     /// Returns the program compiled for the first device and loaded without a context.
     fn without_context(&self) -> Result<Arc<Program>> {
-        let module = self.compiled(first_device()?, &mut Log::default())?;
+        const NO_CONTEXT: u64 = 0;
+        let device = first_device()?;
+        let module = self.compiled(device, &mut Log::default())?;
+        let owner = match module.variables.iter().any(|v| v.managed) {
+            true => memory::owner_of(device),
+            false => NO_CONTEXT,
+        };
         let mut state = self.state();
         if state.without_context.is_none() {
-            const NO_CONTEXT: u64 = 0;
-            state.without_context = Some(
-                Program::load(module, NO_CONTEXT).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?,
-            );
+            let loaded = Program::load(module, owner);
+            state.without_context = Some(loaded.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?);
         }
         state
             .without_context
@@ -179,7 +185,12 @@ impl Library {
         }
         let compiled = self.compiled(context.device, &mut Log::default())?;
         jit::check_target(&self.options, context.device)?;
-        let module = module::instantiate(context, compiled, true)?;
+        // Managed variables have one address in all contexts.
+        let managed = match compiled.variables.iter().any(|v| v.managed) {
+            true => Some(self.without_context()?),
+            false => None,
+        };
+        let module = module::instantiate(context, compiled, true, managed.as_deref())?;
         self.state().modules.insert(context.id(), module.handle);
         Ok(module)
     }
@@ -214,6 +225,18 @@ impl Library {
             .take(most)
             .map(|k| self.kernel(k.name()))
             .collect()
+    }
+
+    /// `cuLibraryGetManaged`: returns address and size in bytes. It needs no context.
+    pub(crate) fn managed(&self, name: &str) -> Result<(u64, u64)> {
+        let program = self.without_context()?;
+        let found = program
+            .global(name)
+            .filter(|&(address, _)| memory::find(address).is_some_and(|a| a.kind == Kind::Managed));
+        found.ok_or_else(|| {
+            host::log!("the library has no managed variable `{name}`");
+            Error::CUDA_ERROR_NOT_FOUND
+        })
     }
 
     /// Returns the number of kernels.

@@ -40,12 +40,13 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
     })
 }
 
-/// Loads a compiled module into a context. Waits for the context's work if the module has global variables to
-/// initialise.
+/// Loads a compiled module into a context, with the managed variables of another program if one is given. Waits for the
+/// context's work if the module has global variables to initialise.
 pub(crate) fn instantiate(
     context: &Arc<Context>,
     module: Arc<ir::Module>,
     of_library: bool,
+    managed: Option<&Program>,
 ) -> Result<Arc<Module>> {
     if module
         .variables
@@ -57,13 +58,14 @@ pub(crate) fn instantiate(
     }
     let owners = memory::owners_on(context.device);
     let quota = memory::quota(context.device, &owners);
-    let program = Program::load_within(module, context.id(), Some(quota)).map_err(|error| {
-        host::log!("{error}");
-        match error {
-            engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
-            engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
-        }
-    })?;
+    let program =
+        Program::load_within(module, context.id(), Some(quota), managed).map_err(|error| {
+            host::log!("{error}");
+            match error {
+                engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
+                engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
+            }
+        })?;
     let module = TABLE.insert_with(|handle| Module {
         handle,
         context: Arc::downgrade(context),

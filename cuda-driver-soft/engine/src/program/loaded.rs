@@ -21,6 +21,8 @@ pub(crate) struct LoadedModule {
     pub(crate) owner: u64,
     /// By variable; `None` for variables outside device memory.
     globals: Vec<Option<Global>>,
+    /// The module whose managed variables this one uses instead of its own.
+    managed: Option<Arc<LoadedModule>>,
     /// By instruction set, layout of a warp's lanes (one row or several), and function.
     codes: [[Vec<LazyCode>; 2]; 2],
 }
@@ -33,6 +35,9 @@ struct Global {
     /// Identifies the allocation.
     id: u64,
 }
+
+/// The [`Global::id`] of a variable that another module frees. No allocation has it.
+const NOT_OWNED: u64 = u64::MAX;
 
 /// An error when a module is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,23 +79,42 @@ impl LoadedModule {
         module: Arc<Module>,
         owner: u64,
         quota: Option<Quota<'_>>,
+        managed: Option<Arc<LoadedModule>>,
     ) -> Result<Self, LoadError> {
         let mut loaded = LoadedModule {
             module: Arc::clone(&module),
             owner,
             globals: Vec::new(),
+            managed,
             codes: [(); 2].map(|()| {
                 [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())
             }),
         };
         for variable in &module.variables {
             // On failure `loaded` is dropped and frees the variables allocated so far.
-            loaded.globals.push(allocate(variable, owner, quota)?);
+            let global = match loaded.shared(variable) {
+                Some(shared) => Some(shared),
+                None => allocate(variable, owner, quota)?,
+            };
+            loaded.globals.push(global);
         }
         for (index, variable) in module.variables.iter().enumerate() {
-            loaded.initialise(VarId(index as u32), variable)?;
+            if loaded.shared(variable).is_none() {
+                loaded.initialise(VarId(index as u32), variable)?;
+            }
         }
         Ok(loaded)
+    }
+
+    /// Returns the variable of the other module that this module uses; `None` for a variable of its own.
+    fn shared(&self, variable: &Variable) -> Option<Global> {
+        let other = self.managed.as_ref().filter(|_| variable.managed)?;
+        let (address, bytes) = other.global(&variable.name)?;
+        Some(Global {
+            address,
+            bytes,
+            id: NOT_OWNED,
+        })
     }
 
     /// Returns the address of a variable in device memory.

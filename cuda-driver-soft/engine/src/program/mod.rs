@@ -30,10 +30,11 @@ impl Program {
     /// # Errors
     /// [`LoadError::OutOfMemory`], or [`LoadError::BadInitializer`] for an invalid initial value.
     pub fn load(module: Arc<Module>, owner: u64) -> Result<Arc<Program>, LoadError> {
-        Self::load_within(module, owner, None)
+        Self::load_within(module, owner, None, None)
     }
 
-    /// As [`load`](Self::load), with a limit on the device memory in use.
+    /// As [`load`](Self::load), with a limit on the device memory in use, and with the `.managed` variables of another
+    /// program of the same module.
     ///
     /// # Errors
     /// As [`load`](Self::load); [`LoadError::OutOfMemory`] also if `quota` would be exceeded.
@@ -41,8 +42,11 @@ impl Program {
         module: Arc<Module>,
         owner: u64,
         quota: Option<Quota<'_>>,
+        managed: Option<&Program>,
     ) -> Result<Arc<Program>, LoadError> {
-        let loaded = Arc::new(LoadedModule::new(Arc::clone(&module), owner, quota)?);
+        let managed = managed.map(|program| Arc::clone(&program.loaded));
+        let module_of = Arc::clone(&module);
+        let loaded = Arc::new(LoadedModule::new(module_of, owner, quota, managed)?);
         let entries = (0..)
             .map(FuncId)
             .zip(&module.functions)
