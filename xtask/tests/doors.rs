@@ -1,0 +1,544 @@
+//! The structure of the workspace: which room of a crate may use which, and that files do not import in circles.
+//!
+//! A room is a top-level module of a crate. Each crate shows its rooms in its documentation, as the table of
+//! `src/rooms.md`; a row is `| room | purpose | rooms that it may use |`. The test reads the imports of every file and
+//! fails on one that no row allows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// The crates whose structure is checked, by their folders.
+const CRATES: &[&str] = &[
+    "",
+    "cuda-driver-soft",
+    "cuda-driver-soft/engine",
+    "cuda-driver-soft/host",
+    "cuda-driver-soft/image",
+    "cuda-driver-soft/libcuda",
+    "cuda-driver-soft/ptx",
+    "cuda-driver-sys",
+    "xtask",
+];
+
+/// A circle of more files than this is an error, even among a parent and its parts.
+const LARGEST_CIRCLE: usize = 4;
+
+/// A module's path inside its crate; empty for the crate root.
+type ModulePath = Vec<String>;
+
+/// The modules of one crate that are files, and the paths that each of them names.
+#[derive(Default)]
+struct Crate {
+    modules: BTreeMap<ModulePath, Module>,
+}
+
+#[derive(Default)]
+struct Module {
+    /// Child modules that are files.
+    children: BTreeSet<String>,
+    /// Names that the module makes available under its own path, and the path of each one's origin.
+    exports: BTreeMap<String, ModulePath>,
+    /// Modules all of whose names it makes available.
+    globs: Vec<ModulePath>,
+    /// Absolute paths that the file names.
+    uses: BTreeSet<ModulePath>,
+}
+
+impl Crate {
+    /// Reads the crate whose root is this file.
+    fn read(root: &Path) -> Crate {
+        let mut read = Crate::default();
+        let folder = root.parent().expect("a file lies in a folder");
+        read.file(root, folder, Vec::new());
+        read
+    }
+
+    /// Reads the library or program of a package.
+    fn of_package(folder: &str) -> Crate {
+        let sources = workspace().join(folder).join("src");
+        let library = sources.join("lib.rs");
+        Crate::read(&if library.is_file() {
+            library
+        } else {
+            sources.join("main.rs")
+        })
+    }
+
+    /// Reads a file and the files of its child modules, which lie in `folder`.
+    fn file(&mut self, file: &Path, folder: &Path, path: ModulePath) {
+        let text = std::fs::read_to_string(file)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let tokens: TokenStream = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut module = self.modules.remove(&path).unwrap_or_default();
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        for child in children(&tokens) {
+            let name = child.name.trim_start_matches("r#").to_owned();
+            module.children.insert(name.clone());
+            let mut below = path.clone();
+            below.push(name.clone());
+            let (file, inside) = match child.file {
+                Some(other) => {
+                    // The children of a file with the attribute `path` lie beside it.
+                    let file = file.with_file_name(other);
+                    let inside = file.parent().unwrap_or(folder).to_owned();
+                    (file, inside)
+                }
+                None if folder.join(format!("{name}.rs")).is_file() => {
+                    (folder.join(format!("{name}.rs")), folder.join(&name))
+                }
+                None => (folder.join(&name).join("mod.rs"), folder.join(&name)),
+            };
+            self.file(&file, &inside, below);
+        }
+        Reader {
+            module: &mut module,
+            file: &path,
+        }
+        .tokens(&tokens, &path);
+        self.modules.insert(path, module);
+    }
+
+    /// The module that defines what `path` names: its longest prefix that is a module, after re-exports.
+    fn origin(&self, path: &[String]) -> ModulePath {
+        self.resolve(path, 0).unwrap_or_default()
+    }
+
+    fn resolve(&self, path: &[String], depth: usize) -> Option<ModulePath> {
+        let known = (0..=path.len())
+            .rev()
+            .find(|&n| self.modules.contains_key(&path[..n]))?;
+        let (found, rest) = path.split_at(known);
+        let module = &self.modules[found];
+        let Some(name) = rest.first().filter(|_| depth < 16) else {
+            return Some(found.to_vec());
+        };
+        if let Some(target) = module.exports.get(name) {
+            let mut target = target.clone();
+            target.extend_from_slice(&rest[1..]);
+            if target != path {
+                return self.resolve(&target, depth + 1);
+            }
+        }
+        // A name that comes from one of several globs cannot be told apart here; one glob can.
+        if let [only] = module.globs.as_slice() {
+            let mut target = only.clone();
+            target.extend_from_slice(rest);
+            return self.resolve(&target, depth + 1);
+        }
+        Some(found.to_vec())
+    }
+
+    /// The imports of each file: module to modules.
+    fn imports(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
+        let of = |(path, module): (&ModulePath, &Module)| {
+            let mut targets: BTreeSet<ModulePath> =
+                module.uses.iter().map(|used| self.origin(used)).collect();
+            targets.remove(path);
+            (path.clone(), targets)
+        };
+        self.modules.iter().map(of).collect()
+    }
+}
+
+/// A declaration `mod name;`, with the file that an attribute `path` names.
+struct Child {
+    name: String,
+    file: Option<String>,
+}
+
+fn children(tokens: &[TokenTree]) -> Vec<Child> {
+    let mut found = Vec::new();
+    for (i, window) in tokens.windows(3).enumerate() {
+        let [
+            TokenTree::Ident(word),
+            TokenTree::Ident(name),
+            TokenTree::Punct(end),
+        ] = window
+        else {
+            continue;
+        };
+        if word != "mod" || end.as_char() != ';' {
+            continue;
+        }
+        let attributes = attributes_before(tokens, i);
+        if attributes
+            .iter()
+            .any(|text| text.contains("cfg (test)") || text.contains("cfg(test)"))
+        {
+            continue;
+        }
+        let file = attributes.iter().find_map(|text| {
+            let (_, value) = text.strip_prefix("path")?.split_once('"')?;
+            Some(value.trim_end_matches('"').to_owned())
+        });
+        found.push(Child {
+            name: name.to_string(),
+            file,
+        });
+    }
+    found
+}
+
+/// The texts of the attributes of the item whose keyword is at `at`.
+fn attributes_before(tokens: &[TokenTree], mut at: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    while at > 0 {
+        at -= 1;
+        match &tokens[at] {
+            TokenTree::Ident(word) if word == "pub" => {}
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {}
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
+                found.push(group.stream().to_string());
+            }
+            TokenTree::Punct(mark) if mark.as_char() == '#' => {}
+            _ => break,
+        }
+    }
+    found
+}
+
+struct Reader<'a> {
+    module: &'a mut Module,
+    /// The path of the file's own module, whose children are known.
+    file: &'a [String],
+}
+
+impl Reader<'_> {
+    /// Collects the paths that `tokens`, which lie in the module `path`, name.
+    fn tokens(&mut self, tokens: &[TokenTree], path: &[String]) {
+        let mut at = 0;
+        while at < tokens.len() {
+            match &tokens[at] {
+                TokenTree::Ident(word) if word == "mod" => {
+                    // An inline module: `super` in it is this one.
+                    if let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(body))) =
+                        (tokens.get(at + 1), tokens.get(at + 2))
+                    {
+                        let tested = attributes_before(tokens, at)
+                            .iter()
+                            .any(|text| text.contains("cfg (test)") || text.contains("cfg(test)"));
+                        if !tested {
+                            let mut below = path.to_vec();
+                            below.push(name.to_string());
+                            let body: Vec<TokenTree> = body.stream().into_iter().collect();
+                            self.tokens(&body, &below);
+                        }
+                        at += 3;
+                        continue;
+                    }
+                    at += 1;
+                }
+                TokenTree::Ident(word) if word == "use" => {
+                    let exported = matches!(
+                        at.checked_sub(1).map(|before| &tokens[before]),
+                        Some(TokenTree::Ident(before)) if before == "pub"
+                    ) || matches!(
+                        at.checked_sub(1).map(|before| &tokens[before]),
+                        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis
+                    );
+                    let end = tokens[at..]
+                        .iter()
+                        .position(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ';'))
+                        .map_or(tokens.len(), |n| at + n);
+                    self.tree(
+                        &tokens[at + 1..end],
+                        path,
+                        None,
+                        exported && path == self.file,
+                    );
+                    at = end + 1;
+                }
+                TokenTree::Ident(_) => {
+                    let after_path = at >= 2
+                        && matches!(&tokens[at - 1], TokenTree::Punct(p) if p.as_char() == ':')
+                        && matches!(&tokens[at - 2], TokenTree::Punct(p) if p.as_char() == ':');
+                    let (words, next) = words(tokens, at);
+                    if !after_path && words.len() > 1 {
+                        self.named(&words, path);
+                    }
+                    at = next;
+                }
+                TokenTree::Group(group) => {
+                    let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+                    self.tokens(&inside, path);
+                    at += 1;
+                }
+                _ => at += 1,
+            }
+        }
+    }
+
+    /// Reads a tree of imports: `a::{b, c::*}`. `base` is the path before it, if that is one of this crate.
+    fn tree(
+        &mut self,
+        tokens: &[TokenTree],
+        path: &[String],
+        base: Option<&[String]>,
+        exported: bool,
+    ) {
+        for branch in tokens.split(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ',')) {
+            let (words, rest) = words(branch, 0);
+            let full = match base {
+                Some(base) => {
+                    let mut full = base.to_vec();
+                    full.extend(words.iter().filter(|word| *word != "self").cloned());
+                    Some(full)
+                }
+                None => self.absolute(&words, path),
+            };
+            let Some(full) = full else { continue };
+            let mut rest = &branch[rest.min(branch.len())..];
+            while let [TokenTree::Punct(mark), after @ ..] = rest
+                && mark.as_char() == ':'
+            {
+                rest = after;
+            }
+            match rest.first() {
+                Some(TokenTree::Group(group)) => {
+                    let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+                    self.tree(&inside, path, Some(&full), exported);
+                }
+                Some(TokenTree::Punct(mark)) if mark.as_char() == '*' => {
+                    if exported {
+                        self.module.globs.push(full);
+                    } else {
+                        self.module.uses.insert(full);
+                    }
+                }
+                Some(TokenTree::Ident(word)) if word == "as" => {
+                    if let (true, Some(name)) = (exported, rest.get(1)) {
+                        self.module.exports.insert(name.to_string(), full.clone());
+                    } else {
+                        self.module.uses.insert(full);
+                    }
+                }
+                _ => match full.last().cloned() {
+                    Some(name) if exported => {
+                        self.module.exports.insert(name, full);
+                    }
+                    _ => {
+                        self.module.uses.insert(full);
+                    }
+                },
+            }
+        }
+    }
+
+    fn named(&mut self, words: &[String], path: &[String]) {
+        if let Some(full) = self.absolute(words, path) {
+            self.module.uses.insert(full);
+        }
+    }
+
+    /// The path from the crate root that `words` are, if they name something of this crate.
+    fn absolute(&self, words: &[String], path: &[String]) -> Option<ModulePath> {
+        let (first, rest) = words.split_first()?;
+        let mut full = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => path.to_vec(),
+            "super" => path[..path.len().checked_sub(1)?].to_vec(),
+            child if path == self.file && self.module.children.contains(child) => {
+                let mut full = path.to_vec();
+                full.push(child.to_owned());
+                full
+            }
+            _ => return None,
+        };
+        for word in rest {
+            if word == "super" {
+                full.pop();
+            } else {
+                full.push(word.clone());
+            }
+        }
+        Some(full)
+    }
+}
+
+/// The words of the path that starts at `at`, and the position behind it.
+fn words(tokens: &[TokenTree], mut at: usize) -> (Vec<String>, usize) {
+    let mut words = Vec::new();
+    let colon =
+        |t: Option<&TokenTree>| matches!(t, Some(TokenTree::Punct(p)) if p.as_char() == ':');
+    while let Some(TokenTree::Ident(word)) = tokens.get(at) {
+        words.push(word.to_string());
+        at += 1;
+        if colon(tokens.get(at)) && colon(tokens.get(at + 1)) {
+            at += 2;
+        } else {
+            break;
+        }
+    }
+    (words, at.max(1))
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The roots of all crates of the workspace: libraries, programs, tests and examples.
+fn roots() -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in CRATES {
+        let mut candidates = vec!["src/lib.rs".to_owned(), "src/main.rs".to_owned()];
+        for kind in ["tests", "examples"] {
+            let entries = std::fs::read_dir(workspace().join(folder).join(kind));
+            for entry in entries.into_iter().flatten().flatten() {
+                let name = entry
+                    .file_name()
+                    .into_string()
+                    .expect("a file's name is Unicode");
+                candidates.push(if name.ends_with(".rs") {
+                    format!("{kind}/{name}")
+                } else {
+                    format!("{kind}/{name}/main.rs")
+                });
+            }
+        }
+        for candidate in candidates {
+            let root = Path::new(folder).join(candidate);
+            if workspace().join(&root).is_file() {
+                found.push(root.display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A crate's table of rooms: each one's name, and the rooms that it may use.
+fn allowed(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let file = folder.join("src/rooms.md");
+    let text = std::fs::read_to_string(&file)
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let names = |cell: &str| -> BTreeSet<String> {
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    text.lines()
+        .filter(|line| line.starts_with("| `") || line.starts_with("| [`"))
+        .map(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [_, room, _, uses, _] = cells[..] else {
+                panic!("{}: a row has three cells: {line}", file.display())
+            };
+            let room = names(room).into_iter().next().expect("a row names a room");
+            (room, names(uses))
+        })
+        .collect()
+}
+
+#[test]
+fn imports_go_through_allowed_doors() {
+    let mut wrong = Vec::new();
+    for folder in CRATES {
+        let place = workspace().join(folder);
+        let imports = Crate::of_package(folder).imports();
+        let allowed = allowed(&place);
+        let rooms: BTreeSet<&String> = imports.keys().filter_map(|path| path.first()).collect();
+        for room in &rooms {
+            if !allowed.contains_key(*room) {
+                wrong.push(format!("{folder}/src/rooms.md has no row for `{room}`"));
+            }
+        }
+        for room in allowed.keys().filter(|room| !rooms.contains(room)) {
+            wrong.push(format!(
+                "{folder}/src/rooms.md: there is no module `{room}`"
+            ));
+        }
+        for (from, targets) in &imports {
+            let Some(room) = from.first() else { continue };
+            for to in targets.iter().filter_map(|to| to.first()) {
+                if to != room && !allowed.get(room).is_some_and(|uses| uses.contains(to)) {
+                    wrong.push(format!("{folder}/src: `{}` uses `{to}`", from.join("::")));
+                }
+            }
+        }
+    }
+    wrong.dedup();
+    assert!(
+        wrong.is_empty(),
+        "{} doors are not allowed:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn rooms_do_not_use_each_other_in_circles() {
+    for folder in CRATES {
+        let allowed = allowed(&workspace().join(folder));
+        let circles = circles(&allowed);
+        assert!(
+            circles.is_empty(),
+            "{folder}/src/rooms.md allows circles: {circles:?}"
+        );
+    }
+}
+
+#[test]
+fn circles_of_files_are_a_parent_and_its_parts() {
+    let mut wrong = Vec::new();
+    let (mut count, mut largest) = (0, 0);
+    for root in roots() {
+        let imports = Crate::read(&workspace().join(&root)).imports();
+        for circle in circles(&imports) {
+            count += 1;
+            largest = largest.max(circle.len());
+            let has_parent = circle
+                .iter()
+                .any(|parent| circle.iter().all(|file| file.starts_with(parent)));
+            if circle.len() > LARGEST_CIRCLE || !has_parent {
+                let names: Vec<String> = circle.iter().map(|path| path.join("::")).collect();
+                wrong.push(format!(
+                    "{root} ({} files): {}",
+                    circle.len(),
+                    names.join(", ")
+                ));
+            }
+        }
+    }
+    println!("{count} circles, the largest of {largest} files");
+    assert!(
+        wrong.is_empty(),
+        "files import in circles:\n{}",
+        wrong.join("\n")
+    );
+}
+
+/// The strongly connected components of more than one node.
+fn circles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
+    let reached_from = |start: &T| {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![start];
+        while let Some(node) = open.pop() {
+            for next in edges.get(node).into_iter().flatten() {
+                if reached.insert(next.clone()) {
+                    open.push(next);
+                }
+            }
+        }
+        reached
+    };
+    let reached: BTreeMap<&T, BTreeSet<T>> = edges.keys().map(|n| (n, reached_from(n))).collect();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for (node, targets) in &reached {
+        let circle: Vec<T> = targets
+            .iter()
+            .filter(|to| reached.get(to).is_some_and(|back| back.contains(*node)))
+            .cloned()
+            .collect();
+        if circle.len() > 1 && seen.insert(circle[0].clone()) {
+            found.push(circle);
+        }
+    }
+    found
+}
