@@ -1,6 +1,6 @@
 //! The expected differences between headers and the bindings, with reasons.
 
-use crate::Difference;
+use crate::facts::Difference;
 
 /// The version of the header that the bindings are made from.
 const NEWEST: u32 = cuda_driver_sys::CUDA_VERSION;

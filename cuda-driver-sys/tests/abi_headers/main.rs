@@ -6,6 +6,7 @@
 
 mod c_type;
 mod explained;
+mod facts;
 mod header;
 mod ours;
 mod probe;
@@ -16,6 +17,7 @@ use std::sync::Mutex;
 
 use cuda_driver_sys::{CUDA_VERSION, Function, StreamMode};
 use explained::{EXPLAINED, Explained};
+use facts::{Difference, Facts};
 
 /// The list of releases.
 const RELEASES: &str = include_str!("../../api/headers.txt");
@@ -38,9 +40,6 @@ fn releases() -> Vec<(u32, String)> {
     });
     releases.collect()
 }
-
-/// The values of facts, by name.
-pub(crate) type Facts = BTreeMap<String, String>;
 
 /// Replaces the crate's macros that the committed files use.
 mod enumeration {
@@ -77,15 +76,6 @@ mod records {
 #[path = "../../src/generated/layout.rs"]
 #[rustfmt::skip]
 mod layout;
-
-/// A difference between a header and the bindings.
-#[derive(Debug)]
-struct Difference {
-    version: u32,
-    what: String,
-    ours: Option<String>,
-    theirs: Option<String>,
-}
 
 /// Returns the differences between the bindings and a header.
 fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use cuda_driver_sys::Function;
 
-use crate::Facts;
 use crate::c_type::c_type;
+use crate::facts::Facts;
 
 /// A record of the bindings.
 #[derive(Debug)]

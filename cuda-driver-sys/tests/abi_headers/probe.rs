@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Facts;
+use crate::facts::Facts;
 use crate::header::{Header, Member, parse};
 
 /// Makes the header declare all exports, including those for older programs.
