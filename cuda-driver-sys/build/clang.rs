@@ -3,7 +3,7 @@
 
 use std::panic;
 
-use super::Model;
+use super::model::Model;
 
 /// The advice for users who do not need the feature.
 const OFF: &str =

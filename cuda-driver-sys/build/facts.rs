@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::registry::{Entry, StreamMode};
-use super::render::{in_order, twin};
+use super::registry::{Entry, StreamMode, in_order, twin};
 
 /// Words in one text, each once, and the places where they start.
 #[derive(Default)]

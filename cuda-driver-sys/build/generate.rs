@@ -23,14 +23,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use model::Model;
 
-/// The generator's name in the first line of every generated file.
-pub(crate) const GENERATOR: &str = "cuda-driver-sys/build/generate.rs (bindgen 0.73.2)";
-
 /// Macros for which bindgen chooses the wrong type; `src/constants.rs` defines them by hand.
 const MISTYPED: &[&str] = &["CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID_ANY"];
-
-/// The name of fields that have none in C, followed by a number.
-pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// The location of the header, and arguments for clang.
 #[derive(Debug, Clone)]
@@ -125,7 +119,7 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
         .allowlist_var("(CU|cu).*")
         .blocklist_type("PFN_.*")
         .override_abi(bindgen::Abi::System, ".*")
-        .anon_fields_prefix(ANONYMOUS)
+        .anon_fields_prefix(unnamed::ANONYMOUS)
         .formatter(bindgen::Formatter::None);
     for name in MISTYPED {
         builder = builder.blocklist_var(*name);

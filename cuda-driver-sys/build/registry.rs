@@ -211,3 +211,19 @@ pub(crate) fn extend(
     }
     registry.sort_by(|a, b| a.symbol.cmp(&b.symbol));
 }
+
+/// Returns the exports in the order of the table: those that are called by their own name, then the others.
+pub(crate) fn in_order(registry: &[Entry]) -> Vec<&Entry> {
+    let own = registry.iter().filter(|entry| !entry.legacy);
+    own.chain(registry.iter().filter(|entry| entry.legacy))
+        .collect()
+}
+
+/// Returns the per-thread twin of an export.
+pub(crate) fn twin<'a>(entry: &Entry, registry: &'a [Entry]) -> Option<&'a str> {
+    let mut symbols = registry.iter().map(|other| other.symbol.as_str());
+    symbols.find(|symbol| {
+        let (rest, suffix) = split_stream(symbol);
+        !suffix.is_empty() && rest == entry.symbol
+    })
+}

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit_mut::VisitMut;
 
-use super::ANONYMOUS;
 use super::model::Model;
+
+/// The name of fields that have none in C, followed by a number.
+pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// The text before bindgen's numbers.
 const NUMBERED: &str = "__bindgen_ty_";

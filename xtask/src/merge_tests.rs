@@ -236,7 +236,7 @@ fn generated_files_name_the_bindgen_that_is_locked() {
         package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
     let version = version.expect("the lock file has bindgen");
     assert!(
-        bindings::GENERATOR.ends_with(&format!("(bindgen {version})")),
+        bindings::render::GENERATOR.ends_with(&format!("(bindgen {version})")),
         "bindgen is {version} now"
     );
 }
