@@ -13,7 +13,7 @@
 //!
 //! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`:
 //! handlers run some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
-#![doc = include_str!("modules.md")]
+#![doc = include_str!("rooms.md")]
 
 mod code;
 mod decode;

@@ -8,7 +8,7 @@ mod forms;
 #[path = "../src/semantics/tests/random.rs"]
 mod random;
 
-use forms::{Expect, Form, OperandKind, STRIDE};
+use forms::form::{self, Expect, Form, OperandKind, STRIDE};
 use std::collections::HashMap;
 
 #[test]
@@ -28,11 +28,11 @@ fn results_match_the_gpus() {
             .remove(text)
             .unwrap_or_else(|| panic!("recorded form does not exist: {text}"));
         let sample = operands.entry(form.kind).or_insert_with(|| {
-            let all = forms::operands(form.kind);
+            let all = form::operands(form.kind);
             all.into_iter().step_by(STRIDE).collect()
         });
         let results = sample.iter().map(|&[a, b, c]| (form.eval)(a, b, c));
-        if format!("{:016x}", forms::hash(results)) == hash {
+        if format!("{:016x}", form::hash(results)) == hash {
             equal += 1;
         } else {
             wrong.push(text);

@@ -14,7 +14,7 @@ mod forms;
 #[path = "../../src/semantics/tests/random.rs"]
 mod random;
 
-use forms::{COUNT, Expect, Form, OperandKind, Width, operands};
+use forms::form::{COUNT, Expect, Form, OperandKind, Width, fingerprint, operands};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::process::ExitCode;
@@ -132,7 +132,7 @@ fn run(options: &Options) -> Result<Counts, String> {
             Ok(results) => {
                 counts.differ += usize::from(!compare(form, operands, &results));
                 if form.expect == Expect::Same {
-                    let hash = forms::fingerprint(results.into_iter());
+                    let hash = fingerprint(results.into_iter());
                     record += &format!("{hash:016x} {}\n", form.text);
                 }
             }

@@ -1,6 +1,7 @@
 //! Forms of `atom`. Each thread uses a memory cell of its own, in shared memory or in its result's place.
 
-use super::*;
+use super::form::{OperandKind, Width};
+use super::list::List;
 use cuda_driver_soft_engine::semantics::atomic::*;
 use cuda_driver_soft_engine::semantics::half::{pack, unpack};
 use cuda_driver_soft_engine::semantics::int;

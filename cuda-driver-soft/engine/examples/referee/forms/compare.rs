@@ -1,6 +1,7 @@
 //! Forms of `setp set slct testp`.
 
-use super::*;
+use super::form::{OperandKind, Width};
+use super::list::{List, flags};
 use cuda_driver_soft_engine::semantics::{compare::*, half::*, logic};
 use ptx::ir::{BoolOp, Compare};
 

@@ -1,6 +1,7 @@
 //! Forms of `cvt` and `cvt.pack`.
 
-use super::*;
+use super::form::{OperandKind, Width};
+use super::list::{INT_MODES, List, MODES, flags};
 use cuda_driver_soft_engine::semantics::cvt::*;
 use ptx::ir::{Cvt, Rounding, Type};
 

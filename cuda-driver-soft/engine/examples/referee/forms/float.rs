@@ -1,6 +1,7 @@
 //! Forms of arithmetic on `.f32 .f64 .f16 .bf16`, and of the approximate functions.
 
-use super::*;
+use super::form::{OperandKind, Width};
+use super::list::{List, MODES, flags};
 use cuda_driver_soft_engine::semantics::{approx::*, float::*, half::*};
 
 pub(super) fn single(list: &mut List) {

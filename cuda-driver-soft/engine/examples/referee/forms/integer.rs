@@ -1,6 +1,7 @@
 //! Forms of integers, logic, bit fields, bytes and carries.
 
-use super::*;
+use super::form::{OperandKind, Width};
+use super::list::{List, flags};
 use cuda_driver_soft_engine::semantics::{bits::*, carry::*, int, logic};
 
 /// Adds the forms that exist for all of u16 s16 u32 s32 u64 s64.

@@ -1,6 +1,7 @@
 //! Forms of the video instructions.
 
-use super::*;
+use super::form::Expect;
+use super::list::{List, flags};
 use cuda_driver_soft_engine::semantics::video::*;
 use ptx::ir::Compare;
 
