@@ -5,6 +5,7 @@ mod arity;
 use core::ffi::*;
 
 use self::arity::Arguments as _;
+use crate::library::Legacy;
 use crate::{CUresult, Function, Library};
 #[allow(clippy::wildcard_imports)]
 use crate::{generated::enumerations::*, generated::records::*};
@@ -109,19 +110,3 @@ macro_rules! define {
     };
 }
 api_table! { define; }
-
-/// A view of a [`Library`] with the exports whose own name means another export in C; see
-/// [`Library::legacy`].
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct Legacy(Library);
-
-impl Library {
-    /// Returns a view with the exports of [`legacy`](crate::legacy) as methods.
-    #[inline]
-    #[must_use]
-    pub const fn legacy(&self) -> &Legacy {
-        // SAFETY: `Legacy` is a transparent wrapper of `Library`.
-        unsafe { &*core::ptr::from_ref(self).cast::<Legacy>() }
-    }
-}

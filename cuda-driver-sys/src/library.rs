@@ -17,6 +17,7 @@ mod claim;
 mod default;
 mod error;
 mod interposer;
+mod legacy;
 #[cfg(feature = "link")]
 mod linked;
 mod nested;
@@ -37,10 +38,9 @@ pub use claim::ClaimedBy;
 pub use default::{AlreadySet, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, LoadErrorKind, MissingSymbol};
 pub use interposer::{Call, Faithful, Interposer};
+pub use legacy::Legacy;
 pub use query::SOFTWARE_MARKER;
 #[cfg(feature = "loader")]
 pub use search::{is_privileged, is_stub, search_places};
 pub use slots::Library;
 pub use source::{Options, Source};
-
-pub use crate::calls::Legacy;
