@@ -11,7 +11,7 @@ use super::args::set;
 use super::exports;
 use super::resolve::{address, find_undocumented, forms};
 use crate::call::init;
-use crate::state::error::{self, Error, Result};
+use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 
 /// Registers handlers for forks and for the end of the process.
@@ -116,11 +116,11 @@ exports! {
     }
 
     anytime fn cuGetErrorName [c] (error: CUresult, text: *mut *const c_char) {
-        describe(error::name(error), c.out(text)?)
+        describe(error.name_c(), c.out(text)?)
     }
 
     anytime fn cuGetErrorString [c] (error: CUresult, text: *mut *const c_char) {
-        describe(error::text(error), c.out(text)?)
+        describe(error.description_c(), c.out(text)?)
     }
 
     anytime fn cuGetProcAddress [c] (
