@@ -1,5 +1,11 @@
 //! The parts of `cuda-doctor`, which explains why CUDA does or does not work on a machine: [`gather`] observes the
 //! machine, [`diagnose`] draws conclusions from the observations alone, and [`text`] and [`json`] write them down.
+//!
+//! # Structure
+//!
+//! A module uses modules below it in this table, and never one above it:
+//!
+#![doc = include_str!("rooms.md")]
 
 pub mod attributes;
 mod call_failure;

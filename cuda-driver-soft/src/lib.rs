@@ -33,20 +33,9 @@
 //! | [`ptx`] | PTX text to a typed intermediate representation |
 //! | [`host`] | environment variables, standard streams, memory of the machine |
 //!
-//! The driver consists of seven rooms. A room uses rooms below it in this table, and never one above it:
+//! The driver itself consists of rooms. A room uses rooms below it in this table, and never one above it:
 //!
-//! | room | purpose | may use |
-//! | --- | --- | --- |
-//! | `abi` | the exports: C types in and out | `call`, `graph`, `operation`, `object`, `queue`, `state` |
-//! | `call` | calls of the driver: here the gate, captures, objects and operations meet | `graph`, `operation`, `object`, `queue`, `state` |
-//! | `graph` | graphs, whose nodes hold operations, and executable graphs | `operation`, `object`, `queue`, `state` |
-//! | `operation` | copies, fills, launches and the others, as values that are queued, captured or put into a graph | `object`, `queue`, `state` |
-//! | `object` | contexts, streams, events, memory, modules: each type with the table of its handles | `queue`, `state` |
-//! | `queue` | the scheduler, the order of work within a context, which streams capture | `state` |
-//! | `state` | the gate, settings, result codes, tables of handles; knows no type of object | |
-//!
-//! Two files stand beside the rooms: `marker`, by which copies of this driver find each other in a process (used by `abi`
-//! and `call`), and `selection`, which chooses a driver (uses the public interface of the crate alone).
+#![doc = include_str!("rooms.md")]
 //!
 //! The engine is slow without optimisation; a workspace that uses this crate wants
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.

@@ -7,6 +7,12 @@
 //! | [`log!`] | the driver's log |
 //! | [`memory()`] | the amount of memory that the process can have |
 //! | [`mapping()`] | the access that the process has to a range of addresses |
+//!
+//! # Structure
+//!
+//! A module uses modules below it in this table, and never one above it:
+//!
+#![doc = include_str!("rooms.md")]
 
 #![deny(unsafe_code)]
 

@@ -17,6 +17,12 @@
 //! assert!(matches!(Image::of(linked.clone()), Image::Elf(_)));
 //! assert_eq!(cubin::read(&linked).unwrap().sources, [source]);
 //! ```
+//!
+//! # Structure
+//!
+//! A module uses modules below it in this table, and never one above it:
+//!
+#![doc = include_str!("rooms.md")]
 
 #![forbid(unsafe_code)]
 

@@ -26,6 +26,12 @@
 //!
 //! `forms` is the instruction table: all opcodes with their modifiers and operands. [`table_rows`], [`samples`],
 //! [`every_form`], [`modifier_classes`] and [`unimplemented_opcodes`] show it to tests and to generated documentation.
+//!
+//! # Structure
+//!
+//! A module uses modules below it in this table, and never one above it:
+//!
+#![doc = include_str!("rooms.md")]
 
 #![forbid(unsafe_code)]
 
