@@ -13,7 +13,6 @@
 //! A module uses modules below it in this table, and never one above it:
 //!
 #![doc = include_str!("rooms.md")]
-
 #![deny(unsafe_code)]
 
 // Writes to file descriptors that it must not close.

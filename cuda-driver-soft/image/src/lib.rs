@@ -23,7 +23,6 @@
 //! A module uses modules below it in this table, and never one above it:
 //!
 #![doc = include_str!("rooms.md")]
-
 #![forbid(unsafe_code)]
 
 mod bytes;
