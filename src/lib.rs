@@ -78,6 +78,7 @@ mod pending;
 mod primary_context;
 mod refusal;
 mod stream;
+mod transfer;
 pub mod vector;
 mod version;
 

@@ -1,7 +1,6 @@
 //! Streams: queues of work.
 
 mod record;
-mod transfer;
 
 use core::{mem, ptr};
 

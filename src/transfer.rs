@@ -2,11 +2,10 @@
 
 use core::mem::ManuallyDrop;
 
-use super::Stream;
 use crate::refusal::Refusal;
 use crate::{
-    Context, DeviceBuffer, Download, Error, Event, HostBuffer, Pending, QueueError, Result, Upload,
-    checked, sys,
+    Context, DeviceBuffer, Download, Error, Event, HostBuffer, Pending, QueueError, Result, Stream,
+    Upload, checked, sys,
 };
 
 impl Stream {
@@ -80,11 +79,11 @@ impl Stream {
     /// which must be that of one of the buffers: the buffers keep that context alive until the copy is done.
     #[track_caller]
     fn event_for(&self, host: &Context, device: &Context) -> Result<Event> {
-        let context = match &self.context {
+        let context = match self.context() {
             Some(context) => context,
             None => {
                 // SAFETY: the stream is live, or a default one.
-                let raw = unsafe { checked::stream_get_ctx(self.raw) }?;
+                let raw = unsafe { checked::stream_get_ctx(self.as_raw()) }?;
                 let mut kept = [host, device].into_iter();
                 kept.find(|context| context.as_raw() == raw)
                     .ok_or_else(|| {
