@@ -65,8 +65,7 @@ fn from_header() -> Result<(), String> {
                 println!("cargo::rerun-if-changed={}", file.display());
             }
         }
-        let package =
-            std::env::var("CARGO_MANIFEST_DIR").map_err(|e| format!("CARGO_MANIFEST_DIR: {e}"))?;
+        let package = std::env::var("CARGO_MANIFEST_DIR").map_err(|e| format!("CARGO_MANIFEST_DIR: {e}"))?;
         let out = std::env::var("OUT_DIR").map_err(|e| format!("OUT_DIR: {e}"))?;
         generate::write_merged(package.as_ref(), include, out.as_ref())
     })

@@ -41,10 +41,7 @@ struct Options {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
-        let mut options = Self {
-            n: 50_000,
-            ptx: None,
-        };
+        let mut options = Self { n: 50_000, ptx: None };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
             match arg.as_str() {
@@ -54,20 +51,13 @@ impl Options {
                     options.n = match text.parse() {
                         Ok(n @ 1..=0x7fff_ffff) => n,
                         _ => {
-                            return Err(format!(
-                                "--n {text}: must be a number from 1 to {}",
-                                i32::MAX
-                            )
-                            .into());
+                            return Err(format!("--n {text}: must be a number from 1 to {}", i32::MAX).into());
                         }
                     };
                 }
                 "--ptx" => options.ptx = Some(value()?.into()),
                 _ => {
-                    return Err(format!(
-                        "{arg}: unknown option; the options are --n COUNT and --ptx FILE"
-                    )
-                    .into());
+                    return Err(format!("{arg}: unknown option; the options are --n COUNT and --ptx FILE").into());
                 }
             }
         }
@@ -97,9 +87,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
 
     let n = options.n;
     let a: Vec<f32> = (0..n).map(|i| (i % 1_000) as f32 * 0.25).collect();
-    let b: Vec<f32> = (0..n)
-        .map(|i| (i % 77) as f32 + 1.0 / (i + 1) as f32)
-        .collect();
+    let b: Vec<f32> = (0..n).map(|i| (i % 77) as f32 + 1.0 / (i + 1) as f32).collect();
 
     let stream = Stream::new(&context)?;
     let started = Instant::now();
@@ -114,20 +102,11 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         ..LaunchConfig::default()
     };
     let count = n as i32;
-    println!(
-        "{n} elements, {} blocks of {THREADS_PER_BLOCK} threads",
-        config.grid.x
-    );
+    println!("{n} elements, {} blocks of {THREADS_PER_BLOCK} threads", config.grid.x);
 
     let started = Instant::now();
     // SAFETY: the arguments have the types of the kernel's parameters, and the buffers hold the `n` floats it accesses.
-    unsafe {
-        vector_add.launch(
-            &stream,
-            config,
-            (device_a.ptr(), device_b.ptr(), device_c.ptr(), count),
-        )?
-    };
+    unsafe { vector_add.launch(&stream, config, (device_a.ptr(), device_b.ptr(), device_c.ptr(), count))? };
     stream.synchronize()?;
     report("launch with a pointer array", started.elapsed());
     let by_pointers = check("pointer array", &a, &b, &device_c.to_vec()?);
@@ -161,11 +140,7 @@ fn default_ptx() -> PathBuf {
         .and_then(|exe| Some(exe.parent()?.join("vector_add.ptx")));
     match packed {
         Some(path) if path.is_file() => path,
-        _ => concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/kernels/generated/vector_add.ptx"
-        )
-        .into(),
+        _ => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/generated/vector_add.ptx").into(),
     }
 }
 
@@ -175,9 +150,7 @@ fn report(step: &str, time: Duration) {
 
 /// Compares every element bit for bit: a single addition has only one correctly rounded result.
 fn check(launch: &str, a: &[f32], b: &[f32], c: &[f32]) -> bool {
-    let wrong: Vec<usize> = (0..a.len())
-        .filter(|&i| c.get(i) != Some(&(a[i] + b[i])))
-        .collect();
+    let wrong: Vec<usize> = (0..a.len()).filter(|&i| c.get(i) != Some(&(a[i] + b[i]))).collect();
     if let Some(&i) = wrong.first() {
         eprintln!(
             "{launch}: {} of {} elements are wrong; c[{i}] = {:?}, expected {}",

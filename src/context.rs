@@ -69,9 +69,7 @@ impl Inner {
                 result
             }
             // SAFETY: the context was retained once, and is released once.
-            Owner::Primary(device) => unsafe {
-                checked::device_primary_ctx_release(device.as_raw())
-            },
+            Owner::Primary(device) => unsafe { checked::device_primary_ctx_release(device.as_raw()) },
             Owner::Foreign => Ok(()),
         }
     }

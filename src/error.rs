@@ -86,31 +86,18 @@ pub fn check_in(library: &Library, code: CUresult, function: Function) -> Result
 
 impl Error {
     #[cold]
-    pub(crate) fn new(
-        code: CUresult,
-        function: Function,
-        location: &'static Location<'static>,
-    ) -> Self {
+    pub(crate) fn new(code: CUresult, function: Function, location: &'static Location<'static>) -> Self {
         Self::of(&DEFAULT, code, function, location)
     }
 
     #[cold]
-    fn of(
-        library: &Library,
-        code: CUresult,
-        function: Function,
-        location: &'static Location<'static>,
-    ) -> Self {
+    fn of(library: &Library, code: CUresult, function: Function, location: &'static Location<'static>) -> Self {
         let error = Self {
             location,
             // The index fits into `FUNCTION_BITS`, as asserted above.
-            packed: u64::from(code.0)
-                | (function.index() as u64) << 32
-                | u64::from(library.number()) << 48,
+            packed: u64::from(code.0) | (function.index() as u64) << 32 | u64::from(library.number()) << 48,
         };
-        if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
-            && !library.supports(function)
-        {
+        if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND && !library.supports(function) {
             // The message contains the driver's version, and printing must not call the driver.
             library.note_version();
         }
@@ -139,8 +126,7 @@ impl Error {
     /// Returns the error with messages, if it is one of [`DEFAULT`] without a [`Refusal`], as those of the compiler are.
     #[cold]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
-        if self.packed >> (32 + FUNCTION_BITS) == 0 && !(log.path.is_empty() && log.log.is_empty())
-        {
+        if self.packed >> (32 + FUNCTION_BITS) == 0 && !(log.path.is_empty() && log.log.is_empty()) {
             self.packed |= u64::from(HAS_LOG) << (32 + FUNCTION_BITS) | u64::from(log.keep()) << 48;
         }
         self
@@ -227,8 +213,7 @@ impl Error {
     #[inline]
     #[must_use]
     pub fn is_no_driver(&self) -> bool {
-        self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
-            && self.library().load_error().is_some()
+        self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED && self.library().load_error().is_some()
     }
 
     /// Returns true if the driver does not export the function.
@@ -266,9 +251,7 @@ impl Error {
         if self.is_fault() {
             f.write_str("; raised by earlier work, first seen by ")?;
             match FIRST_FAULT.get() {
-                Some((first, dropping))
-                    if first.has_library_of(self) && (*dropping || !first.is_same_call(self)) =>
-                {
+                Some((first, dropping)) if first.has_library_of(self) && (*dropping || !first.is_same_call(self)) => {
                     write!(f, "{}", first.function())?;
                     if *dropping {
                         // The location would be a line of this crate.

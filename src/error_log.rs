@@ -108,10 +108,7 @@ mod tests {
         let number = kept.keep(log(&long));
         assert!(kept.by_number(number).log.contains("not kept"));
         let half = &long[..MAX_BYTES / 2];
-        assert_eq!(
-            [log(half), log(&half[1..])].map(|log| kept.keep(log)),
-            [2, u16::MAX]
-        );
+        assert_eq!([log(half), log(&half[1..])].map(|log| kept.keep(log)), [2, u16::MAX]);
         assert_eq!(kept.keep(log("three")), 3);
     }
 }

@@ -78,12 +78,7 @@ impl Function {
     #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]
-    pub unsafe fn launch(
-        &self,
-        stream: &Stream,
-        config: LaunchConfig,
-        arguments: impl KernelArgs,
-    ) -> Result<()> {
+    pub unsafe fn launch(&self, stream: &Stream, config: LaunchConfig, arguments: impl KernelArgs) -> Result<()> {
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         let LaunchConfig {
@@ -177,9 +172,7 @@ impl Function {
             match (self.param_info(index), given.get(index)) {
                 (Ok(None), _) => return Ok(false),
                 (Ok(Some(expected)), Some(given)) => {
-                    if expected.size != given.size
-                        || (arguments.is_packed() && expected.offset != given.offset)
-                    {
+                    if expected.size != given.size || (arguments.is_packed() && expected.offset != given.offset) {
                         return Err(ArgumentError::Mismatch {
                             index,
                             expected,
@@ -286,21 +279,12 @@ impl Function {
     #[inline]
     #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
     #[track_caller]
-    pub fn max_active_blocks_per_multiprocessor(
-        &self,
-        block_size: u32,
-        dynamic_shared: usize,
-    ) -> Result<u32> {
+    pub fn max_active_blocks_per_multiprocessor(&self, block_size: u32, dynamic_shared: usize) -> Result<u32> {
         let block_size = i32::try_from(block_size).unwrap_or(i32::MAX);
         let _current = self.enter()?;
         // SAFETY: the function is live as long as its module.
-        let blocks = unsafe {
-            checked::occupancy_max_active_blocks_per_multiprocessor(
-                self.raw,
-                block_size,
-                dynamic_shared,
-            )
-        }?;
+        let blocks =
+            unsafe { checked::occupancy_max_active_blocks_per_multiprocessor(self.raw, block_size, dynamic_shared) }?;
         Ok(blocks.unsigned_abs())
     }
 
@@ -342,8 +326,6 @@ impl Function {
 impl fmt::Debug for Function {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Function")
-            .field(&self.raw.cast::<c_void>())
-            .finish()
+        f.debug_tuple("Function").field(&self.raw.cast::<c_void>()).finish()
     }
 }

@@ -54,11 +54,7 @@ static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
 fn store_task(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
-    tasks.push(Task {
-        number,
-        id,
-        function,
-    });
+    tasks.push(Task { number, id, function });
     number
 }
 
@@ -66,9 +62,7 @@ fn store_task(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
 fn take_task(number: usize) -> Option<Task> {
     // The caller drops the task after the lock is released, because dropping it may take the lock.
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = tasks
-        .binary_search_by_key(&number, |task| task.number)
-        .ok()?;
+    let at = tasks.binary_search_by_key(&number, |task| task.number).ok()?;
     Some(tasks.remove(at))
 }
 
@@ -186,9 +180,8 @@ pub(crate) fn context_destroyed(context: sys::CUcontext) {
     }
     // The payloads are dropped after the lock is released, because they may run any code.
     let _ = with_panics(|panics| {
-        let (dropped, kept): (Vec<StoredPanic>, _) = panics
-            .drain(..)
-            .partition(|panic| panic.id.context == context.addr());
+        let (dropped, kept): (Vec<StoredPanic>, _) =
+            panics.drain(..).partition(|panic| panic.id.context == context.addr());
         *panics = kept;
         dropped
     });

@@ -89,12 +89,8 @@ pub use driver::{init, load, version};
 pub use error::{Error, Result, check, check_in};
 pub use event::Event;
 pub use function::Function;
-pub use launch::{
-    ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer, ParamInfo,
-};
-pub use memory::{
-    DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Download, HostBuffer, Upload,
-};
+pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer, ParamInfo};
+pub use memory::{DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Download, HostBuffer, Upload};
 pub use module::{Global, JitError, JitOptions, Module};
 pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;

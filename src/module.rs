@@ -91,10 +91,7 @@ fn read(path: &Path) -> Result<Vec<u8>, JitError> {
 #[track_caller]
 fn refused(reason: String) -> JitError {
     JitError::refused(
-        Error::unasked(
-            CUresult::CUDA_ERROR_INVALID_IMAGE,
-            sys::Function::cuModuleLoadDataEx,
-        ),
+        Error::unasked(CUresult::CUDA_ERROR_INVALID_IMAGE, sys::Function::cuModuleLoadDataEx),
         reason,
     )
 }
@@ -131,9 +128,7 @@ impl Module {
         let loaded = match read(path) {
             Ok(file) => match image::recognise(&file) {
                 Ok(Format::Text(text)) => Self::from_text(context, &text, &JitOptions::default()),
-                Ok(Format::Binary) => Err(refused(
-                    "the file is a binary, not PTX: use `Module::load`".to_owned(),
-                )),
+                Ok(Format::Binary) => Err(refused("the file is a binary, not PTX: use `Module::load`".to_owned())),
                 Err(reason) => Err(refused(reason)),
             },
             Err(error) => Err(error),
@@ -184,11 +179,7 @@ impl Module {
     /// Same as [`from_ptx`](Self::from_ptx).
     #[inline]
     #[track_caller]
-    pub fn from_ptx_with(
-        context: &Context,
-        ptx: &str,
-        options: &JitOptions,
-    ) -> Result<Self, JitError> {
+    pub fn from_ptx_with(context: &Context, ptx: &str, options: &JitOptions) -> Result<Self, JitError> {
         let text = ptx.trim_end_matches('\0');
         match image::text(text.as_bytes()) {
             Ok(text) => Self::from_text(context, &text, options),

@@ -52,10 +52,7 @@ impl Refusal {
             Self::Count,
             "the slice is too long: its length does not fit into the driver's count",
         ),
-        (
-            Self::Lengths,
-            "slices that share a count have different lengths",
-        ),
+        (Self::Lengths, "slices that share a count have different lengths"),
         (
             Self::KernelNode,
             "this driver only has the older function, which does not accept `kern` or `ctx`: leave both null",
@@ -69,10 +66,7 @@ impl Refusal {
             "the stream is being captured, and a graph may run the function more than once: add a host node with \
              `checked::graph_add_host_node`",
         ),
-        (
-            Self::HostMemory,
-            "out of host memory for the buffer or list",
-        ),
+        (Self::HostMemory, "out of host memory for the buffer or list"),
         (
             Self::Attribute,
             "there is no such attribute; a driver would crash on a negative number",
@@ -81,10 +75,7 @@ impl Refusal {
             Self::Elsewhere,
             "the stream belongs to another context than both buffers",
         ),
-        (
-            Self::LogMemory,
-            "out of host memory for the logs: reduce `log_bytes`",
-        ),
+        (Self::LogMemory, "out of host memory for the logs: reduce `log_bytes`"),
         (
             Self::ViewRange,
             "the range is not inside the buffer or view: pass a start that is not after the end, and an end that is not \

@@ -95,11 +95,7 @@ impl Stream {
     #[inline]
     #[doc(alias = "cuStreamCreateWithPriority")]
     #[track_caller]
-    pub fn with_priority(
-        context: &Context,
-        flags: sys::CUstream_flags,
-        priority: i32,
-    ) -> Result<Self> {
+    pub fn with_priority(context: &Context, flags: sys::CUstream_flags, priority: i32) -> Result<Self> {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;

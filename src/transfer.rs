@@ -4,8 +4,8 @@ use core::mem::ManuallyDrop;
 
 use crate::refusal::Refusal;
 use crate::{
-    Context, DeviceBuffer, Download, Error, Event, HostBuffer, Pending, QueueError, Result, Stream,
-    Upload, checked, sys,
+    Context, DeviceBuffer, Download, Error, Event, HostBuffer, Pending, QueueError, Result, Stream, Upload, checked,
+    sys,
 };
 
 impl Stream {
@@ -22,10 +22,7 @@ impl Stream {
         &self,
         host: HostBuffer<T>,
         device: DeviceBuffer<T>,
-    ) -> Result<
-        Pending<(HostBuffer<T>, DeviceBuffer<T>)>,
-        QueueError<(HostBuffer<T>, DeviceBuffer<T>)>,
-    > {
+    ) -> Result<Pending<(HostBuffer<T>, DeviceBuffer<T>)>, QueueError<(HostBuffer<T>, DeviceBuffer<T>)>> {
         let event = match self.event_for(host.context(), device.context()) {
             Ok(event) => event,
             Err(error) => return Err(QueueError::before(error, (host, device))),
@@ -55,10 +52,7 @@ impl Stream {
         &self,
         device: DeviceBuffer<T>,
         host: HostBuffer<T>,
-    ) -> Result<
-        Pending<(DeviceBuffer<T>, HostBuffer<T>)>,
-        QueueError<(DeviceBuffer<T>, HostBuffer<T>)>,
-    > {
+    ) -> Result<Pending<(DeviceBuffer<T>, HostBuffer<T>)>, QueueError<(DeviceBuffer<T>, HostBuffer<T>)>> {
         let event = match self.event_for(host.context(), device.context()) {
             Ok(event) => event,
             Err(error) => return Err(QueueError::before(error, (device, host))),
@@ -85,11 +79,10 @@ impl Stream {
                 // SAFETY: the stream is live, or a default one.
                 let raw = unsafe { checked::stream_get_ctx(self.as_raw()) }?;
                 let mut kept = [host, device].into_iter();
-                kept.find(|context| context.as_raw() == raw)
-                    .ok_or_else(|| {
-                        let code = sys::CUresult::CUDA_ERROR_INVALID_HANDLE;
-                        Error::refused(code, sys::Function::cuEventRecord, Refusal::Elsewhere)
-                    })?
+                kept.find(|context| context.as_raw() == raw).ok_or_else(|| {
+                    let code = sys::CUresult::CUDA_ERROR_INVALID_HANDLE;
+                    Error::refused(code, sys::Function::cuEventRecord, Refusal::Elsewhere)
+                })?
             }
         };
         Event::with_flags(context, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)

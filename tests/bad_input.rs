@@ -38,34 +38,22 @@ fn assert_contains(text: &str, parts: &[&str]) {
 fn default_path(path: &Path) {
     // SAFETY: the tests name files that are not libraries, or the C library.
     let source = unsafe { Source::path(path) };
-    assert!(
-        set_default(source).is_ok(),
-        "the process already has a default library"
-    );
+    assert!(set_default(source).is_ok(), "the process already has a default library");
 }
 
 /// Makes a fake driver of a few functions the process's default.
 fn default_fake(resolve: fn(&CStr) -> *const c_void) {
     // SAFETY: each function that the resolvers return has the signature of its name.
     let source = unsafe { Source::resolver("fake", resolve) };
-    assert!(
-        set_default(source).is_ok(),
-        "the process already has a default library"
-    );
+    assert!(set_default(source).is_ok(), "the process already has a default library");
 }
 
 #[test]
 fn no_driver() {
     child!("no_driver", {
         default_path(Path::new("/no/such/libcuda.so.1"));
-        assert_contains(
-            &error(cuda_driver::init()),
-            &["cuInit", "/no/such/libcuda.so.1"],
-        );
-        assert_contains(
-            &error(Device::count()),
-            &["cuDeviceGetCount", "/no/such/libcuda.so.1"],
-        );
+        assert_contains(&error(cuda_driver::init()), &["cuInit", "/no/such/libcuda.so.1"]);
+        assert_contains(&error(Device::count()), &["cuDeviceGetCount", "/no/such/libcuda.so.1"]);
         assert_contains(
             &error(cuda_driver::version()),
             &["cuDriverGetVersion", "/no/such/libcuda.so.1"],
@@ -175,10 +163,7 @@ fn a_driver_without_a_device() {
     child!("a_driver_without_a_device", {
         default_fake(resolve);
         assert!(cuda_driver::init().is_ok());
-        assert_contains(
-            &error(Device::first()),
-            &["There is no device supporting CUDA"],
-        );
+        assert_contains(&error(Device::first()), &["There is no device supporting CUDA"]);
     });
 }
 
@@ -190,11 +175,7 @@ fn a_call_before_init() {
         assert_eq!(result.map_err(|e| e.code()), Err(CUresult(3)));
         assert_contains(
             &error(result),
-            &[
-                "cuDeviceGetCount",
-                "CUDA_ERROR_NOT_INITIALIZED (3)",
-                "bad_input.rs",
-            ],
+            &["cuDeviceGetCount", "CUDA_ERROR_NOT_INITIALIZED (3)", "bad_input.rs"],
         );
         let result = Device::first();
         assert_contains(&error(result), &["CUDA_ERROR_NOT_INITIALIZED (3)"]);
@@ -213,20 +194,13 @@ fn ptx_with_a_syntax_error() {
     let error = Module::from_ptx(&context, text).expect_err("an undeclared register");
     assert_contains(
         &error.to_string(),
-        &[
-            "cuModuleLoadData",
-            "CUDA_ERROR_INVALID_PTX (218)",
-            "line 6",
-            "%r1",
-        ],
+        &["cuModuleLoadData", "CUDA_ERROR_INVALID_PTX (218)", "line 6", "%r1"],
     );
     assert_contains(error.error_log(), &["line 6", "%r1"]);
     // A NUL byte inside the text is the caller's error: the driver is not called.
     assert!(Module::from_ptx(&context, "a\0b").is_err());
     assert_contains(
-        &Module::from_ptx(&context, "")
-            .expect_err("no image")
-            .to_string(),
+        &Module::from_ptx(&context, "").expect_err("no image").to_string(),
         &["cuModuleLoadData", "200"],
     );
 }
@@ -235,10 +209,7 @@ fn ptx_with_a_syntax_error() {
 fn a_missing_file() {
     let context = context();
     let error = Module::load_ptx(&context, "/no/such/kernels.ptx").expect_err("a missing file");
-    assert_contains(
-        &error.to_string(),
-        &["/no/such/kernels.ptx", "cuModuleLoad", "301"],
-    );
+    assert_contains(&error.to_string(), &["/no/such/kernels.ptx", "cuModuleLoad", "301"]);
     let error = Module::load_ptx(&context, env!("CARGO_MANIFEST_DIR")).expect_err("a folder");
     assert_contains(&error.to_string(), &["cuModuleLoad", "301"]);
 }
@@ -286,9 +257,7 @@ fn a_host_function_that_panics() {
         ("context", &|| context.synchronize().expect("no fault")),
     ];
     for (name, wait) in waits {
-        stream
-            .launch_host_fn(|| panic!("on purpose"))
-            .expect("queued");
+        stream.launch_host_fn(|| panic!("on purpose")).expect("queued");
         event.record(stream).expect("recorded");
         // A copy waits too, but does not resume the panic: another library may be making the copy.
         buffer.to_vec().expect("no fault");
@@ -333,11 +302,7 @@ fn too_many_threads() {
         let result = unsafe { kernel.launch(&stream, config, (cuda_driver::DevicePtr::null(),)) };
         assert_contains(
             &error(result),
-            &[
-                "cuLaunchKernel",
-                "CUDA_ERROR_INVALID_VALUE (1)",
-                "bad_input.rs",
-            ],
+            &["cuLaunchKernel", "CUDA_ERROR_INVALID_VALUE (1)", "bad_input.rs"],
         );
     }
 }
@@ -348,11 +313,7 @@ fn more_memory_than_the_device_has() {
     let result = cuda_driver::DeviceBuffer::<u8>::alloc(&context, 1 << 50);
     assert_contains(
         &error(result.map(|_| ())),
-        &[
-            "cuMemAlloc_v2",
-            "CUDA_ERROR_OUT_OF_MEMORY (2)",
-            "bad_input.rs",
-        ],
+        &["cuMemAlloc_v2", "CUDA_ERROR_OUT_OF_MEMORY (2)", "bad_input.rs"],
     );
     // A size in bytes that overflows `usize`.
     assert!(cuda_driver::DeviceBuffer::<u64>::alloc(&context, usize::MAX / 2).is_err());

@@ -42,11 +42,7 @@ fn vector_add_passes() {
     for args in [&[][..], &["--n", "1"], &["--n", "1000003"]] {
         let output = run(&path, None, args);
         let out = text(&output.stdout);
-        assert!(
-            output.status.success(),
-            "{args:?}: {out}{}",
-            text(&output.stderr)
-        );
+        assert!(output.status.success(), "{args:?}: {out}{}", text(&output.stderr));
         assert!(out.ends_with("Result = PASS\n"), "{out}");
         assert!(
             out.contains("Driver: ") && out.contains("Device: ") && out.contains(" ms "),
@@ -101,8 +97,7 @@ fn run_setuid(program: &Path, args: &[&str], driver: &str) -> Option<Output> {
     let copy = std::env::temp_dir().join(format!("{name}-setuid-{}", std::process::id()));
     std::fs::copy(program, &copy).expect("a copy");
     let mode = std::fs::Permissions::from_mode(0o4750);
-    let made =
-        chown(&copy, None, Some(NOBODY)).and_then(|()| std::fs::set_permissions(&copy, mode));
+    let made = chown(&copy, None, Some(NOBODY)).and_then(|()| std::fs::set_permissions(&copy, mode));
     let mut command = Command::new(&copy);
     command
         .args(args)
@@ -213,10 +208,7 @@ fn saxpy_is_the_readmes_program() {
         "the README's program is not examples/saxpy.rs"
     );
     if out.starts_with("Software") {
-        assert!(
-            readme.contains(out.trim_end()),
-            "the README's output is not {out}"
-        );
+        assert!(readme.contains(out.trim_end()), "the README's output is not {out}");
     }
 }
 

@@ -67,10 +67,7 @@ fn the_first_allocation_fails() {
     let failing = first.in_this_thread();
     let line = line!() + 1;
     let error = DeviceBuffer::<u32>::from_slice(&context, &[1]).unwrap_err();
-    assert_eq!(
-        (error.code(), error.function()),
-        (OUT_OF_MEMORY, Function::cuMemAlloc)
-    );
+    assert_eq!((error.code(), error.function()), (OUT_OF_MEMORY, Function::cuMemAlloc));
     assert_eq!(error.location().line(), line);
     assert_eq!(first.failed(), 1);
     // The next allocation succeeds.

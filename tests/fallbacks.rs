@@ -69,19 +69,13 @@ unsafe extern "system" fn add_kernel_node(
     CUresult::CUDA_SUCCESS
 }
 
-unsafe extern "system" fn node_get_params(
-    _: CUgraphNode,
-    params: *mut CUDA_KERNEL_NODE_PARAMS_v1,
-) -> CUresult {
+unsafe extern "system" fn node_get_params(_: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS_v1) -> CUresult {
     // SAFETY: upheld by the caller.
     unsafe { params.write(SEEN.get().unwrap()) };
     CUresult::CUDA_SUCCESS
 }
 
-unsafe extern "system" fn node_set_params(
-    _: CUgraphNode,
-    params: *const CUDA_KERNEL_NODE_PARAMS_v1,
-) -> CUresult {
+unsafe extern "system" fn node_set_params(_: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS_v1) -> CUresult {
     // SAFETY: upheld by the caller.
     SEEN.set(Some(unsafe { params.read() }));
     CUresult::CUDA_SUCCESS
@@ -194,16 +188,10 @@ fn kernel_nodes_keep_their_parameters() {
         let added = checked::graph_add_kernel_node(graph, &[node, node], &params).unwrap();
         assert_eq!(added.addr(), 0x102);
         assert_eq!(back(), format!("{params:?}"));
-        let second = CUDA_KERNEL_NODE_PARAMS {
-            gridDimX: 9,
-            ..params
-        };
+        let second = CUDA_KERNEL_NODE_PARAMS { gridDimX: 9, ..params };
         checked::graph_kernel_node_set_params(node, &second).unwrap();
         assert_eq!(back(), format!("{second:?}"));
-        let third = CUDA_KERNEL_NODE_PARAMS {
-            blockDimZ: 8,
-            ..params
-        };
+        let third = CUDA_KERNEL_NODE_PARAMS { blockDimZ: 8, ..params };
         checked::graph_exec_kernel_node_set_params(exec, node, &third).unwrap();
         assert_eq!(back(), format!("{third:?}"));
         // Parameters that only the newer form has are refused, not dropped.
@@ -222,22 +210,14 @@ fn failed_updates_report_the_node_and_the_reason() {
     install();
     let mut info = CUgraphExecUpdateResultInfo::default();
     // SAFETY: the fake accepts any handles.
-    let error = unsafe { checked::graph_exec_update(ptr::null_mut(), ptr::null_mut(), &mut info) }
-        .unwrap_err();
+    let error = unsafe { checked::graph_exec_update(ptr::null_mut(), ptr::null_mut(), &mut info) }.unwrap_err();
     assert_eq!(error.code(), CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     assert_eq!(
-        (
-            info.result.0,
-            info.errorNode.addr(),
-            info.errorFromNode.addr()
-        ),
+        (info.result.0, info.errorNode.addr(), info.errorFromNode.addr()),
         (3, 0x77, 0)
     );
     // SAFETY: as above.
-    unsafe {
-        checked::graph_exec_update(ptr::null_mut(), ptr::without_provenance_mut(1), &mut info)
-    }
-    .unwrap();
+    unsafe { checked::graph_exec_update(ptr::null_mut(), ptr::without_provenance_mut(1), &mut info) }.unwrap();
 }
 
 #[test]

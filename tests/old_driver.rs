@@ -12,8 +12,7 @@ use std::sync::OnceLock;
 
 use cuda_driver::sys::library::{Options, Source, set_default_with};
 use cuda_driver::sys::{
-    CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, Function,
-    Library,
+    CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, Function, Library,
 };
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream, checked};
 use cuda_driver_hooks::DriverVersion;
@@ -25,8 +24,7 @@ fn install() -> &'static Library {
         let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)
             .unwrap_or_else(|error| panic!("the driver under test cannot be used: {error}"));
         let old = Options::new().hook(DriverVersion::claim(11070));
-        set_default_with(Source::library(selection.library()), old)
-            .expect("no default library yet");
+        set_default_with(Source::library(selection.library()), old).expect("no default library yet");
         cuda_driver::init().expect("cuInit");
         selection.library()
     })
@@ -35,10 +33,7 @@ fn install() -> &'static Library {
 #[test]
 fn kernels_run() {
     install();
-    assert_eq!(
-        cuda_driver::version().expect("a version").to_string(),
-        "11.7"
-    );
+    assert_eq!(cuda_driver::version().expect("a version").to_string(), "11.7");
     let context = Context::create(Device::first().expect("a device")).expect("a context");
     let ptx = std::fs::read_to_string(common::ptx_path("saxpy.ptx")).expect("the kernel's PTX");
     let module = Module::from_ptx(&context, &ptx).expect("PTX 7.7");
@@ -52,8 +47,7 @@ fn kernels_run() {
         ..Default::default()
     };
     // SAFETY: these are the parameters of `saxpy(float a, const float* x, float* y, size_t n)`.
-    unsafe { saxpy.launch(&stream, config, (10.0_f32, x.ptr(), y.ptr(), 4_u64)) }
-        .expect("a launch");
+    unsafe { saxpy.launch(&stream, config, (10.0_f32, x.ptr(), y.ptr(), 4_u64)) }.expect("a launch");
     stream.synchronize().expect("no fault");
     assert_eq!(y.to_vec().expect("a copy"), [10.5, 20.5, 30.5, 40.5]);
 }
@@ -72,10 +66,7 @@ fn the_first_cu_get_proc_address_finds_functions() {
     };
     let nothing = std::ptr::null();
     assert_eq!(ask(c"cuMemAlloc", 11070), (own(Function::cuMemAlloc_v2), 0));
-    assert_eq!(
-        ask(c"cuCtxCreate", 12050),
-        (own(Function::cuCtxCreate_v3), 0)
-    );
+    assert_eq!(ask(c"cuCtxCreate", 12050), (own(Function::cuCtxCreate_v3), 0));
     assert_eq!(ask(c"cuInit", 1000), (nothing, 2));
     assert_eq!(ask(c"cuTensorMapEncodeTiled", 12000), (nothing, 1));
     assert_eq!(ask(c"cuNoSuchThing", 11070), (nothing, 1));
@@ -177,10 +168,7 @@ fn graphs_built_with_the_older_exports() {
             let code = driver.cuGraphKernelNodeGetParams(node, &raw mut params);
             assert_eq!(code.0, 0);
             // The parameters read can be set again, with their `kern` and `ctx`.
-            assert_eq!(
-                driver.cuGraphKernelNodeSetParams(node, &raw const params).0,
-                0
-            );
+            assert_eq!(driver.cuGraphKernelNodeSetParams(node, &raw const params).0, 0);
             summary(&params)
         };
         let params = with(&mut arguments, &mut places, 10.0);

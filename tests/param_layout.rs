@@ -144,9 +144,7 @@ impl Random {
 fn random_structs(types: &mut Vec<Type>, random: &mut Random) -> String {
     let mut declarations = String::new();
     for number in 0..200 {
-        let fields: List = (0..1 + random.below(8))
-            .map(|_| random.below(types.len()))
-            .collect();
+        let fields: List = (0..1 + random.below(8)).map(|_| random.below(types.len())).collect();
         let mut declaration = format!("struct Random{number} {{");
         let (mut size, mut align) = (0usize, 1);
         for (place, &field) in fields.iter().enumerate() {
@@ -213,14 +211,12 @@ fn own_vectors() -> String {
 fn header_folder() -> Option<PathBuf> {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache");
     let found = fs::read_dir(cache).ok()?.flatten().flat_map(|entry| {
-        ["nvidia/cu13/include", "nvidia/cuda_runtime/include"]
-            .map(|folder| entry.path().join(folder))
+        ["nvidia/cu13/include", "nvidia/cuda_runtime/include"].map(|folder| entry.path().join(folder))
     });
     // Headers up to CUDA 12 lack the variants with an alignment in their names.
     let mut found: Vec<_> = found
         .filter(|folder| {
-            fs::read_to_string(folder.join("vector_types.h"))
-                .is_ok_and(|text| text.contains("double4_32a"))
+            fs::read_to_string(folder.join("vector_types.h")).is_ok_and(|text| text.contains("double4_32a"))
         })
         .collect();
     found.sort();
@@ -230,10 +226,7 @@ fn header_folder() -> Option<PathBuf> {
 /// Compiles and runs a program. Returns the numbers that it prints, or `Err` with the reason why it could not be
 /// compiled.
 fn run(name: &str, program: &str, arguments: &[String]) -> Result<Vec<usize>, String> {
-    let folder = env::temp_dir().join(format!(
-        "cuda-driver-param-layout-{}-{name}",
-        std::process::id()
-    ));
+    let folder = env::temp_dir().join(format!("cuda-driver-param-layout-{}-{name}", std::process::id()));
     fs::create_dir_all(folder.join("crt")).unwrap();
     // The only definitions that NVIDIA's header needs from this one.
     fs::write(
@@ -285,16 +278,9 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
     types.extend(structs());
     let real = types.len();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let declarations = format!(
-        "{vectors_in_c}{STRUCTS}{}",
-        random_structs(&mut types, &mut random)
-    );
+    let declarations = format!("{vectors_in_c}{STRUCTS}{}", random_structs(&mut types, &mut random));
     let lists: Vec<List> = (0..1000)
-        .map(|_| {
-            (0..1 + random.below(40))
-                .map(|_| random.below(types.len()))
-                .collect()
-        })
+        .map(|_| (0..1 + random.below(40)).map(|_| random.below(types.len())).collect())
         .collect();
 
     let facts = match run(name, &program(&types, &declarations, &lists), arguments) {
@@ -312,12 +298,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
     let mut facts = facts.into_iter();
     for ty in &types {
         let c = (facts.next().unwrap(), facts.next().unwrap());
-        assert_eq!(
-            (ty.size, ty.align),
-            c,
-            "size and alignment of {}",
-            ty.c_name
-        );
+        assert_eq!((ty.size, ty.align), c, "size and alignment of {}", ty.c_name);
     }
     let mut offsets = 0;
     for list in &lists {
@@ -332,11 +313,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
         for (place, &ty) in list.iter().enumerate() {
             let given = buffer.parameters()[place];
             let names: Vec<_> = list.iter().map(|&ty| types[ty].c_name.as_str()).collect();
-            assert_eq!(
-                given.offset,
-                facts.next().unwrap(),
-                "parameter {place} of {names:?}"
-            );
+            assert_eq!(given.offset, facts.next().unwrap(), "parameter {place} of {names:?}");
             assert_eq!(given.size, types[ty].size);
             offsets += 1;
         }
@@ -344,10 +321,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
         assert_eq!(buffer.len(), last.offset + last.size);
     }
     assert_eq!(facts.next(), None);
-    println!(
-        "{offsets} offsets of {} lists agree with C ({name})",
-        lists.len()
-    );
+    println!("{offsets} offsets of {} lists agree with C ({name})", lists.len());
 }
 
 #[test]
@@ -360,8 +334,7 @@ fn vector_types_match_nvidias_header() {
     let Some(folder) = header_folder() else {
         return needs::needs("NVIDIA's vector_types.h, which `cargo xtask headers` fetches");
     };
-    let declarations =
-        "#define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__\n#include <vector_types.h>\n";
+    let declarations = "#define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__\n#include <vector_types.h>\n";
     compare(
         "header",
         declarations,
@@ -390,11 +363,7 @@ fn a_tuple_and_a_buffer_have_the_same_layout() {
         .push(tuple.5)
         .push(tuple.6);
     assert_eq!(tuple.layout().as_deref(), Some(buffer.parameters()));
-    let offsets: Vec<_> = buffer
-        .parameters()
-        .iter()
-        .map(|parameter| parameter.offset)
-        .collect();
+    let offsets: Vec<_> = buffer.parameters().iter().map(|parameter| parameter.offset).collect();
     assert_eq!(offsets, [0, 8, 16, 32, 48, 56, 60]);
     assert_eq!(buffer.len(), 72);
     buffer.clear();

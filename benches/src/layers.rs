@@ -58,41 +58,35 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
             observe(expect_ok(version()) as u64);
         }
     }));
-    all.push(Variant::new(
-        "synchronize: raw and tested, out of line",
-        |rounds| {
-            #[cold]
-            #[inline(never)]
-            fn failed(code: sys::CUresult) {
-                observe(code.0.into());
+    all.push(Variant::new("synchronize: raw and tested, out of line", |rounds| {
+        #[cold]
+        #[inline(never)]
+        fn failed(code: sys::CUresult) {
+            observe(code.0.into());
+        }
+        #[inline(never)]
+        fn synchronize(stream: sys::CUstream) -> bool {
+            // SAFETY: the function of `quiet.c` reads no arguments.
+            let code = unsafe { sys::cuStreamSynchronize(stream) };
+            if code != sys::CUresult::CUDA_SUCCESS {
+                failed(code);
             }
-            #[inline(never)]
-            fn synchronize(stream: sys::CUstream) -> bool {
-                // SAFETY: the function of `quiet.c` reads no arguments.
-                let code = unsafe { sys::cuStreamSynchronize(stream) };
-                if code != sys::CUresult::CUDA_SUCCESS {
-                    failed(code);
-                }
-                code == sys::CUresult::CUDA_SUCCESS
-            }
-            for _ in 0..rounds {
-                assert!(synchronize(STREAM));
-            }
-        },
-    ));
-    all.push(Variant::new(
-        "synchronize: checked, out of line",
-        |rounds| {
-            #[inline(never)]
-            fn synchronize(stream: sys::CUstream) -> cuda_driver::Result<()> {
-                // SAFETY: the function of `quiet.c` reads no arguments.
-                unsafe { checked::stream_synchronize(stream) }
-            }
-            for _ in 0..rounds {
-                expect_ok(synchronize(STREAM));
-            }
-        },
-    ));
+            code == sys::CUresult::CUDA_SUCCESS
+        }
+        for _ in 0..rounds {
+            assert!(synchronize(STREAM));
+        }
+    }));
+    all.push(Variant::new("synchronize: checked, out of line", |rounds| {
+        #[inline(never)]
+        fn synchronize(stream: sys::CUstream) -> cuda_driver::Result<()> {
+            // SAFETY: the function of `quiet.c` reads no arguments.
+            unsafe { checked::stream_synchronize(stream) }
+        }
+        for _ in 0..rounds {
+            expect_ok(synchronize(STREAM));
+        }
+    }));
     all.push(Variant::new("alloc: checked", |rounds| {
         for round in 0..rounds {
             // SAFETY: nothing is allocated.
@@ -141,21 +135,8 @@ mod pointers {
         let (function, stream) = (FUNCTION.cast(), STREAM.cast());
         // SAFETY: the function of `quiet.c` has this type, and does nothing.
         unsafe {
-            let launch =
-                core::mem::transmute::<*mut c_void, Launch>(LAUNCH.load(Ordering::Relaxed));
-            launch(
-                function,
-                196,
-                1,
-                1,
-                256,
-                1,
-                1,
-                0,
-                stream,
-                array,
-                ptr::null_mut(),
-            )
+            let launch = core::mem::transmute::<*mut c_void, Launch>(LAUNCH.load(Ordering::Relaxed));
+            launch(function, 196, 1, 1, 256, 1, 1, 0, stream, array, ptr::null_mut())
         }
     }
 
@@ -173,9 +154,7 @@ mod pointers {
                 let mut version = 0;
                 let function = VERSION.load(Ordering::Relaxed);
                 // SAFETY: the function of `quiet.c` has this type, and the pointer is to a local integer.
-                sum += unsafe {
-                    core::mem::transmute::<*mut c_void, Version>(function)(&raw mut version)
-                };
+                sum += unsafe { core::mem::transmute::<*mut c_void, Version>(function)(&raw mut version) };
                 observe(version as u64);
             }
             observe(sum.into());
@@ -186,9 +165,7 @@ mod pointers {
                 let mut address = 0;
                 let function = ALLOC.load(Ordering::Relaxed);
                 // SAFETY: the function of `quiet.c` has this type, and the pointer is to a local integer.
-                sum += unsafe {
-                    core::mem::transmute::<*mut c_void, Alloc>(function)(&raw mut address, round)
-                };
+                sum += unsafe { core::mem::transmute::<*mut c_void, Alloc>(function)(&raw mut address, round) };
                 observe(address);
             }
             observe(sum.into());
@@ -208,24 +185,21 @@ mod pointers {
             }
             observe(sum.into());
         }));
-        all.push(Variant::new(
-            "launch: pointer, array made each time",
-            |rounds| {
-                let mut sum = 0;
-                for round in 0..rounds {
-                    let (mut a, mut b, mut c, mut n) = (round as u64, 2u64, 3u64, 4u32);
-                    let mut params: [*mut c_void; 4] = [
-                        (&raw mut a).cast(),
-                        (&raw mut b).cast(),
-                        (&raw mut c).cast(),
-                        (&raw mut n).cast(),
-                    ];
-                    // SAFETY: `LAUNCH` was set above.
-                    sum += unsafe { launch(params.as_mut_ptr()) };
-                }
-                observe(sum.into());
-            },
-        ));
+        all.push(Variant::new("launch: pointer, array made each time", |rounds| {
+            let mut sum = 0;
+            for round in 0..rounds {
+                let (mut a, mut b, mut c, mut n) = (round as u64, 2u64, 3u64, 4u32);
+                let mut params: [*mut c_void; 4] = [
+                    (&raw mut a).cast(),
+                    (&raw mut b).cast(),
+                    (&raw mut c).cast(),
+                    (&raw mut n).cast(),
+                ];
+                // SAFETY: `LAUNCH` was set above.
+                sum += unsafe { launch(params.as_mut_ptr()) };
+            }
+            observe(sum.into());
+        }));
     }
 }
 
@@ -249,28 +223,23 @@ fn config() -> LaunchConfig {
 
 fn launches(all: &mut Vec<Variant>) {
     let address = DevicePtr::from_raw;
-    all.push(Variant::new(
-        "launch: raw, array made once",
-        move |rounds| {
-            let (mut a, mut b, mut c, mut n) = (address(1), address(2), address(3), 4u32);
-            let mut params: [*mut c_void; 4] = [
-                (&raw mut a).cast(),
-                (&raw mut b).cast(),
-                (&raw mut c).cast(),
-                (&raw mut n).cast(),
-            ];
-            let mut sum = 0;
-            for _ in 0..rounds {
-                let (array, extra) = (params.as_mut_ptr(), ptr::null_mut());
-                // SAFETY: nothing is launched.
-                let code = unsafe {
-                    sys::cuLaunchKernel(FUNCTION, 196, 1, 1, 256, 1, 1, 0, STREAM, array, extra)
-                };
-                sum += code.0;
-            }
-            observe(sum.into());
-        },
-    ));
+    all.push(Variant::new("launch: raw, array made once", move |rounds| {
+        let (mut a, mut b, mut c, mut n) = (address(1), address(2), address(3), 4u32);
+        let mut params: [*mut c_void; 4] = [
+            (&raw mut a).cast(),
+            (&raw mut b).cast(),
+            (&raw mut c).cast(),
+            (&raw mut n).cast(),
+        ];
+        let mut sum = 0;
+        for _ in 0..rounds {
+            let (array, extra) = (params.as_mut_ptr(), ptr::null_mut());
+            // SAFETY: nothing is launched.
+            let code = unsafe { sys::cuLaunchKernel(FUNCTION, 196, 1, 1, 256, 1, 1, 0, STREAM, array, extra) };
+            sum += code.0;
+        }
+        observe(sum.into());
+    }));
     all.push(Variant::new("launch: tuple", move |rounds| {
         let (function, stream) = (function(), stream());
         for round in 0..rounds {
@@ -282,31 +251,24 @@ fn launches(all: &mut Vec<Variant>) {
     all.push(Variant::new("launch: packed, filled once", move |rounds| {
         let (function, stream) = (function(), stream());
         let mut buffer = ParamBuffer::new();
-        buffer
-            .push(address(1))
-            .push(address(2))
-            .push(address(3))
-            .push(4u32);
+        buffer.push(address(1)).push(address(2)).push(address(3)).push(4u32);
         for _ in 0..rounds {
             // SAFETY: nothing is launched.
             expect_ok(unsafe { function.launch(&stream, config(), &buffer) });
         }
     }));
-    all.push(Variant::new(
-        "launch: packed, filled each time",
-        move |rounds| {
-            let (function, stream) = (function(), stream());
-            let mut buffer = ParamBuffer::new();
-            for round in 0..rounds {
-                buffer.clear();
-                buffer
-                    .push(address(round as u64))
-                    .push(address(2))
-                    .push(address(3))
-                    .push(4u32);
-                // SAFETY: nothing is launched.
-                expect_ok(unsafe { function.launch(&stream, config(), &buffer) });
-            }
-        },
-    ));
+    all.push(Variant::new("launch: packed, filled each time", move |rounds| {
+        let (function, stream) = (function(), stream());
+        let mut buffer = ParamBuffer::new();
+        for round in 0..rounds {
+            buffer.clear();
+            buffer
+                .push(address(round as u64))
+                .push(address(2))
+                .push(address(3))
+                .push(4u32);
+            // SAFETY: nothing is launched.
+            expect_ok(unsafe { function.launch(&stream, config(), &buffer) });
+        }
+    }));
 }

@@ -35,24 +35,14 @@ fn main() -> ExitCode {
     // A raw call costs as much as a call through a pointer; half a nanosecond, two cycles, is noise. A checked call may
     // cost a nanosecond more.
     let limits = [
-        (
-            "raw call over a pointer",
-            "version: raw",
-            "version: pointer",
-            0.5,
-        ),
+        ("raw call over a pointer", "version: raw", "version: pointer", 0.5),
         (
             "raw launch over a pointer",
             "launch: raw, array made once",
             "launch: pointer, array made once",
             0.5,
         ),
-        (
-            "checked call over raw",
-            "version: checked",
-            "version: raw",
-            1.0,
-        ),
+        ("checked call over raw", "version: checked", "version: raw", 1.0),
         (
             "checked call out of line over raw",
             "version: checked, out of line",
@@ -99,9 +89,7 @@ fn main() -> ExitCode {
             let ratio = ours / alone;
             let (passes, note) = verdict(ratio - 1.0, LOADING - 1.0);
             ok &= passes;
-            println!(
-                "load and first cuInit: {ours:.1} us, {ratio:.2} times dlopen alone, limit {LOADING}{note}"
-            );
+            println!("load and first cuInit: {ours:.1} us, {ratio:.2} times dlopen alone, limit {LOADING}{note}");
         }
         Err(error) => {
             eprintln!("loading: {error}");
@@ -113,11 +101,7 @@ fn main() -> ExitCode {
         size_of::<cuda_driver::Error>(),
         size_of::<cuda_driver::Result<u64>>()
     );
-    if ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Compares a figure with its limit; returns false and a text if it fails. A missing variant is NaN, which always

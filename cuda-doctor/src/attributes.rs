@@ -38,12 +38,7 @@ pub const CAPABILITY_MAJOR: &str = "compute_capability_major";
 pub const CAPABILITY_MINOR: &str = "compute_capability_minor";
 
 const fn attribute(key: &'static str, label: &'static str, unit: Unit, raw: Raw) -> Attribute {
-    Attribute {
-        key,
-        label,
-        unit,
-        raw,
-    }
+    Attribute { key, label, unit, raw }
 }
 
 /// The attributes, in the order of the report.

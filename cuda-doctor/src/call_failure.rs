@@ -8,16 +8,8 @@ use crate::findings::CallFailure;
 /// Returns the description of a failed call.
 pub(crate) fn call_failure(error: &Error) -> CallFailure {
     let message = match (error.name(), error.text()) {
-        (Some(name), Some(text)) => format!(
-            "{} failed: {name} ({}): {text}",
-            error.function(),
-            error.code().0
-        ),
-        _ => format!(
-            "{} failed with the unknown code {}",
-            error.function(),
-            error.code().0
-        ),
+        (Some(name), Some(text)) => format!("{} failed: {name} ({}): {text}", error.function(), error.code().0),
+        _ => format!("{} failed with the unknown code {}", error.function(), error.code().0),
     };
     CallFailure {
         function: error.function().name().to_owned(),

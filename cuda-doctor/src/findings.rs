@@ -12,10 +12,7 @@ mod system;
 use serde::{Deserialize, Serialize};
 
 pub use choice::Choice;
-pub use driver::{
-    Attempt, AttemptResult, CallFailure, Device, Driver, DriverLibrary, LibraryKind,
-    MissingFunctions,
-};
+pub use driver::{Attempt, AttemptResult, CallFailure, Device, Driver, DriverLibrary, LibraryKind, MissingFunctions};
 pub use kernel_run::{KernelResult, KernelRun};
 pub use library_file::{Elf, LibraryFile, LibraryRole};
 pub use node::{Access, Node};
@@ -49,10 +46,7 @@ impl Findings {
     /// Returns the value of an environment variable that is set and not empty.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
-        let found = self
-            .variables
-            .iter()
-            .find(|variable| variable.name == name)?;
+        let found = self.variables.iter().find(|variable| variable.name == name)?;
         Some(found.value.as_str()).filter(|value| !value.is_empty())
     }
 }

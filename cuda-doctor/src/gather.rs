@@ -16,9 +16,7 @@ use cuda_driver::sys::library::{is_privileged, search_places};
 
 pub use surroundings::Surroundings;
 
-use crate::findings::{
-    Attempt, AttemptResult, Choice, Driver, DriverLibrary, Ending, Findings, KernelRun, Process,
-};
+use crate::findings::{Attempt, AttemptResult, Choice, Driver, DriverLibrary, Ending, Findings, KernelRun, Process};
 use crate::probe::{Place, Prober, Task};
 
 /// Observes the machine, and examines its driver in child processes.
@@ -87,16 +85,8 @@ fn places(surroundings: &Surroundings, choice: &Choice) -> Vec<Place> {
 }
 
 /// Runs the test kernel on each device, each in a process of its own: a fault spoils the whole process.
-fn kernel_runs(
-    places: &[Place],
-    library: &DriverLibrary,
-    driver: &Driver,
-    prober: &Prober,
-) -> Vec<KernelRun> {
-    let Some(place) = places
-        .iter()
-        .find(|place| place.to_string() == library.place)
-    else {
+fn kernel_runs(places: &[Place], library: &DriverLibrary, driver: &Driver, prober: &Prober) -> Vec<KernelRun> {
+    let Some(place) = places.iter().find(|place| place.to_string() == library.place) else {
         return Vec::new();
     };
     let run = |ordinal| {
@@ -111,9 +101,5 @@ fn kernel_runs(
             ending,
         }
     };
-    driver
-        .devices
-        .iter()
-        .map(|device| run(device.ordinal))
-        .collect()
+    driver.devices.iter().map(|device| run(device.ordinal)).collect()
 }

@@ -60,10 +60,7 @@ impl fmt::Display for OptionError {
             Self::Unknown(option) => write!(f, "unknown option {option}; see --help"),
             Self::NoValue(option) => write!(f, "{option} needs a value"),
             Self::NotSeconds(value) => {
-                write!(
-                    f,
-                    "--timeout {value}: give a whole number of seconds, 1 or more"
-                )
+                write!(f, "--timeout {value}: give a whole number of seconds, 1 or more")
             }
             Self::NotATask(reason) => write!(f, "{TASK} is for this program's own use: {reason}"),
         }
@@ -83,9 +80,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Opt
             "--help" | "-h" => return Ok(Options::Help),
             "--version" | "-V" => return Ok(Options::Version),
             "--json" => json = true,
-            "--timeout" => {
-                timeout = seconds(arguments.next().ok_or(OptionError::NoValue("--timeout"))?)?
-            }
+            "--timeout" => timeout = seconds(arguments.next().ok_or(OptionError::NoValue("--timeout"))?)?,
             TASK => {
                 let text = arguments.next().ok_or(OptionError::NoValue(TASK))?;
                 let task = serde_json::from_str(&text);

@@ -24,11 +24,7 @@ fn last_line_says_what_to_do() {
     let text = text(&output.stdout);
     let last = text.lines().last().expect("a line");
     assert!(last.starts_with("What to do: "), "{text}");
-    assert!(
-        matches!(output.status.code(), Some(0..=2)),
-        "{}",
-        output.status
-    );
+    assert!(matches!(output.status.code(), Some(0..=2)), "{}", output.status);
 }
 
 #[test]
@@ -48,9 +44,8 @@ fn named_file_that_is_not_a_driver_is_broken() {
         let output = doctor(&[], &[(variable, "/etc/passwd")]);
         let text = text(&output.stdout);
         assert_eq!(output.status.code(), Some(2), "{text}");
-        let expected = format!(
-            "{variable} names /etc/passwd, which cannot be loaded: /etc/passwd: invalid ELF header."
-        );
+        let expected =
+            format!("{variable} names /etc/passwd, which cannot be loaded: /etc/passwd: invalid ELF header.");
         assert!(text.contains(&expected), "{text}");
     }
 }
@@ -80,17 +75,9 @@ fn help_documents_the_exit_codes() {
 
 #[test]
 fn unknown_options_are_refused() {
-    for arguments in [
-        &["--quiet"][..],
-        &["--timeout"],
-        &["--timeout", "0"],
-        &["--task", "{}"],
-    ] {
+    for arguments in [&["--quiet"][..], &["--timeout"], &["--timeout", "0"], &["--task", "{}"]] {
         let output = doctor(arguments, &[]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(
-            text(&output.stderr).starts_with("cuda-doctor: "),
-            "{arguments:?}"
-        );
+        assert!(text(&output.stderr).starts_with("cuda-doctor: "), "{arguments:?}");
     }
 }

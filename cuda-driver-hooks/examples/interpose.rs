@@ -21,15 +21,8 @@ fn program(cuda: &Library) -> Result<(), (Function, CUresult)> {
     unsafe {
         check(Function::cuInit, cuda.cuInit(0))?;
         check(Function::cuDeviceGet, cuda.cuDeviceGet(&raw mut device, 0))?;
-        check(
-            Function::cuCtxCreate,
-            cuda.cuCtxCreate(&raw mut context, 0, device),
-        )?;
-        let filled = check(
-            Function::cuMemAlloc,
-            cuda.cuMemAlloc(&raw mut memory, 1 << 20),
-        )
-        .and_then(|()| {
+        check(Function::cuCtxCreate, cuda.cuCtxCreate(&raw mut context, 0, device))?;
+        let filled = check(Function::cuMemAlloc, cuda.cuMemAlloc(&raw mut memory, 1 << 20)).and_then(|()| {
             let filled = check(Function::cuMemsetD8, cuda.cuMemsetD8(memory, 7, 1 << 20));
             filled.and(check(Function::cuMemFree, cuda.cuMemFree(memory)))
         });

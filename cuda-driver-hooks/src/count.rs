@@ -46,10 +46,7 @@ impl Counter {
     #[inline]
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0
-            .iter()
-            .map(|count| count.calls.load(Ordering::Relaxed))
-            .sum()
+        self.0.iter().map(|count| count.calls.load(Ordering::Relaxed)).sum()
     }
 
     /// Returns the functions that were called.
@@ -95,9 +92,7 @@ unsafe impl Faithful for Counter {}
 impl fmt::Debug for Counter {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self
-            .called()
-            .map(|function| (function, self.calls(function)));
+        let counts = self.called().map(|function| (function, self.calls(function)));
         f.debug_map().entries(counts).finish()
     }
 }

@@ -34,11 +34,7 @@ impl Fail {
     #[inline]
     fn new(function: Option<Function>, first: u64, last: u64, code: CUresult) -> Self {
         // Calls are numbered from 1, so none has the number 0.
-        let first = if code == CUresult::CUDA_SUCCESS {
-            0
-        } else {
-            first
-        };
+        let first = if code == CUresult::CUDA_SUCCESS { 0 } else { first };
         Self {
             function,
             code,
@@ -163,9 +159,7 @@ impl Interposer for FailInThread {
         // the thread ends, when no guard is left.
         let code = FAILING.try_with(|failing| {
             let failing = failing.borrow();
-            let hit = failing
-                .iter()
-                .filter(|fail| fail.count_and_check(call.function()));
+            let hit = failing.iter().filter(|fail| fail.count_and_check(call.function()));
             hit.map(|fail| fail.code).reduce(|first, _| first)
         });
         code.ok().flatten().unwrap_or_else(|| call.forward())
@@ -194,9 +188,7 @@ impl Drop for Failing {
     fn drop(&mut self) {
         _ = FAILING.try_with(|failing| {
             let mut failing = failing.borrow_mut();
-            let last = failing
-                .iter()
-                .rposition(|fail| Arc::ptr_eq(&fail.seen, &self.seen));
+            let last = failing.iter().rposition(|fail| Arc::ptr_eq(&fail.seen, &self.seen));
             if let Some(last) = last {
                 failing.remove(last);
             }

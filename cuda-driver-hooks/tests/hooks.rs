@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use cuda_driver_hooks::{ChangeResult, Counter, DriverVersion, Fail, Hide, Watch};
 use cuda_driver_sys::library::{Call, Interposer, Options, Source};
 use cuda_driver_sys::{
-    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUdriverProcAddressQueryResult as Status,
-    CUmem_advise, CUmemLocation, CUresult, CUstream, Function, Library, cuuint64_t, legacy,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUdriverProcAddressQueryResult as Status, CUmem_advise,
+    CUmemLocation, CUresult, CUstream, Function, Library, cuuint64_t, legacy,
 };
 
 unsafe extern "system" fn init(_: c_uint) -> CUresult {
@@ -31,22 +31,13 @@ unsafe extern "system" fn alloc_of_the_32_bit_era(_: *mut c_uint, _: c_uint) -> 
     CUresult::CUDA_SUCCESS
 }
 
-unsafe extern "system" fn attribute(
-    value: *mut c_int,
-    _: CUdevice_attribute,
-    _: CUdevice,
-) -> CUresult {
+unsafe extern "system" fn attribute(value: *mut c_int, _: CUdevice_attribute, _: CUdevice) -> CUresult {
     // SAFETY: the tests pass pointers to integers.
     unsafe { value.write(32) };
     CUresult::CUDA_SUCCESS
 }
 
-unsafe extern "system" fn advise(
-    _: CUdeviceptr,
-    _: usize,
-    _: CUmem_advise,
-    _: CUmemLocation,
-) -> CUresult {
+unsafe extern "system" fn advise(_: CUdeviceptr, _: usize, _: CUmem_advise, _: CUmemLocation) -> CUresult {
     CUresult::CUDA_SUCCESS
 }
 
@@ -132,12 +123,7 @@ fn watch_shows_function_arguments_result_and_time() {
         seen.lock().expect("no panic").push(call.to_string());
         if call.function == Function::cuMemAlloc_v2 {
             // SAFETY: the first parameter is a pointer to a device pointer, which the driver has written by now.
-            let pointer = unsafe {
-                call.arguments
-                    .get::<*mut CUdeviceptr>(0)
-                    .expect("two arguments")
-                    .read()
-            };
+            let pointer = unsafe { call.arguments.get::<*mut CUdeviceptr>(0).expect("two arguments").read() };
             assert_eq!(pointer, 4097);
         }
     })));
@@ -147,11 +133,7 @@ fn watch_shows_function_arguments_result_and_time() {
     unsafe {
         assert_eq!(library.cuInit(0), CUresult::CUDA_SUCCESS);
         _ = allocate(library, 4096);
-        _ = library.cuDeviceGetAttribute(
-            pointer,
-            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
-            -1,
-        );
+        _ = library.cuDeviceGetAttribute(pointer, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE, -1);
         _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(77), CUmemLocation::device(0));
         _ = library.cuStreamQuery(ptr::null_mut());
         _ = library.cuCtxSynchronize();
@@ -171,9 +153,7 @@ fn watch_shows_function_arguments_result_and_time() {
     assert!(without_time[1].ends_with(", bytesize: 4096) = CUDA_SUCCESS"));
     assert_eq!(
         without_time[2],
-        format!(
-            "cuDeviceGetAttribute(pi: {pointer:p}, attrib: CU_DEVICE_ATTRIBUTE_WARP_SIZE, dev: -1) = CUDA_SUCCESS"
-        )
+        format!("cuDeviceGetAttribute(pi: {pointer:p}, attrib: CU_DEVICE_ATTRIBUTE_WARP_SIZE, dev: -1) = CUDA_SUCCESS")
     );
     assert_eq!(
         without_time[3..],
@@ -211,9 +191,7 @@ fn counter_counts_each_function() {
 fn ask(library: &Library, name: &CStr, version: c_int) -> (*const c_void, Status) {
     let (mut answer, mut status) = (ptr::null_mut(), Status(77));
     // SAFETY: a string and valid output pointers.
-    let code = unsafe {
-        library.cuGetProcAddress(name.as_ptr(), &raw mut answer, version, 0, &raw mut status)
-    };
+    let code = unsafe { library.cuGetProcAddress(name.as_ptr(), &raw mut answer, version, 0, &raw mut status) };
     assert_eq!(code, CUresult::CUDA_SUCCESS);
     (answer, status)
 }
@@ -229,10 +207,7 @@ fn hidden_functions_are_missing_everywhere() {
     assert_eq!(library.symbol(c"cuMemAlloc_v2"), None);
     assert!(library.symbol(c"cuMemAlloc").is_some());
     assert_eq!(
-        library
-            .missing(Function::cuMemAlloc)
-            .expect("hidden")
-            .to_string(),
+        library.missing(Function::cuMemAlloc).expect("hidden").to_string(),
         "cuMemAlloc_v2 needs CUDA 3.2, but this driver (CUDA 13.0) does not export it (a fake driver)"
     );
 
@@ -242,14 +217,8 @@ fn hidden_functions_are_missing_everywhere() {
     assert_eq!(ask(library, c"cuMemAlloc", 13000), (old, success));
     assert_eq!(ask(library, c"cuMemAlloc", 2000), (old, success));
     let not_found = Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    assert_eq!(
-        ask(library, c"cuStreamQuery", 13000),
-        (ptr::null(), not_found)
-    );
-    assert_eq!(
-        ask(library, c"cuInit", 13000),
-        (init as *const c_void, success)
-    );
+    assert_eq!(ask(library, c"cuStreamQuery", 13000), (ptr::null(), not_found));
+    assert_eq!(ask(library, c"cuInit", 13000), (init as *const c_void, success));
 
     // The first cuGetProcAddress has no status, so it returns an error.
     let mut answer = ptr::null_mut();
@@ -308,10 +277,7 @@ fn a_version_without_a_visible_variant_is_not_sufficient() {
     let library = fake(Options::new().hook(hide));
     assert_eq!(
         ask(library, c"cuMemAlloc", 2000),
-        (
-            ptr::null(),
-            Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-        )
+        (ptr::null(), Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT)
     );
     assert_eq!(ask(library, c"cuMemAlloc", 3020).0, alloc as *const c_void);
 }
@@ -322,10 +288,7 @@ fn a_claimed_version_is_reported_and_hides_newer_functions() {
     assert_eq!(library.version(), Some(12010));
     assert!(library.supports(Function::cuMemAlloc));
     assert_eq!(
-        library
-            .missing(Function::cuMemAdvise_v2)
-            .expect("hidden")
-            .to_string(),
+        library.missing(Function::cuMemAdvise_v2).expect("hidden").to_string(),
         "cuMemAdvise_v2 needs CUDA 12.2, this driver supports 12.1 (a fake driver)"
     );
     assert_eq!(
@@ -436,8 +399,8 @@ fn library_over_a_library_has_options_of_its_own() {
     let below = Counter::new();
     let driver = fake(Options::new().hook(below.clone()));
     let above = Counter::new();
-    let library = Library::new(Source::library(driver), Options::new().hook(above.clone()))
-        .expect("the driver is there");
+    let library =
+        Library::new(Source::library(driver), Options::new().hook(above.clone())).expect("the driver is there");
     assert_eq!(allocate(library, 6), (CUresult::CUDA_SUCCESS, 7));
     assert_eq!((above.total(), below.total()), (1, 0));
     assert_eq!(library.description().as_deref(), Some("a fake driver"));
@@ -532,10 +495,7 @@ mod over_a_driver {
         assert_eq!(calls.total(), 6);
         let lines = lines.lock().expect("no panic");
         assert!(lines.contains("cuCtxCreate_v2(pctx: 0x"), "{lines}");
-        assert!(
-            lines.contains("bytesize: 1048576) = CUDA_SUCCESS"),
-            "{lines}"
-        );
+        assert!(lines.contains("bytesize: 1048576) = CUDA_SUCCESS"), "{lines}");
     }
 
     #[test]
@@ -574,11 +534,7 @@ mod over_a_driver {
     }
 
     /// Calls the `cuGetProcAddress` of CUDA 11.
-    fn ask_as_of_cuda_11(
-        library: &Library,
-        name: &CStr,
-        version: c_int,
-    ) -> Result<*const c_void, CUresult> {
+    fn ask_as_of_cuda_11(library: &Library, name: &CStr, version: c_int) -> Result<*const c_void, CUresult> {
         let mut answer = ptr::null_mut();
         // SAFETY: a string and a valid output pointer.
         let code = unsafe {
@@ -600,8 +556,7 @@ mod over_a_driver {
         let (mut answer, mut status) = (ptr::null_mut(), Status(77));
         let name = c"cuInit".as_ptr();
         // SAFETY: a string and valid output pointers.
-        let code =
-            unsafe { library.cuGetProcAddress(name, &raw mut answer, 11070, 0, &raw mut status) };
+        let code = unsafe { library.cuGetProcAddress(name, &raw mut answer, 11070, 0, &raw mut status) };
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
         let missing = library.missing(Function::cuGetProcAddress);
         let words = "cuGetProcAddress_v2 needs CUDA 12.0, this driver supports 11.7";
@@ -627,9 +582,7 @@ mod over_a_driver {
         // A driver of CUDA 13.0 has 90 of them.
         assert!(compared > 50, "{compared}");
         let own = ask_as_of_cuda_11(library, c"cuGetProcAddress", 12000);
-        let first = plain
-            .get(legacy::function::cuGetProcAddress)
-            .expect("exported");
+        let first = plain.get(legacy::function::cuGetProcAddress).expect("exported");
         assert_eq!(own, Ok(first.as_ptr().cast_const()));
     }
 

@@ -61,12 +61,7 @@ pub(crate) fn take() -> bool {
 #[cfg(unix)]
 fn other() -> Option<&'static Marker> {
     // SAFETY: RTLD_NOLOAD loads nothing and runs no code; it only finds a library that is already loaded.
-    let library = unsafe {
-        libc::dlopen(
-            c"libcuda.so.1".as_ptr(),
-            libc::RTLD_LAZY | libc::RTLD_NOLOAD,
-        )
-    };
+    let library = unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     if library.is_null() {
         return None;
     }

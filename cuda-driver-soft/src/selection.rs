@@ -78,11 +78,7 @@ impl fmt::Display for Selection {
 
 /// Returns an error's text without line breaks.
 fn one_line(error: &LoadError) -> String {
-    error
-        .to_string()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the software driver as a [`Library`].
@@ -120,9 +116,7 @@ pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
         ))),
         None if default == Prefer::Software => Ok(software(NAME.into())),
         None => Ok(system_with_a_device()),
-        Some(value) if value == "software" => {
-            Ok(software(format!("{NAME}: asked for by {VARIABLE}")))
-        }
+        Some(value) if value == "software" => Ok(software(format!("{NAME}: asked for by {VARIABLE}"))),
         Some(value) if value == "system" => {
             let library = Library::load().map_err(|error| SelectionError {
                 asked: "system".into(),

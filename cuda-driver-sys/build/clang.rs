@@ -6,8 +6,7 @@ use std::panic;
 use super::model::Model;
 
 /// The advice for users who do not need the feature.
-const OFF: &str =
-    "or switch the feature `bindgen` off: the committed bindings need neither header nor libclang";
+const OFF: &str = "or switch the feature `bindgen` off: the committed bindings need neither header nor libclang";
 
 /// Reads a header. Errors, and panics of bindgen, become messages that say how to fix the cause.
 ///
@@ -22,9 +21,7 @@ pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model
     let outcome = outcome.unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        Err(text
-            .unwrap_or("bindgen panicked without a message")
-            .to_owned())
+        Err(text.unwrap_or("bindgen panicked without a message").to_owned())
     });
     outcome.map_err(|error| explained(&error))
 }
@@ -55,8 +52,7 @@ fn explained(error: &str) -> String {
 
 /// Returns the places where the crate clang-sys looks for libclang.
 fn searched() -> String {
-    let value =
-        |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let set = |name: &str| {
         let value = value(name);
         format!("{name} ({})", value.as_deref().unwrap_or("not set"))

@@ -19,9 +19,7 @@ pub(crate) fn read_folder(folder: &std::path::Path) -> Result<(Model, Vec<Entry>
 ///
 /// # Errors
 /// A file that is missing or not in the form that `render` writes.
-pub(crate) fn read(
-    text: impl Fn(&str) -> Result<String, String>,
-) -> Result<(Model, Vec<Entry>), String> {
+pub(crate) fn read(text: impl Fn(&str) -> Result<String, String>) -> Result<(Model, Vec<Entry>), String> {
     let mut model = Model {
         constants: lines(&text("constants.rs")?, "constants.rs", constant)?,
         enumerations: enumerations(&text("enumerations.rs")?)?,
@@ -36,18 +34,13 @@ pub(crate) fn read(
 }
 
 /// Returns the items of all lines, without comments and lines for which `parse` returns `None`.
-fn lines<T>(
-    text: &str,
-    file: &str,
-    parse: impl Fn(&str) -> Result<Option<T>, String>,
-) -> Result<Vec<T>, String> {
+fn lines<T>(text: &str, file: &str, parse: impl Fn(&str) -> Result<Option<T>, String>) -> Result<Vec<T>, String> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.starts_with("//") {
             continue;
         }
-        found
-            .extend(parse(line.trim()).map_err(|error| format!("{file}:{}: {error}", number + 1))?);
+        found.extend(parse(line.trim()).map_err(|error| format!("{file}:{}: {error}", number + 1))?);
     }
     Ok(found)
 }
@@ -56,20 +49,15 @@ fn constant(line: &str) -> Result<Option<Constant>, String> {
     let Some(rest) = line.strip_prefix("pub const ") else {
         return Ok(None);
     };
-    let parts = rest
-        .trim_end_matches(';')
-        .split_once(": ")
-        .and_then(|(name, rest)| {
-            let (ty, value) = rest.split_once(" = ")?;
-            Some(Constant {
-                name: name.to_owned(),
-                ty: ty.to_owned(),
-                value: value.parse().ok()?,
-            })
-        });
-    parts
-        .map(Some)
-        .ok_or_else(|| format!("not a constant: {line}"))
+    let parts = rest.trim_end_matches(';').split_once(": ").and_then(|(name, rest)| {
+        let (ty, value) = rest.split_once(" = ")?;
+        Some(Constant {
+            name: name.to_owned(),
+            ty: ty.to_owned(),
+            value: value.parse().ok()?,
+        })
+    });
+    parts.map(Some).ok_or_else(|| format!("not a constant: {line}"))
 }
 
 fn enumerations(text: &str) -> Result<Vec<Enumeration>, String> {
@@ -88,9 +76,7 @@ fn enumerations(text: &str) -> Result<Vec<Enumeration>, String> {
                 tag,
                 values: Vec::new(),
             });
-        } else if let Some((name, value)) =
-            line.strip_prefix("    ").and_then(|l| l.split_once(" = "))
-        {
+        } else if let Some((name, value)) = line.strip_prefix("    ").and_then(|l| l.split_once(" = ")) {
             let value = value.trim_end_matches(',');
             let value = value
                 .strip_prefix("0x")
@@ -145,21 +131,13 @@ fn layout(line: &str) -> Result<Option<(String, Layout)>, String> {
             align: align.trim().parse().ok()?,
             offsets: Vec::new(),
         };
-        for field in fields
-            .split(',')
-            .map(str::trim)
-            .filter(|field| !field.is_empty())
-        {
+        for field in fields.split(',').map(str::trim).filter(|field| !field.is_empty()) {
             let (field, offset) = field.split_once(": ")?;
-            layout
-                .offsets
-                .push((field.to_owned(), offset.parse().ok()?));
+            layout.offsets.push((field.to_owned(), offset.parse().ok()?));
         }
         Some((name.to_owned(), layout))
     };
-    parts()
-        .map(Some)
-        .ok_or_else(|| format!("not a layout: {line}"))
+    parts().map(Some).ok_or_else(|| format!("not a layout: {line}"))
 }
 
 /// The start of a function: its name, its parameters, and the rest of the line.
@@ -169,10 +147,7 @@ fn head(line: &str) -> Option<Head<'_>> {
     let (name, rest) = line.split_once('(')?;
     let (parameters, rest) = rest.split_once(')')?;
     let mut list = Vec::new();
-    for parameter in parameters
-        .split(", ")
-        .filter(|parameter| !parameter.is_empty())
-    {
+    for parameter in parameters.split(", ").filter(|parameter| !parameter.is_empty()) {
         let (name, ty) = parameter.split_once(": ")?;
         list.push((name.to_owned(), ty.to_owned()));
     }
@@ -192,14 +167,12 @@ fn functions(text: &str) -> Result<Vec<Entry>, String> {
                 let alias = line
                     .split_once(" = ")
                     .and_then(|(alias, rest)| Some((alias, rest.split_once('(')?.0)));
-                let (alias, symbol) =
-                    alias.ok_or_else(|| format!("functions.rs: not a plain name: {line}"))?;
+                let (alias, symbol) = alias.ok_or_else(|| format!("functions.rs: not a plain name: {line}"))?;
                 aliases.push((symbol.to_owned(), alias.to_owned()));
             }
             _ => {
                 let entry = function(line, part == "legacy {");
-                registry
-                    .push(entry.ok_or_else(|| format!("functions.rs: not a function: {line}"))?);
+                registry.push(entry.ok_or_else(|| format!("functions.rs: not a function: {line}"))?);
             }
         }
     }
@@ -226,10 +199,7 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
     Some(Entry {
         group: group.to_owned(),
         // The text is an optional sentence and a paragraph that is generated.
-        does: doc
-            .split_once("\\n\\n")
-            .map_or("", |(does, _)| does)
-            .to_owned(),
+        does: doc.split_once("\\n\\n").map_or("", |(does, _)| does).to_owned(),
         symbol,
         base: base.to_owned(),
         since: since.parse().ok()?,

@@ -77,11 +77,7 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
             parameters.push('\n');
         }
     }
-    _ = writeln!(
-        facts,
-        "    [{}, 0, 0, 0, 0, 0, {count}], // the end",
-        symbols.len()
-    );
+    _ = writeln!(facts, "    [{}, 0, 0, 0, 0, 0, {count}], // the end", symbols.len());
     let mut rows = String::new();
     for kind in kinds {
         let shape = match kind {
@@ -90,12 +86,7 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
             "CUdeviceptr" => "Shape::Address".to_owned(),
             other => format!("<{other}>::SHAPE"),
         };
-        _ = writeln!(
-            rows,
-            "    Type({}, {}, {shape}),",
-            types.place(kind),
-            kind.len()
-        );
+        _ = writeln!(rows, "    Type({}, {}, {shape}),", types.place(kind), kind.len());
     }
     format!(
         "// The facts about the exported functions, in the order of the table in `functions.rs`.\n\n\

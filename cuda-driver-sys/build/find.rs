@@ -80,7 +80,8 @@ fn usual() -> Vec<PathBuf> {
 
 fn from_pip() -> Vec<PathBuf> {
     // Without permission to write to the first folder, pip installs into the second one.
-    const PROGRAM: &str = "import site, sysconfig; print(sysconfig.get_path('purelib'), site.getusersitepackages(), sep='\\n')";
+    const PROGRAM: &str =
+        "import site, sysconfig; print(sysconfig.get_path('purelib'), site.getusersitepackages(), sep='\\n')";
     let Some(sites) = output("python3", &["-c", PROGRAM]) else {
         return Vec::new();
     };

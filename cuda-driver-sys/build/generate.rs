@@ -43,8 +43,7 @@ pub(crate) struct Input {
 /// An error of bindgen, or output of bindgen that this generator does not know.
 pub(crate) fn read_header(input: &Input) -> Result<Model, String> {
     let source = run_bindgen(input)?;
-    let file =
-        syn::parse_file(&source).map_err(|e| format!("bindgen's output does not parse: {e}"))?;
+    let file = syn::parse_file(&source).map_err(|e| format!("bindgen's output does not parse: {e}"))?;
     Model::from_bindgen(&file)
 }
 
@@ -61,8 +60,7 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
         clang_args: Vec::new(),
     };
     let header = clang::read(|| read_header(&input))?;
-    let typedefs =
-        std::fs::read_to_string(input.include.join("cudaTypedefs.h")).unwrap_or_default();
+    let typedefs = std::fs::read_to_string(input.include.join("cudaTypedefs.h")).unwrap_or_default();
     let (committed, registry) = committed::read_folder(&package.join("src/generated"))?;
     let place = input.include.join("cuda.h");
     let stamp = format!(
@@ -101,10 +99,7 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
         // Without C11 the header drops the alignment of CUtensorMap; the second option declares all 685 exports.
         .clang_args(["-x", "c", "-std=c17", "-D__CUDA_API_VERSION_INTERNAL"])
         .clang_args(&input.clang_args)
-        .rust_target(
-            bindgen::RustTarget::stable(85, 0)
-                .map_err(|_| "bindgen does not know Rust 1.85".to_owned())?,
-        )
+        .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|_| "bindgen does not know Rust 1.85".to_owned())?)
         .rust_edition(bindgen::RustEdition::Edition2024)
         .use_core()
         // The header's comments are NVIDIA's.
@@ -136,6 +131,5 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
 }
 
 fn path_text(path: &Path) -> Result<&str, String> {
-    path.to_str()
-        .ok_or_else(|| format!("{} is not UTF-8", path.display()))
+    path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))
 }

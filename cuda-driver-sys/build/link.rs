@@ -68,8 +68,7 @@ pub(crate) fn link() -> Result<(), String> {
         Some(file) => {
             // Without it the link is dangling; another version may be in another folder.
             println!("cargo::rerun-if-changed={}", file.display());
-            provide(&file, &there)
-                .map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?;
+            provide(&file, &there).map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?;
         }
         None => stub(&out, &there)?,
     }
@@ -87,19 +86,12 @@ fn variable(name: &str) -> Result<String, String> {
 fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     let cross = variable("TARGET")? != variable("HOST")?;
     let for_cross = ["PKG_CONFIG_ALLOW_CROSS", "PKG_CONFIG_SYSROOT_DIR"];
-    if cross
-        && !for_cross
-            .iter()
-            .any(|name| std::env::var_os(name).is_some())
-    {
+    if cross && !for_cross.iter().any(|name| std::env::var_os(name).is_some()) {
         return Ok(Vec::new());
     }
     let mut folders = Vec::new();
     for name in pkg_config::names() {
-        let Ok(output) = Command::new("pkg-config")
-            .args(["--libs-only-L", &name])
-            .output()
-        else {
+        let Ok(output) = Command::new("pkg-config").args(["--libs-only-L", &name]).output() else {
             break;
         };
         if output.status.success() {
@@ -172,17 +164,11 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
     let mut rustc = Command::new(variable("RUSTC")?);
     rustc
         .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=cuda"])
-        .args([
-            "-Cpanic=abort",
-            "-Copt-level=1",
-            "-Clink-arg=-Wl,-soname,libcuda.so.1",
-        ])
+        .args(["-Cpanic=abort", "-Copt-level=1", "-Clink-arg=-Wl,-soname,libcuda.so.1"])
         .args(["--target", &variable("TARGET")?])
         .args(linker());
     rustc.arg("-o").arg(there).arg(&source);
-    let output = rustc
-        .output()
-        .map_err(|error| format!("{rustc:?}: {error}"))?;
+    let output = rustc.output().map_err(|error| format!("{rustc:?}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }

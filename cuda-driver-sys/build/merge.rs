@@ -14,22 +14,12 @@ use super::signature;
 use super::unnamed::BETWEEN;
 
 /// Values that grow with the header: its version, and masks of all its flags.
-const GROWING_VALUES: &[&str] = &[
-    "CUDA_VERSION",
-    "CU_CTX_FLAGS_MASK",
-    "CU_COREDUMP_LIGHTWEIGHT_FLAGS",
-];
+const GROWING_VALUES: &[&str] = &["CUDA_VERSION", "CU_CTX_FLAGS_MASK", "CU_COREDUMP_LIGHTWEIGHT_FLAGS"];
 
 /// Enumerators whose value changed, and all their values. Every driver accepts the committed value.
 const CHANGED_VALUES: &[(&str, &[i128])] = &[
-    (
-        "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS",
-        &[93, 122],
-    ),
-    (
-        "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR",
-        &[94, 123],
-    ),
+    ("CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS", &[93, 122]),
+    ("CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR", &[94, 123]),
 ];
 
 /// Records whose size or alignment changed, and all pairs of these. No function takes a pointer to a record whose size
@@ -75,11 +65,7 @@ pub(crate) fn merge(
 /// Returns the functions of a header that neither the registry contains nor [`merge`] adds: those of a vendor, in a
 /// header whose CUDA version is not newer than that of the committed bindings.
 #[cfg(any(feature = "bindgen", test))]
-pub(crate) fn left_out<'a>(
-    committed: &Model,
-    registry: &[Entry],
-    header: &'a Model,
-) -> Vec<&'a str> {
+pub(crate) fn left_out<'a>(committed: &Model, registry: &[Entry], header: &'a Model) -> Vec<&'a str> {
     if version(header) > version(committed) {
         return Vec::new();
     }
@@ -102,10 +88,7 @@ pub(crate) fn version(model: &Model) -> i128 {
 pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
     let mut found = Vec::new();
     for theirs in &header.constants {
-        let ours = committed
-            .constants
-            .iter()
-            .find(|ours| ours.name == theirs.name);
+        let ours = committed.constants.iter().find(|ours| ours.name == theirs.name);
         if let Some(ours) = ours.filter(|ours| ours.value != theirs.value) {
             if !may_be(&theirs.name, &[ours.value, theirs.value]) {
                 found.push(format!(
@@ -116,11 +99,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         }
     }
     for theirs in &header.enumerations {
-        let Some(ours) = committed
-            .enumerations
-            .iter()
-            .find(|ours| ours.name == theirs.name)
-        else {
+        let Some(ours) = committed.enumerations.iter().find(|ours| ours.name == theirs.name) else {
             continue;
         };
         for (name, value) in &theirs.values {
@@ -150,9 +129,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
             let known = ours.offsets.iter().find(|(ours, _)| ours == field);
             if let Some((_, known)) = known.filter(|(_, known)| known != offset) {
                 if !CHANGED_FIELDS.contains(&field.as_str()) {
-                    found.push(format!(
-                        "{name}::{field} is at {known}, but at {offset} in the header"
-                    ));
+                    found.push(format!("{name}::{field} is at {known}, but at {offset} in the header"));
                 }
             }
         }
@@ -161,13 +138,9 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         let Some(ours) = registry.iter().find(|ours| ours.symbol == theirs.name) else {
             continue;
         };
-        let different =
-            signature::difference(&ours.parameters, committed, &theirs.parameters, header);
+        let different = signature::difference(&ours.parameters, committed, &theirs.parameters, header);
         if let Some((known, seen)) = different {
-            found.push(format!(
-                "{} takes ({known}), but ({seen}) in the header",
-                ours.symbol
-            ));
+            found.push(format!("{} takes ({known}), but ({seen}) in the header", ours.symbol));
         }
     }
     found
@@ -197,21 +170,11 @@ fn add(committed: &mut Model, header: &Model) {
     );
 
     for theirs in &header.enumerations {
-        match committed
-            .enumerations
-            .iter_mut()
-            .find(|ours| ours.name == theirs.name)
-        {
+        match committed.enumerations.iter_mut().find(|ours| ours.name == theirs.name) {
             Some(ours) => {
-                let known: BTreeSet<String> =
-                    ours.values.iter().map(|(name, _)| name.clone()).collect();
-                ours.values.extend(
-                    theirs
-                        .values
-                        .iter()
-                        .filter(|(name, _)| !known.contains(name))
-                        .cloned(),
-                );
+                let known: BTreeSet<String> = ours.values.iter().map(|(name, _)| name.clone()).collect();
+                ours.values
+                    .extend(theirs.values.iter().filter(|(name, _)| !known.contains(name)).cloned());
             }
             None => committed.enumerations.push(theirs.clone()),
         }
@@ -229,9 +192,7 @@ fn add(committed: &mut Model, header: &Model) {
         if !known.contains(&record.name) && !known.contains(outer) {
             committed.records.push(record.clone());
             if let Some(layout) = header.layouts.get(&record.name) {
-                committed
-                    .layouts
-                    .insert(record.name.clone(), layout.clone());
+                committed.layouts.insert(record.name.clone(), layout.clone());
             }
         }
     }
@@ -244,9 +205,6 @@ fn add(committed: &mut Model, header: &Model) {
     );
 
     let functions: BTreeSet<String> = committed.functions.iter().map(|f| f.name.clone()).collect();
-    let new = header
-        .functions
-        .iter()
-        .filter(|f| !functions.contains(&f.name));
+    let new = header.functions.iter().filter(|f| !functions.contains(&f.name));
     committed.functions.extend(new.map(Declaration::clone));
 }

@@ -77,11 +77,7 @@ fn is_sentinel(enumerator: &str) -> bool {
         "CU_ATOMIC_OPERATION_INTEGER_MAX",
         "CU_ATOMIC_OPERATION_FLOAT_MAX",
     ];
-    const COUNTS: &[&str] = &[
-        "CU_JIT_NUM_OPTIONS",
-        "CU_JIT_NUM_INPUT_TYPES",
-        "CU_LIBRARY_NUM_OPTIONS",
-    ];
+    const COUNTS: &[&str] = &["CU_JIT_NUM_OPTIONS", "CU_JIT_NUM_INPUT_TYPES", "CU_LIBRARY_NUM_OPTIONS"];
     COUNTS.contains(&enumerator) || (enumerator.ends_with("_MAX") && !MEANT.contains(&enumerator))
 }
 
@@ -132,17 +128,13 @@ impl Model {
                 Item::ForeignMod(item) => {
                     for foreign in &item.items {
                         let syn::ForeignItem::Fn(function) = foreign else {
-                            return Err(
-                                "the header exports an item that is not a function".to_owned()
-                            );
+                            return Err("the header exports an item that is not a function".to_owned());
                         };
                         model.functions.push(declaration(&function.sig)?);
                     }
                 }
                 other => {
-                    return Err(format!(
-                        "bindgen wrote an item of an unexpected kind: {other:?}"
-                    ));
+                    return Err(format!("bindgen wrote an item of an unexpected kind: {other:?}"));
                 }
             }
         }
@@ -167,10 +159,7 @@ impl Model {
                 return Err(format!("an impl of {name} contains more than constants"));
             };
             let Expr::Call(call) = &constant.expr else {
-                return Err(format!(
-                    "{} is not written as {name}(number)",
-                    constant.ident
-                ));
+                return Err(format!("{} is not written as {name}(number)", constant.ident));
             };
             let value = integer(call.args.first().ok_or("an enumerator without a value")?)?;
             let enumerator = constant.ident.to_string();
@@ -209,13 +198,11 @@ impl Model {
             let Stmt::Expr(Expr::Index(index), _) = statement else {
                 return Err("a layout check of an unknown form".to_owned());
             };
-            let (Expr::Array(array), Expr::Binary(difference)) = (&*index.expr, &*index.index)
-            else {
+            let (Expr::Array(array), Expr::Binary(difference)) = (&*index.expr, &*index.index) else {
                 return Err("a layout check of an unknown form".to_owned());
             };
             let Some(Expr::Lit(syn::ExprLit {
-                lit: Lit::Str(text),
-                ..
+                lit: Lit::Str(text), ..
             })) = array.elems.first()
             else {
                 return Err("a layout check without its text".to_owned());
@@ -252,9 +239,7 @@ fn pattern(value: i128) -> Result<u32, String> {
 
 fn integer(expr: &Expr) -> Result<i128, String> {
     match expr {
-        Expr::Lit(syn::ExprLit {
-            lit: Lit::Int(int), ..
-        }) => int.base10_parse().map_err(|e| e.to_string()),
+        Expr::Lit(syn::ExprLit { lit: Lit::Int(int), .. }) => int.base10_parse().map_err(|e| e.to_string()),
         Expr::Unary(syn::ExprUnary {
             op: syn::UnOp::Neg(_),
             expr,

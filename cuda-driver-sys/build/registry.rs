@@ -65,11 +65,7 @@ fn typedef_versions(typedefs: &str) -> BTreeMap<(String, String), Vec<u32>> {
         .lines()
         .filter(|line| line.trim_start().starts_with("typedef CUresult"))
     {
-        let Some(name) = line
-            .split("*PFN_")
-            .nth(1)
-            .and_then(|rest| rest.split(')').next())
-        else {
+        let Some(name) = line.split("*PFN_").nth(1).and_then(|rest| rest.split(')').next()) else {
             continue;
         };
         let (rest, suffix) = split_stream(name);
@@ -97,10 +93,7 @@ pub(crate) fn variants(symbols: &BTreeSet<String>) -> Variants<'_> {
     for symbol in symbols {
         let (rest, suffix) = split_stream(symbol);
         let (base, number) = split_version(rest);
-        variants
-            .entry((base, suffix))
-            .or_default()
-            .push((number, symbol));
+        variants.entry((base, suffix)).or_default().push((number, symbol));
     }
     let sorted = variants.into_iter().map(|(key, mut list)| {
         list.sort_unstable();
@@ -166,16 +159,8 @@ pub(crate) fn entry(
 /// Adds the functions of a newer header to a registry; existing entries stay unchanged. A plain name that the registry lacks
 /// means the first variant. A function that the typedefs do not number (12.9 has one) gets the version of the header.
 #[cfg(any(feature = "bindgen", test))]
-pub(crate) fn extend(
-    registry: &mut Vec<Entry>,
-    declared: &[Declaration],
-    typedefs: &str,
-    version: u32,
-) {
-    let symbols: BTreeSet<String> = declared
-        .iter()
-        .map(|declaration| declaration.name.clone())
-        .collect();
+pub(crate) fn extend(registry: &mut Vec<Entry>, declared: &[Declaration], typedefs: &str, version: u32) {
+    let symbols: BTreeSet<String> = declared.iter().map(|declaration| declaration.name.clone()).collect();
     let known: BTreeSet<String> = registry.iter().map(|entry| entry.symbol.clone()).collect();
     if symbols.is_subset(&known) {
         return;
@@ -187,9 +172,7 @@ pub(crate) fn extend(
         .filter(|((base, suffix), _)| suffix.is_empty() && !bases.contains(*base))
         .filter_map(|((base, _), list)| Some((base.to_owned(), (*list.first()?).to_owned())))
         .collect();
-    let new = declared
-        .iter()
-        .filter(|declaration| !known.contains(&declaration.name));
+    let new = declared.iter().filter(|declaration| !known.contains(&declaration.name));
     for declaration in new {
         registry.push(entry(
             declaration,
@@ -198,10 +181,7 @@ pub(crate) fn extend(
             &symbols,
         ));
     }
-    for entry in registry
-        .iter_mut()
-        .filter(|entry| entry.stream == StreamMode::None)
-    {
+    for entry in registry.iter_mut().filter(|entry| entry.stream == StreamMode::None) {
         if ["_ptds", "_ptsz"]
             .iter()
             .any(|suffix| symbols.contains(&format!("{}{suffix}", entry.symbol)))
@@ -215,8 +195,7 @@ pub(crate) fn extend(
 /// Returns the exports in the order of the table: those that are called by their own name, then the others.
 pub(crate) fn in_order(registry: &[Entry]) -> Vec<&Entry> {
     let own = registry.iter().filter(|entry| !entry.legacy);
-    own.chain(registry.iter().filter(|entry| entry.legacy))
-        .collect()
+    own.chain(registry.iter().filter(|entry| entry.legacy)).collect()
 }
 
 /// Returns the per-thread twin of an export.

@@ -190,8 +190,7 @@ fn passed_by_value(model: &Model, registry: &[Entry]) -> BTreeSet<String> {
 
 /// Removes the derives that the macro `records!` implements in fewer words.
 fn without_copy(item: &mut syn::Item) {
-    let (syn::Item::Struct(syn::ItemStruct { attrs, .. })
-    | syn::Item::Union(syn::ItemUnion { attrs, .. })) = item
+    let (syn::Item::Struct(syn::ItemStruct { attrs, .. }) | syn::Item::Union(syn::ItemUnion { attrs, .. })) = item
     else {
         return;
     };
@@ -228,11 +227,7 @@ fn anonymous_members(model: &Model) -> String {
             .iter()
             .filter(|(name, _)| name.starts_with(ANONYMOUS))
         {
-            let Some(inner) = model
-                .records
-                .iter()
-                .find(|inner| inner.name == type_text(ty))
-            else {
+            let Some(inner) = model.records.iter().find(|inner| inner.name == type_text(ty)) else {
                 continue;
             };
             _ = writeln!(out, "    {}.{field} {{", record.name);
@@ -248,9 +243,7 @@ fn anonymous_members(model: &Model) -> String {
 
 /// Returns true if the header only declares a structure, which is then used behind pointers.
 fn is_opaque(item: &syn::Item) -> bool {
-    item.to_token_stream()
-        .to_string()
-        .contains("_unused : [u8 ; 0")
+    item.to_token_stream().to_string().contains("_unused : [u8 ; 0")
 }
 
 fn parameters(entry: &Entry) -> String {
@@ -354,11 +347,7 @@ fn layout(model: &Model) -> String {
         let Some(layout) = model.layouts.get(&record.name) else {
             continue;
         };
-        _ = write!(
-            out,
-            "    {}: {}, {}",
-            record.name, layout.size, layout.align
-        );
+        _ = write!(out, "    {}: {}, {}", record.name, layout.size, layout.align);
         let offsets: Vec<String> = layout
             .offsets
             .iter()

@@ -10,10 +10,7 @@ use super::model::Model;
 /// Records behind a pointer that a later header replaced by larger ones with the same members: the earlier tag and the
 /// committed one. An earlier driver accesses only the bytes of its own record.
 const REPLACED_RECORDS: &[(&str, &str)] = &[
-    (
-        "CUkernelNodeAttrValue_union",
-        "CUlaunchAttributeValue_union",
-    ),
+    ("CUkernelNodeAttrValue_union", "CUlaunchAttributeValue_union"),
     ("CUstreamAttrValue_union", "CUlaunchAttributeValue_union"),
 ];
 
@@ -42,17 +39,11 @@ impl fmt::Display for Class {
         match self {
             Self::Integer(bits) => write!(f, "{bits}-bit integer"),
             Self::Pointer { is_const, to } => {
-                write!(
-                    f,
-                    "pointer to {}{to}",
-                    if *is_const { "const " } else { "" }
-                )
+                write!(f, "pointer to {}{to}", if *is_const { "const " } else { "" })
             }
             Self::Callback(takes, returns) => {
                 write!(f, "callback ({})", List(takes))?;
-                returns
-                    .iter()
-                    .try_for_each(|class| write!(f, " -> {class}"))
+                returns.iter().try_for_each(|class| write!(f, " -> {class}"))
             }
             Self::Record { name, size, align } => {
                 write!(f, "{name} of {size} bytes aligned to {align}")
@@ -105,11 +96,7 @@ fn class(ty: &Type, model: &Model) -> Class {
             to: Box::new(class(&pointer.elem, model)),
         },
         Type::FnPtr(callback) => Class::Callback(
-            callback
-                .inputs
-                .iter()
-                .map(|input| class(&input.ty, model))
-                .collect(),
+            callback.inputs.iter().map(|input| class(&input.ty, model)).collect(),
             match &callback.output {
                 ReturnType::Default => None,
                 ReturnType::Type(_, ty) => Some(Box::new(class(ty, model))),
@@ -159,11 +146,7 @@ fn named(name: &str, model: &Model) -> Class {
 }
 
 fn all_agree(ours: &[Class], theirs: &[Class]) -> bool {
-    ours.len() == theirs.len()
-        && ours
-            .iter()
-            .zip(theirs)
-            .all(|(ours, theirs)| agree(ours, theirs))
+    ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| agree(ours, theirs))
 }
 
 fn agree(ours: &Class, theirs: &Class) -> bool {
@@ -181,8 +164,7 @@ fn agree(ours: &Class, theirs: &Class) -> bool {
         (Class::Callback(ours, returned), Class::Callback(theirs, returns)) => {
             let returned = returned.as_deref().map(std::slice::from_ref);
             let returns = returns.as_deref().map(std::slice::from_ref);
-            all_agree(ours, theirs)
-                && all_agree(returned.unwrap_or_default(), returns.unwrap_or_default())
+            all_agree(ours, theirs) && all_agree(returned.unwrap_or_default(), returns.unwrap_or_default())
         }
         (
             Class::Record { name, size, align },

@@ -60,10 +60,7 @@ pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
     for (numbered, named) in &names {
         // For instance an enumeration inside a record, which no header had before.
         if !taken.contains(numbered.as_str()) {
-            return Err(format!(
-                "{numbered}, the type of {}, is not a record",
-                named.name
-            ));
+            return Err(format!("{numbered}, the type of {}, is not a record", named.name));
         }
         if !taken.insert(&named.name) {
             return Err(format!("two records are named {}", named.name));
@@ -100,9 +97,7 @@ fn fields(item: &mut syn::Item) -> Vec<&mut syn::Field> {
 }
 
 fn hide(item: &mut syn::Item) {
-    if let syn::Item::Struct(syn::ItemStruct { attrs, .. })
-    | syn::Item::Union(syn::ItemUnion { attrs, .. }) = item
-    {
+    if let syn::Item::Struct(syn::ItemStruct { attrs, .. }) | syn::Item::Union(syn::ItemUnion { attrs, .. }) = item {
         attrs.push(syn::parse_quote!(#[doc(hidden)]));
     }
 }

@@ -21,13 +21,7 @@ macro_rules! check {
         // SAFETY: the arguments of the calls below are valid as the manual requires.
         let code = unsafe { $call };
         if code != CUresult::CUDA_SUCCESS {
-            eprintln!(
-                "{}:{}: {}: {}",
-                file!(),
-                line!(),
-                stringify!($call),
-                describe(code)
-            );
+            eprintln!("{}:{}: {}: {}", file!(), line!(), stringify!($call), describe(code));
             return ExitCode::FAILURE;
         }
     };
@@ -57,8 +51,7 @@ fn describe(code: CUresult) -> String {
 /// Returns the path of the kernel's PTX: in the program's folder, the current folder or the source tree.
 fn my_kernel() -> Result<PathBuf, String> {
     const FILE: &str = "my_kernel.ptx";
-    let program =
-        std::env::current_exe().map_err(|e| format!("this program's path is unknown: {e}"))?;
+    let program = std::env::current_exe().map_err(|e| format!("this program's path is unknown: {e}"))?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/kernels/generated")
         .join(FILE);
@@ -115,26 +108,15 @@ fn main() -> ExitCode {
 
     // Load the module and find the kernel.
     check!(cuModuleLoad(&raw mut module, ptx.as_ptr()));
-    check!(cuModuleGetFunction(
-        &raw mut kernel,
-        module,
-        c"my_kernel".as_ptr()
-    ));
+    check!(cuModuleGetFunction(&raw mut kernel, module, c"my_kernel".as_ptr()));
 
     // Allocate device memory and copy the data to it.
     check!(cuMemAlloc(&raw mut d_data, bytes));
-    check!(cuMemcpyHtoD(
-        d_data,
-        h_data.as_ptr().cast::<c_void>(),
-        bytes
-    ));
+    check!(cuMemcpyHtoD(d_data, h_data.as_ptr().cast::<c_void>(), bytes));
 
     // The kernel's arguments, a pointer and a 64-bit count, are passed by address.
     let mut n: u64 = COUNT as u64;
-    let mut args = [
-        (&raw mut d_data).cast::<c_void>(),
-        (&raw mut n).cast::<c_void>(),
-    ];
+    let mut args = [(&raw mut d_data).cast::<c_void>(), (&raw mut n).cast::<c_void>()];
     let (blocks, threads): (c_uint, c_uint) = (4, 256);
     check!(cuLaunchKernel(
         kernel,
@@ -151,11 +133,7 @@ fn main() -> ExitCode {
     ));
 
     // The copy waits for the kernel: both are on the default stream.
-    check!(cuMemcpyDtoH(
-        h_data.as_mut_ptr().cast::<c_void>(),
-        d_data,
-        bytes
-    ));
+    check!(cuMemcpyDtoH(h_data.as_mut_ptr().cast::<c_void>(), d_data, bytes));
 
     check!(cuMemFree(d_data));
     check!(cuModuleUnload(module));

@@ -21,10 +21,6 @@ fn main() -> ExitCode {
     let path = DEFAULT
         .path()
         .map_or("an unknown file".into(), |path| path.display().to_string());
-    println!(
-        "{code:?}: CUDA {}.{} from {path}",
-        version / 1000,
-        version % 1000 / 10
-    );
+    println!("{code:?}: CUDA {}.{} from {path}", version / 1000, version % 1000 / 10);
     ExitCode::SUCCESS
 }

@@ -49,11 +49,7 @@ impl Parameter {
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         let Type(start, length, _) = self.of_type();
-        piece(
-            TYPE_NAMES,
-            *start as usize,
-            *start as usize + *length as usize,
-        )
+        piece(TYPE_NAMES, *start as usize, *start as usize + *length as usize)
     }
 
     /// Prints a value of this parameter without dereferencing it.
@@ -62,11 +58,7 @@ impl Parameter {
     /// `value` must point to a value of the parameter's type.
     #[inline]
     #[cfg_attr(not(any(feature = "loader", feature = "link")), allow(dead_code))]
-    pub(crate) unsafe fn show(
-        &self,
-        value: *const c_void,
-        f: &mut fmt::Formatter<'_>,
-    ) -> fmt::Result {
+    pub(crate) unsafe fn show(&self, value: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: the table pairs the parameter with the shape of its type.
         unsafe { self.of_type().2.show(value, f) }
     }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::{
-    CU_COMPUTE_ACCELERATED_TARGET_BASE, CU_COMPUTE_FAMILY_TARGET_BASE,
-    CUdevSmResourceSplitByCount_flags, CUdevice_attribute, CUjit_target,
+    CU_COMPUTE_ACCELERATED_TARGET_BASE, CU_COMPUTE_FAMILY_TARGET_BASE, CUdevSmResourceSplitByCount_flags,
+    CUdevice_attribute, CUjit_target,
 };
 
 /// The type's name before CUDA 13.1.
@@ -12,8 +12,7 @@ pub type CUdevSmResourceSplit_flags = CUdevSmResourceSplitByCount_flags;
 
 impl CUdevice_attribute {
     /// The name in CUDA 11 and earlier; now with the suffix `_V1`.
-    pub const CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS: Self =
-        Self::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1;
+    pub const CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS: Self = Self::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1;
     /// The name in CUDA 11; now without the suffix `_V2`.
     pub const CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2: Self =
         Self::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS;

@@ -101,13 +101,11 @@ fn this_machines_driver_is_what_the_registry_says() {
 #[test]
 #[ignore = "needs NVIDIA's drivers: ci/drivers.sh downloads them and runs this"]
 fn drivers_are_what_the_registry_says() {
-    let folder = std::env::var_os("CUDA_ABI_DRIVERS")
-        .expect("CUDA_ABI_DRIVERS names the folder of the drivers");
+    let folder = std::env::var_os("CUDA_ABI_DRIVERS").expect("CUDA_ABI_DRIVERS names the folder of the drivers");
     let mut failed = Vec::new();
     for (driver, version) in DRIVERS {
-        let file = find(&Path::new(&folder).join(driver)).unwrap_or_else(|| {
-            panic!("no libcuda.so.1 of driver {driver} in {}", folder.display())
-        });
+        let file = find(&Path::new(&folder).join(driver))
+            .unwrap_or_else(|| panic!("no libcuda.so.1 of driver {driver} in {}", folder.display()));
         let status = in_a_process(&file, Some(version));
         if !status.success() {
             failed.push(format!("{driver}: {status}"));
@@ -139,8 +137,7 @@ fn one_driver(file: &Path, version: Option<u32>) {
         unsafe { Source::path(file) }
     };
     let library = Library::new(source(), Options::new()).expect("the driver loads");
-    let per_thread = Library::new(source(), Options::new().per_thread_default_stream(true))
-        .expect("the driver loads");
+    let per_thread = Library::new(source(), Options::new().per_thread_default_stream(true)).expect("the driver loads");
     become_ordinary_user();
     let version = version.or(library.version()).expect("it has a version");
     assert_eq!(library.version(), Some(version));
@@ -152,11 +149,7 @@ fn one_driver(file: &Path, version: Option<u32>) {
     let mut lacking = Vec::new();
     for &function in Function::ALL {
         let symbol = library.symbol(function.symbol());
-        assert_eq!(
-            symbol.is_some(),
-            exported.contains(function.name()),
-            "{function}"
-        );
+        assert_eq!(symbol.is_some(), exported.contains(function.name()), "{function}");
         assert_eq!(library.get(function), symbol, "{function}");
         assert_eq!(library.supports(function), symbol.is_some(), "{function}");
         let due = function.since() <= version;
@@ -173,10 +166,7 @@ fn one_driver(file: &Path, version: Option<u32>) {
                 } else {
                     format!("this driver supports {driver}")
                 };
-                let words = format!(
-                    "{function} needs CUDA {}, {driver}",
-                    point(function.since())
-                );
+                let words = format!("{function} needs CUDA {}, {driver}", point(function.since()));
                 assert!(missing.to_string().starts_with(&words), "{missing}");
                 if due {
                     lacking.push(function.name());
@@ -187,21 +177,14 @@ fn one_driver(file: &Path, version: Option<u32>) {
             let expected = library
                 .get(twin)
                 .or(library.get(function).filter(|_| twin.since() > version));
-            assert_eq!(
-                per_thread.get(function),
-                expected,
-                "{function} of a per-thread library"
-            );
+            assert_eq!(per_thread.get(function), expected, "{function} of a per-thread library");
         }
     }
     let expected = LACKING
         .iter()
         .find(|(of, _)| *of == version)
         .map_or(&[][..], |(_, names)| names);
-    assert_eq!(
-        lacking, expected,
-        "missing though not newer than the driver"
-    );
+    assert_eq!(lacking, expected, "missing though not newer than the driver");
 
     // Call the newest function of the bindings if the driver does not export it.
     if !library.supports(Function::cuDeviceGetCliqueCount) {
@@ -274,15 +257,8 @@ fn ask_the_driver(library: &'static Library, version: u32) -> usize {
             let mut found: *mut c_void = ptr::null_mut();
             let mut status = Default::default();
             // SAFETY: as above.
-            let code = unsafe {
-                library.cuGetProcAddress_v2(
-                    base.as_ptr(),
-                    &raw mut found,
-                    since,
-                    flags,
-                    &raw mut status,
-                )
-            };
+            let code =
+                unsafe { library.cuGetProcAddress_v2(base.as_ptr(), &raw mut found, since, flags, &raw mut status) };
             assert_eq!(code, CUresult::CUDA_SUCCESS, "{function}");
             assert_eq!(
                 Some(found),
@@ -298,9 +274,7 @@ fn ask_the_driver(library: &'static Library, version: u32) -> usize {
 fn exports(file: &Path) -> BTreeSet<String> {
     let bytes = std::fs::read(file).expect("the driver can be read");
     let elf: ElfFile64 = ElfFile64::parse(bytes.as_slice()).expect("the driver is an ELF file");
-    let symbols = elf
-        .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition());
+    let symbols = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
     symbols
         .filter_map(|symbol| symbol.name().ok().map(str::to_owned))
         .collect()

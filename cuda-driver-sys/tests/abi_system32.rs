@@ -28,8 +28,7 @@ impl Drop for Copy {
 #[test]
 #[ignore = "needs a system folder to put a driver into: ci/platforms.sh runs this"]
 fn driver_comes_from_the_system_folder_alone() {
-    let stub =
-        std::env::var_os("CUDA_ABI_STUB").expect("CUDA_ABI_STUB names a library with a cuInit");
+    let stub = std::env::var_os("CUDA_ABI_STUB").expect("CUDA_ABI_STUB names a library with a cuInit");
     let stub = PathBuf::from(stub);
     let this = std::env::current_exe().expect("a test has a path");
     let neighbour = Copy::new(&stub, this.with_file_name(DRIVER));

@@ -9,9 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cuda_driver_sys::library::{ClaimedBy, LoadError, LoadErrorKind, Options, Source};
-use cuda_driver_sys::{
-    CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default,
-};
+use cuda_driver_sys::{CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default};
 use fakes::{configured, driver as fake, folder};
 
 fn load_from(path: impl AsRef<Path>) -> Result<&'static Library, LoadError> {
@@ -52,10 +50,7 @@ fn relative_path_is_kept_as_absolute() {
         return;
     };
     let text = child("children::changes_the_folder", &[("FAKE", &path)]);
-    assert!(
-        text.contains(&format!("path {}\n", path.display())),
-        "{text}"
-    );
+    assert!(text.contains(&format!("path {}\n", path.display())), "{text}");
 }
 
 #[test]
@@ -73,13 +68,7 @@ fn file_that_is_no_library() {
 fn folder_and_pipe() {
     assert_eq!(refusal(folder()), "is a directory, not a library");
     let pipe = folder().join("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .expect("mkfifo")
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     assert_eq!(refusal(&pipe), "is not a regular file");
 }
 
@@ -96,9 +85,7 @@ fn library_without_init() {
 
 #[test]
 fn a_bare_name_is_left_to_the_systems_loader() {
-    let error = load_from("libno-such-driver.so.7")
-        .expect_err("no driver")
-        .to_string();
+    let error = load_from("libno-such-driver.so.7").expect_err("no driver").to_string();
     assert_eq!(
         error,
         "no CUDA driver could be loaded: libno-such-driver.so.7: cannot open shared object file: No such file or directory"
@@ -130,9 +117,7 @@ fn driver_with_a_version_and_without_a_function() {
     let at = path.display();
     assert_eq!(
         missing,
-        format!(
-            "cuDeviceGetLuid needs CUDA 10.0, but this driver (CUDA 12.2) does not export it ({at})"
-        )
+        format!("cuDeviceGetLuid needs CUDA 10.0, but this driver (CUDA 12.2) does not export it ({at})")
     );
 }
 
@@ -205,12 +190,8 @@ fn privileged_process_ignores_the_variable() {
         return;
     }
     let output = output.expect("this test starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && text.contains("2 passed"),
-        "{text}"
-    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("2 passed"), "{text}");
     if !text.contains(&format!("user {NOBODY} has the rights of 0\n")) {
         println!("needs a folder for temporary files where setuid counts, and no emulator: {text}");
         return;
@@ -242,8 +223,7 @@ fn child(test: &str, variables: &[(&str, &Path)]) -> String {
         command.env(name, value);
     }
     let output = command.output().expect("this test starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{test}: {text}");
     assert!(text.contains("1 passed"), "{test} did not run: {text}");
     text
@@ -256,20 +236,14 @@ fn variable_names_the_driver() {
     };
     let text = child(REPORTS, &[("CUDA_DRIVER_LIBRARY", &path)]);
     assert!(
-        text.contains(&format!(
-            "path {}\ncuInit CUDA_SUCCESS\nerror none\n",
-            path.display()
-        )),
+        text.contains(&format!("path {}\ncuInit CUDA_SUCCESS\nerror none\n", path.display())),
         "{text}"
     );
 }
 
 #[test]
 fn variable_that_names_no_file_is_not_overruled() {
-    let text = child(
-        REPORTS,
-        &[("CUDA_DRIVER_LIBRARY", Path::new("/no/such/file"))],
-    );
+    let text = child(REPORTS, &[("CUDA_DRIVER_LIBRARY", Path::new("/no/such/file"))]);
     let expected = "path none\ncuInit CUDA_ERROR_SHARED_OBJECT_INIT_FAILED\n\
                     error no CUDA driver could be loaded: CUDA_DRIVER_LIBRARY names /no/such/file: No such file or directory (os error 2)\n";
     assert!(text.contains(expected), "{text}");
@@ -280,20 +254,14 @@ fn stub_in_the_library_path_is_skipped() {
     let Some(stub) = fake("path/stubs/libcuda.so.1", &["stub"]) else {
         return;
     };
-    let text = child(
-        REPORTS,
-        &[("LD_LIBRARY_PATH", stub.parent().expect("a folder"))],
-    );
+    let text = child(REPORTS, &[("LD_LIBRARY_PATH", stub.parent().expect("a folder"))]);
     let stub_is_refused = format!(
         "{}: is the stub library of a CUDA toolkit, not a driver",
         stub.display()
     );
     let real_driver = text.contains("error none");
     assert!(real_driver || text.contains(&stub_is_refused), "{text}");
-    assert!(
-        !text.contains(&format!("path {}", stub.display())),
-        "{text}"
-    );
+    assert!(!text.contains(&format!("path {}", stub.display())), "{text}");
 }
 
 #[test]
@@ -351,9 +319,7 @@ mod children {
         println!("cuInit {code:?}");
         println!(
             "error {}",
-            DEFAULT
-                .load_error()
-                .map_or("none".to_owned(), ToString::to_string)
+            DEFAULT.load_error().map_or("none".to_owned(), ToString::to_string)
         );
     }
 
@@ -403,9 +369,7 @@ mod children {
         assert_eq!(source, "the first");
         assert_eq!(
             error.to_string(),
-            format!(
-                "the default CUDA library can no longer be set: it was set to the first at {location}"
-            )
+            format!("the default CUDA library can no longer be set: it was set to the first at {location}")
         );
         assert!(location.file().ends_with("loader.rs"));
         assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000));
@@ -417,10 +381,7 @@ mod children {
     fn sets_the_default_too_late() {
         _ = default_version();
         let error = set_default(Source::search()).expect_err("it was used before");
-        assert_eq!(
-            *error.by(),
-            ClaimedBy::FirstUse(Some(Function::cuDriverGetVersion))
-        );
+        assert_eq!(*error.by(), ClaimedBy::FirstUse(Some(Function::cuDriverGetVersion)));
         assert_eq!(
             error.to_string(),
             "the default CUDA library can no longer be set: it was first used by a call to cuDriverGetVersion"
@@ -439,8 +400,7 @@ mod children {
             resolve(name)
         }
         // SAFETY: the functions above have the types of the exports that they replace.
-        set_default(unsafe { Source::resolver("a loop", calls_the_default) })
-            .expect("the default is not set yet");
+        set_default(unsafe { Source::resolver("a loop", calls_the_default) }).expect("the default is not set yet");
         assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000));
         // Once while the library was opened, once while the function was resolved.
         assert_eq!(REFUSED.load(Ordering::Relaxed), 2);
@@ -453,10 +413,7 @@ mod children {
         let source = unsafe { Source::resolver("a panic", |_| panic!("on purpose")) };
         set_default(source).expect("the default is not set yet");
         assert!(std::panic::catch_unwind(default_version).is_err());
-        assert_eq!(
-            default_version().0,
-            CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
-        );
+        assert_eq!(default_version().0, CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
         assert_eq!(
             DEFAULT.load_error().expect("it panicked").to_string(),
             "the resolver panicked while the library was being opened"
@@ -475,8 +432,7 @@ mod children {
             resolve(name)
         }
         // SAFETY: the functions above have the types of the exports that they replace.
-        set_default(unsafe { Source::resolver("a slow one", slowly) })
-            .expect("the default is not set yet");
+        set_default(unsafe { Source::resolver("a slow one", slowly) }).expect("the default is not set yet");
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000)));
@@ -493,8 +449,7 @@ fn options_hold_for_files_too() {
     };
     // SAFETY: the functions of the fake driver have the types of the exports that they replace.
     let source = unsafe { Source::path(path) };
-    let library =
-        Library::new(source, Options::new().per_thread_default_stream(true)).expect("a driver");
+    let library = Library::new(source, Options::new().per_thread_default_stream(true)).expect("a driver");
     assert!(library.is_per_thread());
     assert_eq!(library.version(), Some(12020));
 }

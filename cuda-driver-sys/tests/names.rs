@@ -17,36 +17,21 @@ const OTHER: &[(&str, &str)] = &[
     ("cuCtxPushCurrent", "cuCtxPushCurrent_v2"),
     ("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2"),
     ("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"),
-    (
-        "cuDevicePrimaryCtxSetFlags",
-        "cuDevicePrimaryCtxSetFlags_v2",
-    ),
+    ("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2"),
     ("cuDeviceTotalMem", "cuDeviceTotalMem_v2"),
     ("cuEventDestroy", "cuEventDestroy_v2"),
     ("cuGetProcAddress", "cuGetProcAddress_v2"),
     ("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2"),
-    (
-        "cuGraphExecKernelNodeSetParams",
-        "cuGraphExecKernelNodeSetParams_v2",
-    ),
+    ("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2"),
     ("cuGraphExecUpdate", "cuGraphExecUpdate_v2"),
     ("cuGraphInstantiate", "cuGraphInstantiateWithFlags"),
-    (
-        "cuGraphKernelNodeGetParams",
-        "cuGraphKernelNodeGetParams_v2",
-    ),
-    (
-        "cuGraphKernelNodeSetParams",
-        "cuGraphKernelNodeSetParams_v2",
-    ),
+    ("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2"),
+    ("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2"),
     (
         "cuGraphicsResourceGetMappedPointer",
         "cuGraphicsResourceGetMappedPointer_v2",
     ),
-    (
-        "cuGraphicsResourceSetMapFlags",
-        "cuGraphicsResourceSetMapFlags_v2",
-    ),
+    ("cuGraphicsResourceSetMapFlags", "cuGraphicsResourceSetMapFlags_v2"),
     ("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"),
     ("cuLinkAddData", "cuLinkAddData_v2"),
     ("cuLinkAddFile", "cuLinkAddFile_v2"),
@@ -166,14 +151,8 @@ fn fifteen_names_mean_something_else_in_the_headers_of_cuda_13() {
         ("cuGraphAddDependencies", "cuGraphAddDependencies_v2"),
         ("cuGraphAddNode", "cuGraphAddNode_v2"),
         ("cuGraphGetEdges", "cuGraphGetEdges_v2"),
-        (
-            "cuGraphNodeGetDependencies",
-            "cuGraphNodeGetDependencies_v2",
-        ),
-        (
-            "cuGraphNodeGetDependentNodes",
-            "cuGraphNodeGetDependentNodes_v2",
-        ),
+        ("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2"),
+        ("cuGraphNodeGetDependentNodes", "cuGraphNodeGetDependentNodes_v2"),
         ("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"),
         ("cuMemAdvise", "cuMemAdvise_v2"),
         ("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2"),
@@ -228,22 +207,10 @@ fn versions_are_those_of_the_typedefs() {
         ("cuMemcpyHtoD_v2_ptds", 7000),
         ("cuMemBatchDecompressAsync", 12060),
     ] {
-        assert_eq!(
-            Function::by_symbol(name).map(Function::since),
-            Some(since),
-            "{name}"
-        );
+        assert_eq!(Function::by_symbol(name).map(Function::since), Some(since), "{name}");
     }
     // Functions that are older than their plain name: a driver before 12.0 lacks the export that the name means.
-    for name in [
-        "cuGetProcAddress",
-        "cuGraphAddKernelNode",
-        "cuGraphExecUpdate",
-    ] {
-        assert_eq!(
-            Function::by_name(name).map(Function::since),
-            Some(12000),
-            "{name}"
-        );
+    for name in ["cuGetProcAddress", "cuGraphAddKernelNode", "cuGraphExecUpdate"] {
+        assert_eq!(Function::by_name(name).map(Function::since), Some(12000), "{name}");
     }
 }

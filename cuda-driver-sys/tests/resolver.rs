@@ -60,11 +60,7 @@ fn resolve(name: &CStr) -> *const c_void {
 
 fn fake(options: Options) -> &'static Library {
     // SAFETY: the functions above have the types of the exports that they replace.
-    Library::new(
-        unsafe { Source::resolver("a fake driver", resolve) },
-        options,
-    )
-    .expect("it has cuInit")
+    Library::new(unsafe { Source::resolver("a fake driver", resolve) }, options).expect("it has cuInit")
 }
 
 #[test]
@@ -111,9 +107,7 @@ fn per_thread_library_calls_the_twins() {
             assert_eq!(library.cuMemsetD8(0, 0, 1), CUresult(2001));
             assert_eq!(library.cuMemsetD8_v2(0, 0, 2), CUresult(2002));
             assert_eq!(library.cuMemsetD8_v2_ptds(0, 0, 3), CUresult(2003));
-            let ask = |flags| {
-                library.cuGetProcAddress(ptr::null(), ptr::null_mut(), 0, flags, ptr::null_mut())
-            };
+            let ask = |flags| library.cuGetProcAddress(ptr::null(), ptr::null_mut(), 0, flags, ptr::null_mut());
             assert_eq!(ask(0), CUresult(2));
             assert_eq!(ask(1), CUresult(1));
             assert_eq!(ask(4), CUresult(6));
@@ -188,14 +182,10 @@ fn resolver_has_state_and_a_name() {
     };
     let number = 7;
     // SAFETY: the functions above have the types of the exports that they stand for.
-    let library = unsafe { Library::from_resolver(format!("driver {number}"), resolver) }
-        .expect("it has cuInit");
+    let library = unsafe { Library::from_resolver(format!("driver {number}"), resolver) }.expect("it has cuInit");
     assert_eq!(library.description().as_deref(), Some("driver 7"));
     assert!(library.supports(Function::cuMemsetD8));
-    assert_eq!(
-        *asked.lock().expect("no test panics"),
-        [c"cuInit", c"cuMemsetD8_v2"]
-    );
+    assert_eq!(*asked.lock().expect("no test panics"), [c"cuInit", c"cuMemsetD8_v2"]);
 }
 
 #[test]
@@ -212,8 +202,7 @@ fn an_unknown_version_is_queried_once() {
         _ => resolve(symbol),
     };
     // SAFETY: as above.
-    let library =
-        unsafe { Library::from_resolver("a forked driver", resolver) }.expect("it has cuInit");
+    let library = unsafe { Library::from_resolver("a forked driver", resolver) }.expect("it has cuInit");
     assert_eq!(library.version(), None);
     assert_eq!(library.version(), None);
     library.note_version();
@@ -226,14 +215,8 @@ fn registry_has_all_exports() {
     assert_eq!(Function::ALL.len(), 685);
     assert_eq!(Function::ALL.iter().filter(|f| f.is_legacy()).count(), 70);
     assert_eq!(Function::cuMemAlloc, Function::cuMemAlloc_v2);
-    assert_eq!(
-        Function::by_name("cuMemAlloc"),
-        Some(Function::cuMemAlloc_v2)
-    );
-    assert_eq!(
-        Function::by_symbol("cuMemAlloc"),
-        Some(legacy::function::cuMemAlloc)
-    );
+    assert_eq!(Function::by_name("cuMemAlloc"), Some(Function::cuMemAlloc_v2));
+    assert_eq!(Function::by_symbol("cuMemAlloc"), Some(legacy::function::cuMemAlloc));
     for &function in Function::ALL {
         assert_eq!(Function::by_symbol(function.name()), Some(function));
         assert_eq!(Function::from_index(function.index()), Some(function));
@@ -269,13 +252,8 @@ mod table {
     #[test]
     fn gives_every_export_to_other_crates() {
         // SAFETY: the functions have the types from the table.
-        let library =
-            unsafe { Library::from_resolver("all exports", resolve) }.expect("it has cuInit");
-        assert!(
-            Function::ALL
-                .iter()
-                .all(|function| library.supports(*function))
-        );
+        let library = unsafe { Library::from_resolver("all exports", resolve) }.expect("it has cuInit");
+        assert!(Function::ALL.iter().all(|function| library.supports(*function)));
         // SAFETY: the function ignores its arguments.
         let code = unsafe { library.cuCtxSynchronize() };
         assert_eq!(code, CUresult::CUDA_ERROR_NOT_SUPPORTED);

@@ -18,10 +18,7 @@ fn macros_that_bindgen_drops_or_types_wrongly() {
         CU_KERNEL_NODE_ATTRIBUTE_PRIORITY,
         CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY
     );
-    assert_eq!(
-        CU_STREAM_ATTRIBUTE_PRIORITY,
-        CU_KERNEL_NODE_ATTRIBUTE_PRIORITY
-    );
+    assert_eq!(CU_STREAM_ATTRIBUTE_PRIORITY, CU_KERNEL_NODE_ATTRIBUTE_PRIORITY);
     let release = format!("+{}.{}", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
     assert!(env!("CARGO_PKG_VERSION").ends_with(&release));
 }
@@ -57,10 +54,7 @@ fn every_enumeration_has_one_representation() {
         CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID.0,
         0xffff_ffff
     );
-    assert_eq!(
-        CUCoredumpGenerationFlags::CU_COREDUMP_LOG_ONLY.0,
-        0x8000_0000
-    );
+    assert_eq!(CUCoredumpGenerationFlags::CU_COREDUMP_LOG_ONLY.0, 0x8000_0000);
     assert_eq!(size_of::<CUresult>(), 4);
 }
 
@@ -70,10 +64,7 @@ fn values_that_moved_between_releases_are_those_of_all_supported_drivers() {
     assert_eq!(A::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS.0, 122);
     assert_eq!(A::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR.0, 123);
     assert_eq!(A::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS.0, 92);
-    assert_eq!(
-        A::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1.0,
-        93
-    );
+    assert_eq!(A::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1.0, 93);
     assert_eq!(CUjit_target::CU_TARGET_COMPUTE_101A.0, 0x10000 + 101);
     assert_eq!(CUjit_target::CU_TARGET_COMPUTE_101F.0, 0x20000 + 101);
 }

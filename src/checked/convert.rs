@@ -17,11 +17,7 @@ pub(super) const TEXT: usize = 256;
 /// Returns a slice's address, or null if it is empty: Rust's empty slices have dangling addresses.
 #[inline]
 pub(super) const fn slice<T>(slice: &[T]) -> *const T {
-    if slice.is_empty() {
-        ptr::null()
-    } else {
-        slice.as_ptr()
-    }
+    if slice.is_empty() { ptr::null() } else { slice.as_ptr() }
 }
 
 /// Returns the same for a mutable slice.
@@ -69,11 +65,7 @@ pub(super) fn same_length(one: usize, other: usize, function: Function) -> Resul
 /// All zeros must be a valid `T`, and so must be the bytes that the driver wrote if the status is success.
 #[inline]
 #[track_caller]
-pub(super) unsafe fn output<T>(
-    value: MaybeUninit<T>,
-    status: CUresult,
-    function: Function,
-) -> Result<T> {
+pub(super) unsafe fn output<T>(value: MaybeUninit<T>, status: CUresult, function: Function) -> Result<T> {
     if status.0 == 0 {
         // SAFETY: upheld by the caller.
         return Ok(unsafe { value.assume_init() });
@@ -103,11 +95,7 @@ pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUni
 #[cold]
 #[track_caller]
 fn out_of_memory(function: Function) -> Error {
-    Error::refused(
-        CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-        function,
-        Refusal::HostMemory,
-    )
+    Error::refused(CUresult::CUDA_ERROR_OUT_OF_MEMORY, function, Refusal::HostMemory)
 }
 
 /// Converts values that the driver wrote.

@@ -7,19 +7,14 @@ use core::ptr;
 use super::generated::{GetProcAddress, legacy};
 use crate::refusal::Refusal;
 use crate::sys::{
-    self, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUdriverProcAddressQueryResult,
-    CUresult, Function,
+    self, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUdriverProcAddressQueryResult, CUresult, Function,
 };
 use crate::{Error, Result};
 
 /// `cuGetProcAddress` of CUDA 11.3 returns no status. The driver's exports show what it would be.
 #[cold]
 #[track_caller]
-pub(super) unsafe fn get_proc_address(
-    symbol: &CStr,
-    cuda_version: i32,
-    flags: u64,
-) -> Result<GetProcAddress> {
+pub(super) unsafe fn get_proc_address(symbol: &CStr, cuda_version: i32, flags: u64) -> Result<GetProcAddress> {
     // SAFETY: upheld by the caller.
     let pfn = match unsafe { legacy::get_proc_address(symbol, cuda_version, flags) } {
         Ok(pfn) => pfn,
@@ -50,10 +45,7 @@ fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
 
 /// Converts the parameters of a kernel node to those of CUDA 10.0, which have neither `kern` nor `ctx`.
 #[track_caller]
-fn older(
-    params: &CUDA_KERNEL_NODE_PARAMS,
-    function: Function,
-) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
+fn older(params: &CUDA_KERNEL_NODE_PARAMS, function: Function) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
     if !params.kern.is_null() || !params.ctx.is_null() {
         return Err(Error::refused(
             CUresult::CUDA_ERROR_NOT_SUPPORTED,
@@ -89,9 +81,7 @@ pub(super) unsafe fn graph_add_kernel_node(
 
 #[cold]
 #[track_caller]
-pub(super) unsafe fn graph_kernel_node_get_params(
-    node: sys::CUgraphNode,
-) -> Result<CUDA_KERNEL_NODE_PARAMS> {
+pub(super) unsafe fn graph_kernel_node_get_params(node: sys::CUgraphNode) -> Result<CUDA_KERNEL_NODE_PARAMS> {
     // SAFETY: upheld by the caller.
     let params = unsafe { legacy::graph_kernel_node_get_params(node) }?;
     Ok(CUDA_KERNEL_NODE_PARAMS {
@@ -116,10 +106,7 @@ pub(super) unsafe fn graph_kernel_node_set_params(
     node: sys::CUgraphNode,
     node_params: &CUDA_KERNEL_NODE_PARAMS,
 ) -> Result<()> {
-    let params = older(
-        node_params,
-        sys::legacy::function::cuGraphKernelNodeSetParams,
-    )?;
+    let params = older(node_params, sys::legacy::function::cuGraphKernelNodeSetParams)?;
     // SAFETY: upheld by the caller.
     unsafe { legacy::graph_kernel_node_set_params(node, &params) }
 }
@@ -131,10 +118,7 @@ pub(super) unsafe fn graph_exec_kernel_node_set_params(
     node: sys::CUgraphNode,
     node_params: &CUDA_KERNEL_NODE_PARAMS,
 ) -> Result<()> {
-    let params = older(
-        node_params,
-        sys::legacy::function::cuGraphExecKernelNodeSetParams,
-    )?;
+    let params = older(node_params, sys::legacy::function::cuGraphExecKernelNodeSetParams)?;
     // SAFETY: upheld by the caller.
     unsafe { legacy::graph_exec_kernel_node_set_params(graph_exec, node, &params) }
 }

@@ -55,9 +55,7 @@ macro_rules! kernel_arg {
         )*
     };
 }
-kernel_arg!(
-    u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64, bool
-);
+kernel_arg!(u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64, bool);
 kernel_arg!(DevicePtr, Dim3, sys::CUtensorMap);
 
 // SAFETY: addresses have the same size in device code; the caller of a launch guarantees that they may be accessed.

@@ -80,12 +80,7 @@ impl ParamBuffer {
         let place = unsafe { self.bytes.as_mut_ptr().add(offset) };
         for skipped in len..offset {
             // SAFETY: as above.
-            unsafe {
-                self.bytes
-                    .as_mut_ptr()
-                    .add(skipped)
-                    .write(MaybeUninit::new(0))
-            };
+            unsafe { self.bytes.as_mut_ptr().add(skipped).write(MaybeUninit::new(0)) };
         }
         // SAFETY: the capacity is sufficient, and `MaybeUninit` bytes may be uninitialised.
         unsafe { self.bytes.set_len(end) };

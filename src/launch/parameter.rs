@@ -50,24 +50,13 @@ impl fmt::Display for ArgumentError {
                 f,
                 "too few arguments: {given} given, but the kernel has more parameters"
             ),
-            Self::TooMany { expected } => write!(
-                f,
-                "too many arguments: the kernel has {expected} parameters"
-            ),
-            Self::Mismatch {
-                index,
-                expected,
-                given,
-            } if expected.size != given.size => write!(
+            Self::TooMany { expected } => write!(f, "too many arguments: the kernel has {expected} parameters"),
+            Self::Mismatch { index, expected, given } if expected.size != given.size => write!(
                 f,
                 "argument {index} has {} bytes, but the kernel's parameter has {}",
                 given.size, expected.size
             ),
-            Self::Mismatch {
-                index,
-                expected,
-                given,
-            } => write!(
+            Self::Mismatch { index, expected, given } => write!(
                 f,
                 "argument {index} is at byte {}, but the kernel's parameter is at byte {}",
                 given.offset, expected.offset

@@ -163,10 +163,7 @@ impl<T> DeviceBuffer<T> {
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
     #[track_caller]
-    pub fn split_at_mut(
-        &mut self,
-        index: usize,
-    ) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
+    pub fn split_at_mut(&mut self, index: usize) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
         self.as_mut_slice().into_split_at(index)
     }
 
@@ -306,12 +303,7 @@ impl<T> DeviceBuffer<T> {
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from_async`].
     #[track_caller]
-    pub unsafe fn copy_from_at_async(
-        &mut self,
-        index: usize,
-        values: &[T],
-        stream: &Stream,
-    ) -> Result<()>
+    pub unsafe fn copy_from_at_async(&mut self, index: usize, values: &[T], stream: &Stream) -> Result<()>
     where
         T: Upload,
     {
@@ -345,12 +337,7 @@ impl<T> DeviceBuffer<T> {
     /// # Errors
     /// Same as [`DeviceSlice::copy_to_async`].
     #[track_caller]
-    pub unsafe fn copy_to_at_async(
-        &self,
-        index: usize,
-        values: &mut [T],
-        stream: &Stream,
-    ) -> Result<()>
+    pub unsafe fn copy_to_at_async(&self, index: usize, values: &mut [T], stream: &Stream) -> Result<()>
     where
         T: Download,
     {

@@ -79,11 +79,7 @@ impl<'a, T> DeviceSlice<'a, T> {
     /// For all of `'a`, and until the work that the view's methods queue is done, the address must be that of device memory
     /// with `len` values, which belongs to `context` if that is given.
     #[must_use]
-    pub const unsafe fn from_raw_parts(
-        ptr: DevicePtr,
-        len: usize,
-        context: Option<&'a Context>,
-    ) -> Self {
+    pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
         Self::new(ptr, len, context)
     }
 

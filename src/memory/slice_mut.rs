@@ -52,11 +52,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// For all of `'a`, and until the work that the view's methods queue is done, the address must be that of device memory
     /// with `len` values, which belongs to `context` if that is given.
     #[must_use]
-    pub const unsafe fn from_raw_parts(
-        ptr: DevicePtr,
-        len: usize,
-        context: Option<&'a Context>,
-    ) -> Self {
+    pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
         Self::new(ptr, len, context)
     }
 
@@ -134,10 +130,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
     #[track_caller]
-    pub fn split_at_mut(
-        &mut self,
-        index: usize,
-    ) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
+    pub fn split_at_mut(&mut self, index: usize) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
         self.reborrow().into_split_at(index)
     }
 

@@ -60,10 +60,7 @@ impl JitError {
 
     /// Returns the path as text; empty without a path.
     fn path_text(&self) -> Cow<'_, str> {
-        self.path
-            .as_deref()
-            .unwrap_or(Path::new(""))
-            .to_string_lossy()
+        self.path.as_deref().unwrap_or(Path::new("")).to_string_lossy()
     }
 
     /// Returns the messages that are printed with the error.

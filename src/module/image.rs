@@ -44,8 +44,7 @@ pub(super) fn recognise(image: &[u8]) -> Result<Format, String> {
 /// whose header the driver would follow past the end of the text.
 pub(super) fn text(text: &[u8]) -> Result<CString, String> {
     const VERTICAL_TAB: u8 = 0x0b;
-    let is_text =
-        |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace() || *byte == VERTICAL_TAB;
+    let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace() || *byte == VERTICAL_TAB;
     let valid = match core::str::from_utf8(text) {
         Ok(_) => text.len(),
         Err(error) => error.valid_up_to(),
@@ -92,11 +91,7 @@ mod tests {
 
     #[test]
     fn text_ends_at_its_first_nul() {
-        for image in [
-            &b".version 6.4\n"[..],
-            b".version 6.4\n\0",
-            b".version 6.4\n\0\x01rest",
-        ] {
+        for image in [&b".version 6.4\n"[..], b".version 6.4\n\0", b".version 6.4\n\0\x01rest"] {
             let text = c".version 6.4\n".to_owned();
             assert_eq!(recognise(image), Ok(Format::Text(text)));
         }

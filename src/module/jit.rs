@@ -96,22 +96,10 @@ pub(super) unsafe fn load(
     let mut infos = log(options.log_bytes).map_err(JitError::new)?;
     let mut list = OptionList::default();
     if options.log_bytes > 0 {
-        list.address(
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-            errors.as_mut_ptr().cast(),
-        );
-        list.number(
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-            options.log_bytes,
-        );
-        list.address(
-            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
-            infos.as_mut_ptr().cast(),
-        );
-        list.number(
-            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-            options.log_bytes,
-        );
+        list.address(CUjit_option::CU_JIT_ERROR_LOG_BUFFER, errors.as_mut_ptr().cast());
+        list.number(CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, options.log_bytes);
+        list.address(CUjit_option::CU_JIT_INFO_LOG_BUFFER, infos.as_mut_ptr().cast());
+        list.number(CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, options.log_bytes);
     }
     if let Some(registers) = options.max_registers {
         list.number(CUjit_option::CU_JIT_MAX_REGISTERS, registers.get());
@@ -136,8 +124,7 @@ pub(super) unsafe fn load(
         Err(error) => return Err(JitError::new(error)),
     };
     // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers have the given size.
-    let loaded =
-        unsafe { checked::module_load_data_ex(image.cast(), &list.options, &mut list.values) };
+    let loaded = unsafe { checked::module_load_data_ex(image.cast(), &list.options, &mut list.values) };
     match loaded {
         Ok(raw) => Ok((raw, text(&infos))),
         Err(error) => Err(JitError::with_logs(error, text(&errors), text(&infos))),

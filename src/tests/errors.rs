@@ -38,13 +38,9 @@ fn every_known_code_is_named() {
 fn an_unknown_code_is_a_number() {
     fake::install();
     let (error, line) = alloc_message(12345);
-    let text =
-        format!("cuMemAlloc_v2 failed: unknown error code 12345 (src/tests/errors.rs:{line})");
+    let text = format!("cuMemAlloc_v2 failed: unknown error code 12345 (src/tests/errors.rs:{line})");
     assert_eq!(error.to_string(), text);
-    assert_eq!(
-        (error.name(), error.text(), error.code().0),
-        (None, None, 12345)
-    );
+    assert_eq!((error.name(), error.text(), error.code().0), (None, None, 12345));
 }
 
 #[test]
@@ -56,9 +52,7 @@ fn a_missing_function_says_what_it_needs() {
     assert!(error.is_missing_function());
     assert_eq!(
         error.to_string(),
-        format!(
-            "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/tests/errors.rs:{line})"
-        )
+        format!("cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/tests/errors.rs:{line})")
     );
     // The fake driver's version has this function, but the fake driver does not export it.
     // SAFETY: as above.
@@ -88,9 +82,7 @@ fn the_drivers_own_302_and_303_are_codes_like_others() {
     let (error, _) = alloc_message(303);
     assert!(!error.is_no_driver());
     assert!(
-        error
-            .to_string()
-            .contains("CUDA_ERROR_SHARED_OBJECT_INIT_FAILED (303)"),
+        error.to_string().contains("CUDA_ERROR_SHARED_OBJECT_INIT_FAILED (303)"),
         "{error}"
     );
 }
@@ -100,9 +92,11 @@ fn the_message_for_no_device_is_cudas() {
     fake::install();
     fake::fail("cuInit", 100);
     let error = crate::init().unwrap_err();
-    assert!(error.to_string().starts_with(
-        "cuInit failed: CUDA_ERROR_NO_DEVICE (100): There is no device supporting CUDA ("
-    ));
+    assert!(
+        error
+            .to_string()
+            .starts_with("cuInit failed: CUDA_ERROR_NO_DEVICE (100): There is no device supporting CUDA (")
+    );
     fake::devices(0);
     let error = Device::first().unwrap_err();
     assert!(
@@ -156,16 +150,14 @@ fn a_fault_names_the_call_that_saw_it_first() {
         "{text}"
     );
     assert!(
-        text.contains(
-            "raised by earlier work, first seen by cuCtxSynchronize at src/tests/errors.rs:"
-        ),
+        text.contains("raised by earlier work, first seen by cuCtxSynchronize at src/tests/errors.rs:"),
         "{text}"
     );
     // A later fault with another code also names the first one.
     let later = text.lines().find(|line| line.contains("(719)"));
     assert!(
-        later.is_some_and(|line| line.contains("first seen by cuCtxSynchronize at")
-            && line.contains(", as code 700 (")),
+        later
+            .is_some_and(|line| line.contains("first seen by cuCtxSynchronize at") && line.contains(", as code 700 (")),
         "{text}"
     );
 }
@@ -197,10 +189,7 @@ fn a_fault_that_a_drop_saw_first_names_no_line_of_ours() {
         ),
         "{text}"
     );
-    assert!(
-        text.contains("when an object was dropped, as code 700 ("),
-        "{text}"
-    );
+    assert!(text.contains("when an object was dropped, as code 700 ("), "{text}");
 }
 
 #[test]
@@ -243,17 +232,12 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_driver_call() {
     std::fs::write(&path, b"\x50\xed\x55\xba\x01\0\x10\0\0\0\0\0\0\0\0\0").unwrap();
     let binary = Module::load_ptx(&context, &path).unwrap_err();
     std::fs::remove_file(&path).unwrap();
-    assert!(
-        binary.to_string().contains("use `Module::load`"),
-        "{binary}"
-    );
+    assert!(binary.to_string().contains("use `Module::load`"), "{binary}");
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_IMAGE);
     assert_eq!(error.error().location().line(), line);
     assert_eq!(error.path(), Some(path.as_path()));
     assert!(
-        error
-            .to_string()
-            .contains("the cubin is cut off inside its header"),
+        error.to_string().contains("the cubin is cut off inside its header"),
         "{error}"
     );
     drop(module.unwrap());
@@ -271,12 +255,8 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_driver_call() {
 #[test]
 fn objects_name_the_callers_line() {
     fake::install();
-    let here = |error: Error, line: u32| {
-        assert_eq!(
-            (error.location().file(), error.location().line()),
-            (file!(), line)
-        )
-    };
+    let here =
+        |error: Error, line: u32| assert_eq!((error.location().file(), error.location().line()), (file!(), line));
     fake::fail("cuDeviceGetCount", 3);
     let error = Device::all().unwrap_err();
     here(error, line!() - 1);
@@ -325,15 +305,8 @@ fn the_compilers_messages_are_kept() {
     assert!(error.to_string().contains("byte 3 (0x00)"), "{error}");
     // SAFETY: as above.
     let error = unsafe { Module::from_image(&context, b"\x7fELF") }.unwrap_err();
-    assert!(
-        error.to_string().contains("the cubin is cut off"),
-        "{error}"
-    );
-    assert!(
-        fake::calls()
-            .iter()
-            .all(|call| !call.starts_with("cuModuleLoad"))
-    );
+    assert!(error.to_string().contains("the cubin is cut off"), "{error}");
+    assert!(fake::calls().iter().all(|call| !call.starts_with("cuModuleLoad")));
 }
 
 #[test]
@@ -354,11 +327,7 @@ fn rejected_calls_state_the_reason() {
     fake::fail("cuMemcpyHtoD_v2", 1);
     let asked = buffer.copy_from(&[0; 3]).unwrap_err();
     assert_eq!(asked, error);
-    assert!(
-        asked
-            .to_string()
-            .contains("(1): an argument is not allowed (")
-    );
+    assert!(asked.to_string().contains("(1): an argument is not allowed ("));
     let error = buffer.fill_u32(0).unwrap_err().to_string();
     assert!(error.contains("not a multiple"), "{error}");
     let module = Module::from_ptx(&context, "").unwrap();
@@ -366,15 +335,9 @@ fn rejected_calls_state_the_reason() {
     let function = module.function("f").unwrap();
     let error = function.set_attribute(attribute, 1).unwrap_err();
     assert_eq!(error.function(), Function::cuFuncSetAttribute);
-    assert!(
-        error.to_string().contains("(1): there is no such"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("(1): there is no such"), "{error}");
     let error = module.function("a\0b").unwrap_err().to_string();
-    assert!(
-        error.contains("(500): the name contains a NUL byte"),
-        "{error}"
-    );
+    assert!(error.contains("(500): the name contains a NUL byte"), "{error}");
 }
 
 #[test]
@@ -399,8 +362,7 @@ fn errors_belong_to_the_called_library() {
         _ => core::ptr::null(),
     };
     // SAFETY: the function has the type of its name.
-    let library =
-        unsafe { sys::Library::from_resolver("a driver without memory", resolve) }.unwrap();
+    let library = unsafe { sys::Library::from_resolver("a driver without memory", resolve) }.unwrap();
     let mut pointer = 0;
     // SAFETY: the pointer is to a device pointer.
     let code = unsafe { library.cuMemAlloc(&raw mut pointer, 4) };

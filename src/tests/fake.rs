@@ -278,9 +278,7 @@ unsafe fn image_and_log(
         }
     }
     // SAFETY: the tests load text.
-    unsafe { CStr::from_ptr(image.cast()) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy().into_owned()
 }
 
 /// Returns the first argument of a launch, read as a `u32`.

@@ -5,17 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::fake;
 use crate::sys::{self, CUresult};
 use crate::{
-    Context, Device, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Event, HostBuffer,
-    KernelArgs, LaunchConfig, Module, ParamBuffer, PrimaryContext, Stream, checked,
+    Context, Device, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Event, HostBuffer, KernelArgs, LaunchConfig,
+    Module, ParamBuffer, PrimaryContext, Stream, checked,
 };
 
 fn context() -> Context {
     fake::install();
     let context = Context::create(Device::from_raw(3)).unwrap();
-    assert_eq!(
-        fake::calls(),
-        ["cuCtxCreate_v2(0, 3)", "cuCtxPopCurrent_v2"]
-    );
+    assert_eq!(fake::calls(), ["cuCtxCreate_v2(0, 3)", "cuCtxPopCurrent_v2"]);
     context
 }
 
@@ -26,20 +23,13 @@ fn a_context_is_current_only_for_the_call() {
     let buffer = DeviceBuffer::<u32>::alloc(&context, 5).unwrap();
     assert_eq!(
         fake::calls(),
-        [
-            "cuCtxPushCurrent_v2",
-            "cuMemAlloc_v2(20)",
-            "cuCtxPopCurrent_v2"
-        ]
+        ["cuCtxPushCurrent_v2", "cuMemAlloc_v2(20)", "cuCtxPopCurrent_v2"]
     );
 
     let current = context.push().unwrap();
     assert!(context.is_current().unwrap());
     assert_eq!(buffer.to_vec().unwrap(), [0x0101_0101; 5]);
-    assert_eq!(
-        fake::calls(),
-        ["cuCtxPushCurrent_v2", "cuMemcpyDtoH_v2(20)"]
-    );
+    assert_eq!(fake::calls(), ["cuCtxPushCurrent_v2", "cuMemcpyDtoH_v2(20)"]);
     current.pop().unwrap();
     assert!(!context.is_current().unwrap());
 
@@ -85,10 +75,7 @@ fn objects_may_be_dropped_in_any_order() {
         drop(function);
         fake::calls()
     });
-    assert_eq!(
-        thread.join().unwrap(),
-        ["cuModuleUnload", "cuCtxDestroy_v2"]
-    );
+    assert_eq!(thread.join().unwrap(), ["cuModuleUnload", "cuCtxDestroy_v2"]);
 }
 
 #[test]
@@ -132,10 +119,7 @@ fn released_handles_are_not_destroyed() {
         }
         drop(Context::borrow_raw(context.as_raw()));
         assert_eq!(fake::calls(), [""; 0]);
-        drop((
-            Stream::from_raw(stream, &context),
-            Event::from_raw(event, &context),
-        ));
+        drop((Stream::from_raw(stream, &context), Event::from_raw(event, &context)));
         drop(DeviceBuffer::<u8>::from_raw(buffer, 1, &context));
     }
     assert_eq!(
@@ -187,19 +171,11 @@ fn lengths_are_checked_before_the_driver_is_asked() {
         buffer.copy_to_at(usize::MAX, &mut [0]),
         buffer.fill_u32(0),
     ] {
-        assert_eq!(
-            result.unwrap_err().code(),
-            CUresult::CUDA_ERROR_INVALID_VALUE
-        );
+        assert_eq!(result.unwrap_err().code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     }
     // SAFETY: nothing is copied.
-    let error = unsafe {
-        checked::memcpy_batch_async_v2(&[1, 2], &[3], &[4, 5], &[], &[], core::ptr::null_mut())
-    };
-    assert_eq!(
-        error.unwrap_err().code(),
-        CUresult::CUDA_ERROR_INVALID_VALUE
-    );
+    let error = unsafe { checked::memcpy_batch_async_v2(&[1, 2], &[3], &[4, 5], &[], &[], core::ptr::null_mut()) };
+    assert_eq!(error.unwrap_err().code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     assert_eq!(fake::calls(), [""; 0]);
 
     buffer.copy_from_at(2, &[1]).unwrap();
@@ -220,10 +196,7 @@ fn sizes_that_overflow_are_rejected_by_the_driver() {
 fn launches_pass_pointers_or_one_buffer() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
-    let function = Module::from_ptx(&context, "")
-        .unwrap()
-        .function("f")
-        .unwrap();
+    let function = Module::from_ptx(&context, "").unwrap().function("f").unwrap();
     let config = LaunchConfig {
         grid: (2, 3).into(),
         block: 64.into(),
@@ -237,9 +210,7 @@ fn launches_pass_pointers_or_one_buffer() {
     // SAFETY: the fake driver reads the first argument as a `u32`.
     unsafe {
         function.launch(&stream, config, ()).unwrap();
-        function
-            .launch(&stream, config, (7u32, 2.0f32, 3u8))
-            .unwrap();
+        function.launch(&stream, config, (7u32, 2.0f32, 3u8)).unwrap();
         function.launch(&Stream::null(), config, &buffer).unwrap();
         function
             .launch(&stream, LaunchConfig::default(), &pointers[..])
@@ -267,10 +238,7 @@ fn panic_of<T>(call: impl FnOnce() -> T) -> Option<&'static str> {
 #[test]
 fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
     let context = context();
-    let (stream, other) = (
-        Stream::new(&context).unwrap(),
-        Stream::new(&context).unwrap(),
-    );
+    let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
     let (before, event) = (Event::new(&context).unwrap(), Event::new(&context).unwrap());
     let buffer = DeviceBuffer::<u8>::alloc(&context, 1).unwrap();
     let asks_otherwise = || {
@@ -288,9 +256,7 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
         ("context", Box::new(|| context.synchronize().unwrap())),
     ];
     for (name, wait) in waits {
-        stream
-            .launch_host_fn(|| panic!("from the host function"))
-            .unwrap();
+        stream.launch_host_fn(|| panic!("from the host function")).unwrap();
         // These wait for other work.
         other.synchronize().unwrap();
         before.synchronize().unwrap();
@@ -308,16 +274,11 @@ fn a_panic_outlives_its_stream_and_ends_with_its_context() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let event = Event::new(&context).unwrap();
-    stream
-        .launch_host_fn(|| panic!("of a destroyed stream"))
-        .unwrap();
+    stream.launch_host_fn(|| panic!("of a destroyed stream")).unwrap();
     event.record(&stream).unwrap();
     drop(stream);
     event.synchronize().unwrap();
-    assert_eq!(
-        panic_of(|| context.synchronize()),
-        Some("of a destroyed stream")
-    );
+    assert_eq!(panic_of(|| context.synchronize()), Some("of a destroyed stream"));
 
     // The null stream belongs to the current context.
     let (first, second) = (self::context(), self::context());
@@ -372,10 +333,7 @@ fn host_functions_run_once() {
     fake::calls();
     let error = stream.launch_host_fn(|| ()).unwrap_err();
     fake::captured(false);
-    assert_eq!(
-        error.code(),
-        CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-    );
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     assert_eq!(fake::calls(), ["cuStreamIsCapturing"]);
 }
 
@@ -470,8 +428,7 @@ fn borrowed_memory_is_written_and_not_freed() {
     fake::calls();
     {
         // SAFETY: the fake driver takes any address.
-        let mut borrowed =
-            unsafe { DeviceSliceMut::<u32>::from_raw_parts(DevicePtr::from_raw(0x5000), 2, None) };
+        let mut borrowed = unsafe { DeviceSliceMut::<u32>::from_raw_parts(DevicePtr::from_raw(0x5000), 2, None) };
         borrowed.copy_from(&[1, 2]).unwrap();
         borrowed.fill_u32(7).unwrap();
         assert!(borrowed.copy_from(&[1, 2, 3]).is_err());
@@ -479,11 +436,7 @@ fn borrowed_memory_is_written_and_not_freed() {
     drop(context);
     assert_eq!(
         fake::calls(),
-        [
-            "cuMemcpyHtoD_v2(8)",
-            "cuMemsetD32_v2(7, 2)",
-            "cuCtxDestroy_v2"
-        ]
+        ["cuMemcpyHtoD_v2(8)", "cuMemsetD32_v2(7, 2)", "cuCtxDestroy_v2"]
     );
 }
 
@@ -579,10 +532,7 @@ fn a_view_is_passed_to_a_kernel_as_its_address() {
 #[test]
 fn packed_arguments_have_a_possible_alignment() {
     let mut buffer = ParamBuffer::new();
-    buffer
-        .push(1u8)
-        .push_bytes(&[2; 8], usize::MAX)
-        .push_bytes(&[3], 0);
+    buffer.push(1u8).push_bytes(&[2; 8], usize::MAX).push_bytes(&[3], 0);
     let places: Vec<_> = buffer.parameters().iter().map(|at| at.offset).collect();
     assert_eq!((places, buffer.len()), (vec![0, 4096, 4104], 4105));
 }
@@ -613,10 +563,7 @@ fn queued_buffers_are_returned_or_leaked() {
         "cuMemFreeHost",
         "cuMemFree_v2",
     ];
-    let found: Vec<_> = calls
-        .iter()
-        .filter(|call| order.contains(&call.as_str()))
-        .collect();
+    let found: Vec<_> = calls.iter().filter(|call| order.contains(&call.as_str())).collect();
     assert_eq!(found, order);
 
     // The copy may still run, so the memory is leaked.
@@ -669,10 +616,7 @@ fn rejected_copies_return_their_buffers() {
         Ok(())
     };
     fake::calls();
-    assert_eq!(
-        through().unwrap_err().code(),
-        CUresult::CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(through().unwrap_err().code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     assert!(fake::calls().contains(&"cuMemFreeHost".to_owned()));
 }
 
@@ -689,10 +633,7 @@ fn asynchronous_copies_may_begin_inside_a_buffer() {
         assert!(buffer.copy_from_at_async(2, &[0; 3], &stream).is_err());
         assert!(buffer.copy_to_at_async(5, &mut [], &stream).is_err());
     }
-    assert_eq!(
-        fake::calls(),
-        ["cuMemcpyHtoDAsync_v2(12)", "cuMemcpyDtoHAsync_v2(4)"]
-    );
+    assert_eq!(fake::calls(), ["cuMemcpyHtoDAsync_v2(12)", "cuMemcpyDtoHAsync_v2(4)"]);
 }
 
 /// An event in the buffers' context does not wait for a copy in another context.
@@ -717,10 +658,7 @@ fn default_streams_copy_where_the_buffers_are() {
     let calls = fake::calls();
     current.pop().unwrap();
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_HANDLE);
-    assert!(
-        !calls.iter().any(|call| call.contains("Async")),
-        "{calls:?}"
-    );
+    assert!(!calls.iter().any(|call| call.contains("Async")), "{calls:?}");
 
     // One buffer in the current context is enough.
     let (host, _) = buffers();

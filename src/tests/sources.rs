@@ -13,12 +13,7 @@ fn object_files() -> Vec<(PathBuf, String)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let name = path
-                .strip_prefix(&src)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .replace('\\', "/");
+            let name = path.strip_prefix(&src).unwrap().to_str().unwrap().replace('\\', "/");
             if path.is_dir() {
                 if !["checked", "tests"].contains(&name.as_str()) {
                     folders.push(path);
@@ -35,8 +30,7 @@ fn object_files() -> Vec<(PathBuf, String)> {
 
 /// Returns the lines of code, without comments.
 fn code(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .map(|line| line.split("//").next().unwrap_or_default())
+    text.lines().map(|line| line.split("//").next().unwrap_or_default())
 }
 
 #[test]
@@ -46,10 +40,7 @@ fn objects_call_checked_functions_only() {
             // Calls are `sys::cuInit(`, `.cuInit(` or `legacy::cuInit(`. Constants such as `Function::cuInit` have no bracket.
             for (at, _) in line.match_indices("cu") {
                 let after = &line[at + 2..];
-                let name: String = after
-                    .chars()
-                    .take_while(|c| c.is_alphanumeric() || *c == '_')
-                    .collect();
+                let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                 let is_call = name.starts_with(|c: char| c.is_uppercase())
                     && after[name.len()..].starts_with('(')
                     && line[..at].ends_with(|c: char| !c.is_alphanumeric() && c != '_');
@@ -200,9 +191,7 @@ fn objects_are_found_by_the_names_of_c() {
                 .filter(|line| line.starts_with("///"))
                 .take_while(|line| !line.starts_with("/// # "))
                 .collect();
-            let documentation = documentation
-                .join(" ")
-                .replace("crate::checked::", "checked::");
+            let documentation = documentation.join(" ").replace("crate::checked::", "checked::");
             for link in documentation.split("[`cu").skip(1) {
                 let Some((name, rest)) = link.split_once("`](checked::") else {
                     continue;
@@ -232,10 +221,7 @@ fn objects_are_found_by_the_names_of_c() {
         .difference(&named)
         .filter(|name| !HELPERS.contains(&name.as_str()))
         .collect();
-    assert!(
-        unnamed.is_empty(),
-        "no method's documentation links {unnamed:?}"
-    );
+    assert!(unnamed.is_empty(), "no method's documentation links {unnamed:?}");
 }
 
 #[test]
@@ -260,8 +246,7 @@ fn every_checked_call_is_documented() {
             );
             assert!(
                 said(&|line| line.starts_with("/// C: [`cu")
-                    && line
-                        .contains("](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__")
+                    && line.contains("](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__")
                     && line.contains("since CUDA ")),
                 "{name}: no link, or no version"
             );

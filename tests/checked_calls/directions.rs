@@ -48,9 +48,7 @@ fn directions_are_those_of_nvidia() {
     let mut differences = BTreeSet::new();
     for (symbol, theirs) in theirs {
         let case = TRIALS.iter().find(|case| case.symbol == symbol);
-        let words = case
-            .unwrap_or_else(|| panic!("{symbol} has no trial"))
-            .words();
+        let words = case.unwrap_or_else(|| panic!("{symbol} has no trial")).words();
         assert_eq!(words.len(), theirs.len(), "{symbol}");
         let function = Function::by_symbol(symbol).expect("an exported function");
         for (index, (word, theirs)) in words.iter().zip(theirs).enumerate() {

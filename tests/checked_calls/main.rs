@@ -35,8 +35,7 @@ fn run(modes: &[Mode]) {
 fn expected() -> BTreeSet<&'static str> {
     let replaced = |function: Function| {
         function.is_legacy()
-            && Function::by_symbol(&format!("{}_v2", function.name()))
-                .is_some_and(|newer| newer.since() == 3020)
+            && Function::by_symbol(&format!("{}_v2", function.name())).is_some_and(|newer| newer.since() == 3020)
     };
     Function::ALL
         .iter()

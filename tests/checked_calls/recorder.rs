@@ -52,8 +52,7 @@ pub(crate) fn install() {
 /// Returns the bytes of a value.
 pub(crate) fn bytes<T>(value: &T) -> Vec<u8> {
     // SAFETY: the value has this size. No type that is compared has padding.
-    unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
-        .to_vec()
+    unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }
 
 /// Returns the address in an argument that is a pointer.

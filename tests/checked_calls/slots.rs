@@ -252,11 +252,7 @@ impl<T> SliceMut<T> {
     pub(crate) fn new(trial: &Trial, index: usize) -> Self {
         let (values, length) = (value(index), trial.slice_length(index));
         trial.plan_pattern(index, length * size_of::<T>());
-        Self {
-            index,
-            values,
-            length,
-        }
+        Self { index, values, length }
     }
 
     pub(crate) fn argument(&mut self, _: &Trial) -> &mut [T] {
@@ -333,11 +329,7 @@ impl<T, const N: usize> Written<T, N> {
     pub(crate) fn new(trial: &Trial, index: usize) -> Self {
         let (values, length) = (value(index), trial.length(N, 0));
         trial.plan_pattern(index, length * size_of::<T>());
-        Self {
-            index,
-            values,
-            length,
-        }
+        Self { index, values, length }
     }
 
     pub(crate) fn argument(&mut self, _: &Trial) -> &mut [T] {
@@ -365,11 +357,7 @@ impl Count {
         let index = self.0;
         if trial.counts_list(index) {
             // The first call asks for the number of elements, the second one for the elements, if there are any.
-            let counts: &[usize] = if trial.lists_nothing() {
-                &[0]
-            } else {
-                &[0, LENGTH]
-            };
+            let counts: &[usize] = if trial.lists_nothing() { &[0] } else { &[0, LENGTH] };
             trial.check_counts(index, counts);
         } else if trial.counts_copied(index) {
             trial.check_counts(index, &[0]);
@@ -396,12 +384,7 @@ impl Counted {
         let changed = usize::from(trial.mode != Mode::Silent);
         let expected = (trial.count(self.0) + changed).to_ne_bytes();
         let name = trial.name(self.0);
-        assert_eq!(
-            bytes(count),
-            expected[..size_of::<C>()],
-            "{}: {name}",
-            trial.symbol
-        );
+        assert_eq!(bytes(count), expected[..size_of::<C>()], "{}: {name}", trial.symbol);
     }
 }
 

@@ -134,11 +134,7 @@ impl Trial {
 
     /// Returns one of two lengths: the shorter one in an empty run.
     pub(crate) fn length(&self, full: usize, least: usize) -> usize {
-        if self.mode == Mode::Empty {
-            least
-        } else {
-            full
-        }
+        if self.mode == Mode::Empty { least } else { full }
     }
 
     /// Returns the name of a parameter in C.
@@ -166,10 +162,7 @@ impl Trial {
         let name = self.name(index);
         let mut least = 0;
         for word in self.counted_by(name) {
-            if ["bytes[", "buf[", "chars["]
-                .iter()
-                .any(|one| word.starts_with(one))
-            {
+            if ["bytes[", "buf[", "chars["].iter().any(|one| word.starts_with(one)) {
                 return self.length(BYTES, 0);
             }
             if word.starts_with("string[") {
@@ -184,8 +177,7 @@ impl Trial {
 
     /// Returns true if a parameter counts a list that the call requests in two steps.
     pub(crate) fn counts_list(&self, index: usize) -> bool {
-        self.counted_by(self.name(index))
-            .any(|word| word.starts_with("list["))
+        self.counted_by(self.name(index)).any(|word| word.starts_with("list["))
     }
 
     /// Returns true if a parameter counts an array that the driver owns.
@@ -196,13 +188,13 @@ impl Trial {
 
     /// Returns true if a slice must be as long as another slice, which is not optional.
     pub(crate) fn must_match(&self, index: usize) -> bool {
-        let Some((name, _)) = counter(&self.words[index]).filter(|_| is_slice(&self.words[index]))
-        else {
+        let Some((name, _)) = counter(&self.words[index]).filter(|_| is_slice(&self.words[index])) else {
             return false;
         };
-        let first = self.words.iter().position(|word| {
-            is_slice(word) && !word.ends_with('?') && counter(word).is_some_and(|(c, _)| c == name)
-        });
+        let first = self
+            .words
+            .iter()
+            .position(|word| is_slice(word) && !word.ends_with('?') && counter(word).is_some_and(|(c, _)| c == name));
         first.is_some_and(|first| first != index)
     }
 
@@ -210,9 +202,7 @@ impl Trial {
     pub(crate) fn slice_length(&self, index: usize) -> usize {
         let (name, less) = counter(&self.words[index]).expect("a slice has a count");
         let counts = |at: &usize| self.name(*at) == name;
-        let count = (0..self.words.len())
-            .find(counts)
-            .expect("the count is a parameter");
+        let count = (0..self.words.len()).find(counts).expect("the count is a parameter");
         let uneven = self.is_uneven() && self.must_match(index);
         self.count(count) - less - usize::from(uneven)
     }
@@ -350,9 +340,5 @@ impl Trial {
 
 /// Returns a null pointer if the slice has no elements.
 pub(crate) fn or_null<T>(slice: &[T]) -> *const T {
-    if slice.is_empty() {
-        ptr::null()
-    } else {
-        slice.as_ptr()
-    }
+    if slice.is_empty() { ptr::null() } else { slice.as_ptr() }
 }

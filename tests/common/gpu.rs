@@ -70,11 +70,7 @@ impl Gpu {
         let Ok(name) = CString::new(name) else {
             panic!("NUL byte in {name:?}")
         };
-        ok!(cuModuleGetFunction(
-            &raw mut function,
-            module,
-            name.as_ptr()
-        ));
+        ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
         function
     }
 
@@ -107,11 +103,7 @@ impl Gpu {
     }
 
     pub(crate) fn write<T: Plain>(&self, address: CUdeviceptr, data: &[T]) {
-        ok!(cuMemcpyHtoD(
-            address,
-            data.as_ptr().cast(),
-            size_of_val(data)
-        ));
+        ok!(cuMemcpyHtoD(address, data.as_ptr().cast(), size_of_val(data)));
         // The copy may return before the data is on the device, and non-blocking streams do not wait for it.
         ok!(cuStreamSynchronize(ptr::null_mut()));
     }
@@ -119,11 +111,7 @@ impl Gpu {
     /// Reads `count` values from device memory, after all earlier work on the null stream.
     pub(crate) fn read<T: Plain>(&self, address: CUdeviceptr, count: usize) -> Vec<T> {
         let mut data = vec![T::default(); count];
-        ok!(cuMemcpyDtoH(
-            data.as_mut_ptr().cast(),
-            address,
-            size_of_val(&data[..])
-        ));
+        ok!(cuMemcpyDtoH(data.as_mut_ptr().cast(), address, size_of_val(&data[..])));
         data
     }
 
@@ -156,12 +144,7 @@ impl Gpu {
     /// Runs a kernel `(inputs…, out, n)` over n elements in blocks of 128 and returns `per` results for each element.
     ///
     /// The output buffer starts as 0xA5 bytes, so that a missing result shows.
-    pub(crate) fn table<I: Plain, O: Plain>(
-        &self,
-        function: CUfunction,
-        inputs: &[&[I]],
-        per: usize,
-    ) -> Vec<O> {
+    pub(crate) fn table<I: Plain, O: Plain>(&self, function: CUfunction, inputs: &[&[I]], per: usize) -> Vec<O> {
         let n = inputs[0].len();
         let mut arguments = Arguments::new();
         let mut buffers = Vec::new();
@@ -179,13 +162,7 @@ impl Gpu {
         };
         arguments.push(out);
         arguments.push(count);
-        self.launch(
-            function,
-            [count.div_ceil(128), 1, 1],
-            [128, 1, 1],
-            0,
-            &mut arguments,
-        );
+        self.launch(function, [count.div_ceil(128), 1, 1], [128, 1, 1], 0, &mut arguments);
         let results = self.read(out, n * per);
         for buffer in buffers {
             ok!(cuMemFree(buffer));
@@ -224,10 +201,7 @@ impl Arguments {
 
     /// Returns the array for `cuLaunchKernel`, valid until `self` is changed.
     pub(crate) fn pointers(&mut self) -> Vec<*mut c_void> {
-        self.values
-            .iter_mut()
-            .map(|place| place.as_mut_ptr().cast())
-            .collect()
+        self.values.iter_mut().map(|place| place.as_mut_ptr().cast()).collect()
     }
 }
 

@@ -83,9 +83,7 @@ pub(crate) fn is_software() -> bool {
 
 /// Returns the path of a kernel's PTX: next to this program in a packed folder, else in the source tree.
 pub(crate) fn ptx_path(name: &str) -> PathBuf {
-    let packed = env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.join(name)));
+    let packed = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
     let candidates = [
         packed.unwrap_or_default(),
@@ -126,9 +124,7 @@ impl Codes {
     /// Expects the code `expected` from `call`.
     #[track_caller]
     pub(crate) fn is(&mut self, expected: u32, call: &str, got: u32) {
-        self.that(expected == got, || {
-            format!("{call}: {got}, expected {expected}")
-        });
+        self.that(expected == got, || format!("{call}: {got}, expected {expected}"));
     }
 
     /// Records a failure with its text unless `held`.
@@ -190,11 +186,7 @@ pub(crate) const CHILD: &str = "CUDA_TEST_CHILD";
 /// `name` is the test's path as the harness prints it. Returns the child's output in the parent, and `None` in the
 /// child.
 #[track_caller]
-pub(crate) fn in_child(
-    name: &str,
-    environment: &[(&str, &str)],
-    body: impl FnOnce(),
-) -> Option<String> {
+pub(crate) fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if env::var(CHILD).as_deref() == Ok(name) {
         body();
         return None;

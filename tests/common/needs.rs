@@ -16,9 +16,6 @@ pub(crate) fn needs(missing: &str) {
 /// Like [`needs`], for requirements that CI's machine meets: a failure there.
 #[track_caller]
 pub(crate) fn needs_but_not_in_ci(missing: &str) {
-    assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "CI needs {missing}"
-    );
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs {missing}");
     needs(missing);
 }

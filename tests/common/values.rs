@@ -65,19 +65,12 @@ pub(crate) fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
 
 /// Integers at the edges of every width, as 64-bit patterns.
 pub(crate) fn integers() -> Vec<u64> {
-    let mut values = vec![
-        0, 1, 2, 3, 5, 7, 10, 31, 32, 33, 63, 64, 65, 100, 255, 256, 1000,
-    ];
+    let mut values = vec![0, 1, 2, 3, 5, 7, 10, 31, 32, 33, 63, 64, 65, 100, 255, 256, 1000];
     for bits in [8_u32, 15, 16, 24, 31, 32, 33, 53, 63] {
         let edge = 1_u64 << bits;
         values.extend([edge - 1, edge, edge + 1]);
     }
-    values.extend([
-        0x1234_5678,
-        0xdead_beef,
-        0x0123_4567_89ab_cdef,
-        0xaaaa_aaaa_5555_5555,
-    ]);
+    values.extend([0x1234_5678, 0xdead_beef, 0x0123_4567_89ab_cdef, 0xaaaa_aaaa_5555_5555]);
     let negated: Vec<u64> = values.iter().map(|v| v.wrapping_neg()).collect();
     values.extend(negated);
     values.sort_unstable();
@@ -233,11 +226,10 @@ pub(crate) fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
 
 /// Returns a digest of results (FNV-1a), for comparing the runs of two drivers by eye.
 pub(crate) fn digest(bytes: impl IntoIterator<Item = u64>) -> u64 {
-    bytes
-        .into_iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, value| {
-            value.to_le_bytes().iter().fold(hash, |h, byte| {
-                (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-            })
-        })
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, value| {
+        value
+            .to_le_bytes()
+            .iter()
+            .fold(hash, |h, byte| (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    })
 }

@@ -33,11 +33,7 @@ fn memory() {
     is!(c, 201, cuMemcpy2D(ptr::null()));
     is!(c, 201, cuMemcpy3D(ptr::null()));
     is!(c, 201, cuMemsetD32(1, 0, 1));
-    is!(
-        c,
-        201,
-        cuMemGetAddressRange(&raw mut address, null_mut(), 4096)
-    );
+    is!(c, 201, cuMemGetAddressRange(&raw mut address, null_mut(), 4096));
     // Managed memory, and queries that need no context, check their arguments first.
     is!(c, 1, cuMemAllocManaged(&raw mut address, 4, 9));
     is!(c, 1, cuMemAllocManaged(&raw mut address, 0, 1));
@@ -87,19 +83,7 @@ fn modules_and_functions() {
         is!(
             c,
             201,
-            cuLaunchKernel(
-                null_mut(),
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                stream,
-                null_mut(),
-                null_mut()
-            )
+            cuLaunchKernel(null_mut(), 0, 0, 0, 0, 0, 0, 0, stream, null_mut(), null_mut())
         );
     }
     is!(
@@ -133,21 +117,9 @@ fn contexts_and_devices() {
     is!(c, 1, cuCtxCreate(null_mut(), 0, 0));
     is!(c, 101, cuDevicePrimaryCtxRetain(null_mut(), 99));
     is!(c, 1, cuDevicePrimaryCtxGetState(0, null_mut(), null_mut()));
-    is!(
-        c,
-        1,
-        cuDevicePrimaryCtxGetState(0, &raw mut flags, null_mut())
-    );
-    is!(
-        c,
-        1,
-        cuDevicePrimaryCtxGetState(99, null_mut(), &raw mut active)
-    );
-    is!(
-        c,
-        101,
-        cuDevicePrimaryCtxGetState(99, &raw mut flags, &raw mut active)
-    );
+    is!(c, 1, cuDevicePrimaryCtxGetState(0, &raw mut flags, null_mut()));
+    is!(c, 1, cuDevicePrimaryCtxGetState(99, null_mut(), &raw mut active));
+    is!(c, 101, cuDevicePrimaryCtxGetState(99, &raw mut flags, &raw mut active));
 }
 
 #[test]

@@ -14,12 +14,7 @@ const FLOAT: CUarray_format = CUarray_format::CU_AD_FORMAT_FLOAT;
 const U32: CUarray_format = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32;
 const U8: CUarray_format = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8;
 
-fn descriptor(
-    size: [usize; 3],
-    format: CUarray_format,
-    channels: u32,
-    flags: u32,
-) -> CUDA_ARRAY3D_DESCRIPTOR {
+fn descriptor(size: [usize; 3], format: CUarray_format, channels: u32, flags: u32) -> CUDA_ARRAY3D_DESCRIPTOR {
     CUDA_ARRAY3D_DESCRIPTOR {
         Width: size[0],
         Height: size[1],
@@ -133,11 +128,7 @@ fn handles_of_arrays() {
     }
     is!(c, 400, cuArrayDestroy(ptr::null_mut()));
     is!(c, 400, cuMipmappedArrayDestroy(ptr::null_mut()));
-    is!(
-        c,
-        400,
-        cuMipmappedArrayGetLevel(ptr::null_mut(), ptr::null_mut(), 0)
-    );
+    is!(c, 400, cuMipmappedArrayGetLevel(ptr::null_mut(), ptr::null_mut(), 0));
 }
 
 #[test]
@@ -157,42 +148,21 @@ fn levels_of_mipmapped_arrays() {
             99,
             vec![[16, 5, 0], [8, 2, 0], [4, 1, 0], [2, 1, 0], [1, 1, 0]],
         ),
-        (
-            [16, 0, 0],
-            SURFACE,
-            3,
-            vec![[16, 0, 0], [8, 0, 0], [4, 0, 0]],
-        ),
-        (
-            [9, 7, 5],
-            0,
-            9,
-            vec![[9, 7, 5], [4, 3, 2], [2, 1, 1], [1, 1, 1]],
-        ),
-        (
-            [8, 8, 3],
-            LAYERED,
-            4,
-            vec![[8, 8, 3], [4, 4, 3], [2, 2, 3], [1, 1, 3]],
-        ),
+        ([16, 0, 0], SURFACE, 3, vec![[16, 0, 0], [8, 0, 0], [4, 0, 0]]),
+        ([9, 7, 5], 0, 9, vec![[9, 7, 5], [4, 3, 2], [2, 1, 1], [1, 1, 1]]),
+        ([8, 8, 3], LAYERED, 4, vec![[8, 8, 3], [4, 4, 3], [2, 2, 3], [1, 1, 3]]),
         ([16, 16, 0], 0, 0, vec![[16, 16, 0]]),
     ] {
         let wanted = descriptor(size, FLOAT, 1, flags);
         let mut mipmap = ptr::null_mut();
-        is!(
-            c,
-            0,
-            cuMipmappedArrayCreate(&raw mut mipmap, &raw const wanted, asked)
-        );
+        is!(c, 0, cuMipmappedArrayCreate(&raw mut mipmap, &raw const wanted, asked));
         let (mut level, mut again) = (ptr::null_mut(), ptr::null_mut());
         for (i, size) in (0..).zip(&levels) {
             is!(c, 0, cuMipmappedArrayGetLevel(&raw mut level, mipmap, i));
             let mut seen = descriptor([9; 3], U8, 9, 9);
             is!(c, 0, cuArray3DGetDescriptor(&raw mut seen, level));
             let found = [seen.Width, seen.Height, seen.Depth];
-            c.that(found == *size && seen.Flags == flags, || {
-                format!("level {i}: {seen:?}")
-            });
+            c.that(found == *size && seen.Flags == flags, || format!("level {i}: {seen:?}"));
         }
         is!(
             c,
@@ -212,21 +182,12 @@ fn levels_of_mipmapped_arrays() {
     }
     let mut mipmap = ptr::null_mut();
     let too_large = descriptor([40_000, 1, 0], FLOAT, 1, 0);
-    is!(
-        c,
-        1,
-        cuMipmappedArrayCreate(&raw mut mipmap, &raw const too_large, 2)
-    );
+    is!(c, 1, cuMipmappedArrayCreate(&raw mut mipmap, &raw const too_large, 2));
 }
 
 fn read<T: Plain>(array: CUarray, count: usize) -> Vec<T> {
     let mut data = vec![T::default(); count];
-    ok!(cuMemcpyAtoH(
-        data.as_mut_ptr().cast(),
-        array,
-        0,
-        size_of_val(&data[..])
-    ));
+    ok!(cuMemcpyAtoH(data.as_mut_ptr().cast(), array, 0, size_of_val(&data[..])));
     data
 }
 
@@ -340,9 +301,7 @@ fn rectangles_and_boxes() {
     part.dstPitch = 16;
     is!(c, 0, cuMemcpy2D(&raw const part));
     let seen = gpu.read::<u32>(device, 8);
-    c.that(seen == [18, 19, 20, 0, 34, 35, 36, 0], || {
-        format!("{seen:?}")
-    });
+    c.that(seen == [18, 19, 20, 0, 34, 35, 36, 0], || format!("{seen:?}"));
     (part.dstMemoryType, part.dstArray) = (CUmemorytype::CU_MEMORYTYPE_ARRAY, cuboid);
     (part.dstXInBytes, part.dstY) = (4, 0);
     is!(c, 0, cuMemcpy2D(&raw const part));
@@ -418,15 +377,9 @@ fn surface_loads_and_bounds() {
     let rows: Vec<Vec<u32>> = [(-8, 0), (0, -2), (4, 1), (12, 2), (16, 1), (20, 5), (0, 3)]
         .map(|(x, y): (i32, i32)| vec![x.cast_unsigned(), y.cast_unsigned()])
         .to_vec();
-    for (bounds, expected) in [
-        ("clamp", [1, 1, 6, 12, 8, 12, 9]),
-        ("zero", [0, 0, 6, 12, 0, 0, 0]),
-    ] {
+    for (bounds, expected) in [("clamp", [1, 1, 6, 12, 8, 12, 9]), ("zero", [0, 0, 6, 12, 0, 0, 0])] {
         let load = format!("suld.b.2d.b32.{bounds} r0, [h, {{c0,c1}}];");
-        let seen: Vec<u32> = run(&mut gpu, &load, handle, &rows)
-            .iter()
-            .map(|r| r[0])
-            .collect();
+        let seen: Vec<u32> = run(&mut gpu, &load, handle, &rows).iter().map(|r| r[0]).collect();
         assert_eq!(seen, expected, "{bounds}");
     }
     // Two elements at once; the second is beyond the end.
@@ -486,11 +439,7 @@ fn surface_stores_and_reductions() {
             [0x8000_0003, 0xffff_fff0, 0x7fff_ffff, 9],
         ),
         ("sured.b.min.1d.u32.zero [h, {c0}], c5;", 16, start),
-        (
-            "sured.b.and.1d.b32.zero [h, {c0}], c5;",
-            8,
-            [5, 0xffff_fff0, 3, 9],
-        ),
+        ("sured.b.and.1d.b32.zero [h, {c0}], c5;", 8, [5, 0xffff_fff0, 3, 9]),
         (
             "sured.b.or.1d.b32.clamp [h, {c0}], c5;",
             16,

@@ -47,10 +47,7 @@ fn copies_with_a_shorter_source() {
         let all = &input[t * 4..][..4];
         let mut part: Vec<u8> = all.iter().flat_map(|w| w.to_le_bytes()).collect();
         part[bytes[t] as usize..].fill(0);
-        expected.extend(
-            part.chunks(4)
-                .map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])),
-        );
+        expected.extend(part.chunks(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])));
         expected.extend(if t % 2 == 1 { &[0; 4] } else { all });
     }
     assert_eq!(gpu.read::<u32>(out, 512), expected);

@@ -12,11 +12,7 @@ fn wide(count: usize, seed: u64) -> Vec<u64> {
 }
 
 /// Returns cells 0 to 6 after every element's operations.
-fn applied<T: Copy>(
-    cells: &[T],
-    input: impl Iterator<Item = (usize, T)>,
-    ops: &[fn(T, T, usize) -> T; 7],
-) -> Vec<T> {
+fn applied<T: Copy>(cells: &[T], input: impl Iterator<Item = (usize, T)>, ops: &[fn(T, T, usize) -> T; 7]) -> Vec<T> {
     let mut cells = cells.to_vec();
     for (i, x) in input {
         for (cell, op) in cells.iter_mut().zip(ops) {
@@ -52,16 +48,8 @@ fn table<T: Plain + PartialEq + std::fmt::Debug>(
     );
     let seen = gpu.read::<T>(place, cells.len());
     let all = input.iter().copied().enumerate();
-    assert_eq!(
-        seen[..8],
-        applied(&start[..8], all.clone(), &ops),
-        "{kernel}: global"
-    );
-    assert_eq!(
-        seen[8..16],
-        start[..8],
-        "{kernel}: cells that must not change"
-    );
+    assert_eq!(seen[..8], applied(&start[..8], all.clone(), &ops), "{kernel}: global");
+    assert_eq!(seen[8..16], start[..8], "{kernel}: cells that must not change");
     for block in 0..BLOCKS {
         let own = all.clone().filter(|(i, _)| i / THREADS == block);
         assert_eq!(
@@ -126,9 +114,7 @@ fn min_and_max_s64() {
 
 /// Counts the occurrences of each number.
 fn occurrences(values: &[u32], below: u32) -> Vec<usize> {
-    (0..below)
-        .map(|k| values.iter().filter(|v| **v == k).count())
-        .collect()
+    (0..below).map(|k| values.iter().filter(|v| **v == k).count()).collect()
 }
 
 #[test]
@@ -142,19 +128,11 @@ fn returned_values() {
     gpu.launch(kernel, [7, 1, 1], [100, 1, 1], 0, &mut arguments);
     let last = gpu.read::<u32>(cells, 5);
     let [added, up, down, changed, first] = outs.map(|out| gpu.read::<u32>(out, n as usize));
-    assert_eq!(
-        occurrences(&added, n),
-        vec![1; n as usize],
-        "each number once"
-    );
+    assert_eq!(occurrences(&added, n), vec![1; n as usize], "each number once");
     assert_eq!(last[0], n);
     assert_eq!(occurrences(&up, 100), vec![7; 100], "0 to 99, seven times");
     assert_eq!(last[1], 0);
-    assert_eq!(
-        occurrences(&down, 7),
-        vec![100; 7],
-        "6 to 0, a hundred times"
-    );
+    assert_eq!(occurrences(&down, 7), vec![100; 7], "6 to 0, a hundred times");
     assert_eq!(last[2], 6);
     // Each exchange returns the value that another one left; the last value stays.
     let mut taken: BTreeSet<u32> = changed.iter().copied().collect();
@@ -175,26 +153,14 @@ fn sums_of_floating_point_numbers() {
     let kernel = gpu.kernel("atomics.ptx", "add_f32");
     let input: Vec<f32> = (0..640).map(|i| (i % 37) as f32 - 11.5).collect();
     let (data, sums) = (gpu.upload(&input), gpu.upload(&[0.0_f32, 0.25]));
-    gpu.launch(
-        kernel,
-        [5, 1, 1],
-        [128, 1, 1],
-        0,
-        &mut arguments![data, sums],
-    );
+    gpu.launch(kernel, [5, 1, 1], [128, 1, 1], 0, &mut arguments![data, sums]);
     let sum: f32 = input.iter().sum();
     assert_eq!(gpu.read::<f32>(sums, 2), [sum, sum + 0.25]);
 
     let kernel = gpu.kernel("atomics.sm_60.ptx", "add_f64");
     let input: Vec<f64> = input.iter().map(|x| f64::from(*x) * 1.0e10).collect();
     let (data, sums) = (gpu.upload(&input), gpu.upload(&[0.0_f64, 1.0]));
-    gpu.launch(
-        kernel,
-        [5, 1, 1],
-        [128, 1, 1],
-        0,
-        &mut arguments![data, sums],
-    );
+    gpu.launch(kernel, [5, 1, 1], [128, 1, 1], 0, &mut arguments![data, sums]);
     let sum: f64 = input.iter().sum();
     assert_eq!(gpu.read::<f64>(sums, 2), [sum, sum + 1.0]);
 }
@@ -219,13 +185,7 @@ fn sums_of_halves() {
     let input: Vec<u16> = values.iter().map(|v| half(*v)).collect();
     let (data, sums) = (gpu.upload(&input), gpu.upload(&[0_u16, 0, 0x5a5a]));
     let kernel = gpu.kernel("atomics.sm_70.ptx", "add_f16");
-    gpu.launch(
-        kernel,
-        [2, 1, 1],
-        [128, 1, 1],
-        0,
-        &mut arguments![data, sums],
-    );
+    gpu.launch(kernel, [2, 1, 1], [128, 1, 1], 0, &mut arguments![data, sums]);
     assert_eq!(gpu.read::<u16>(sums, 3), [half(sum), half(sum), 0x5a5a]);
 
     let pairs: Vec<u32> = values
@@ -235,13 +195,7 @@ fn sums_of_halves() {
     let second = values.iter().map(|v| v * 2 / 3).sum::<u32>();
     let (data, sums) = (gpu.upload(&pairs), gpu.upload(&[0_u16, 0]));
     let kernel = gpu.kernel("atomics.sm_70.ptx", "add_f16x2");
-    gpu.launch(
-        kernel,
-        [2, 1, 1],
-        [128, 1, 1],
-        0,
-        &mut arguments![data, sums],
-    );
+    gpu.launch(kernel, [2, 1, 1], [128, 1, 1], 0, &mut arguments![data, sums]);
     assert_eq!(gpu.read::<u16>(sums, 2), [half(sum), half(second)]);
 }
 
@@ -293,13 +247,7 @@ fn through_generic_pointers() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "add_generic");
     let (cell, out) = (gpu.upload(&[0_u32]), gpu.alloc(4));
-    gpu.launch(
-        kernel,
-        [1, 1, 1],
-        [128, 1, 1],
-        0,
-        &mut arguments![cell, out],
-    );
+    gpu.launch(kernel, [1, 1, 1], [128, 1, 1], 0, &mut arguments![cell, out]);
     let sum = |odd| (0..128).filter(|t| t & 1 == odd).sum::<u32>();
     assert_eq!(gpu.read::<u32>(cell, 1), [sum(1)]);
     assert_eq!(gpu.read::<u32>(out, 1), [sum(0)]);
@@ -310,19 +258,10 @@ fn other_scopes() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.sm_60.ptx", "scopes");
     let (cells, wide) = (gpu.upload(&[0_u32; 6]), gpu.upload(&[0_u64; 6]));
-    gpu.launch(
-        kernel,
-        [5, 1, 1],
-        [40, 1, 1],
-        0,
-        &mut arguments![cells, wide],
-    );
+    gpu.launch(kernel, [5, 1, 1], [40, 1, 1], 0, &mut arguments![cells, wide]);
     assert_eq!(gpu.read::<u32>(cells, 6), [200, 40, 40, 40, 40, 40]);
     let all = (1_u64 << 40) - 1;
-    assert_eq!(
-        gpu.read::<u64>(wide, 6),
-        [4 << 40 | 39, all, all, all, all, all]
-    );
+    assert_eq!(gpu.read::<u64>(wide, 6), [4 << 40 | 39, all, all, all, all, all]);
 }
 
 #[test]
@@ -334,10 +273,7 @@ fn vectors() {
     let t: f32 = (0..64).map(|t| t as f32).sum();
     // Two bf16 values of 64.
     let pair = f32::from_bits(0x4280_4280);
-    assert_eq!(
-        gpu.read::<f32>(sums, 8),
-        [64.0, 128.0, 192.0, t, t, 64.0, pair, 0.0]
-    );
+    assert_eq!(gpu.read::<f32>(sums, 8), [64.0, 128.0, 192.0, t, t, 64.0, pair, 0.0]);
     let mut seen = gpu.read::<f32>(old, 64);
     seen.sort_unstable_by(f32::total_cmp);
     let expected: Vec<f32> = (0..64).map(|i| i as f32).collect();

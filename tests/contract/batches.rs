@@ -134,9 +134,7 @@ fn batched_copies_of_boxes() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();
-    let data: Vec<u8> = (0..64 * 16 * 2)
-        .map(|i: u32| (i * 7 + i / 64) as u8)
-        .collect();
+    let data: Vec<u8> = (0..64 * 16 * 2).map(|i: u32| (i * 7 + i / 64) as u8).collect();
     let (from, to) = (gpu.upload(&data), gpu.upload(&[0_u8; 4096]));
     let pointer = |address: u64, row: usize, rows: usize| {
         let mut operand = CUmemcpy3DOperand {

@@ -120,9 +120,7 @@ fn calls_that_wait_alone() {
 
 #[test]
 fn calls_that_return_at_once() {
-    child!("calls_that_return_at_once", {
-        calls_that_return_at_once_alone()
-    });
+    child!("calls_that_return_at_once", { calls_that_return_at_once_alone() });
 }
 
 fn calls_that_return_at_once_alone() {
@@ -153,15 +151,11 @@ fn calls_that_return_at_once_alone() {
     check("cuStreamQuery of the null stream", 600, &mut || {
         call!(cuStreamQuery(ptr::null_mut()))
     });
-    check("cuMemAlloc", 0, &mut || {
-        call!(cuMemAlloc(&raw mut address, 1 << 20))
-    });
+    check("cuMemAlloc", 0, &mut || call!(cuMemAlloc(&raw mut address, 1 << 20)));
     check("cuMemHostAlloc", 0, &mut || {
         call!(cuMemHostAlloc(&raw mut host, 4096, 0))
     });
-    check("cuStreamCreate", 0, &mut || {
-        call!(cuStreamCreate(&raw mut other, 0))
-    });
+    check("cuStreamCreate", 0, &mut || call!(cuStreamCreate(&raw mut other, 0)));
     check("cuStreamDestroy", 0, &mut || call!(cuStreamDestroy(other)));
     check("cuEventRecord", 0, &mut || call!(cuEventRecord(e, s)));
     check("cuMemcpyHtoDAsync of 4 bytes", 0, &mut || {
@@ -175,9 +169,7 @@ fn calls_that_return_at_once_alone() {
     });
     check("cuMemcpyDtoD", 0, &mut || call!(cuMemcpyDtoD(b, a, 4096)));
     check("cuMemsetD8", 0, &mut || call!(cuMemsetD8(b, 1, 4096)));
-    check("cuMemsetD32Async", 0, &mut || {
-        call!(cuMemsetD32Async(b, 1, 64, s))
-    });
+    check("cuMemsetD32Async", 0, &mut || call!(cuMemsetD32Async(b, 1, 64, s)));
     check("cuLaunchKernel", 0, &mut || {
         call!(cuLaunchKernel(
             kernel,
@@ -193,9 +185,7 @@ fn calls_that_return_at_once_alone() {
             ptr::null_mut(),
         ))
     });
-    check("cuStreamWaitEvent", 0, &mut || {
-        call!(cuStreamWaitEvent(s, e, 0))
-    });
+    check("cuStreamWaitEvent", 0, &mut || call!(cuStreamWaitEvent(s, e, 0)));
     check("cuEventDestroy", 0, &mut || call!(cuEventDestroy(e)));
 }
 
@@ -217,15 +207,9 @@ fn the_null_stream_and_the_others_alone() {
         is!(c, 0, cuStreamSynchronize(blocking));
         is!(c, 600, cuStreamQuery(non_blocking));
     });
-    c.that(!waited, || {
-        "the null stream waited for a non-blocking one".to_owned()
-    });
-    let waited = waits(blocking, SHORT, || {
-        is!(c, 0, cuStreamSynchronize(ptr::null_mut()))
-    });
-    c.that(waited, || {
-        "the null stream did not wait for a blocking one".to_owned()
-    });
+    c.that(!waited, || "the null stream waited for a non-blocking one".to_owned());
+    let waited = waits(blocking, SHORT, || is!(c, 0, cuStreamSynchronize(ptr::null_mut())));
+    c.that(waited, || "the null stream did not wait for a blocking one".to_owned());
     // Work in a blocking stream waits for the null stream; work in a non-blocking one does not.
     let waited = waits(ptr::null_mut(), SHORT, || {
         let mut e = ptr::null_mut();
@@ -236,9 +220,7 @@ fn the_null_stream_and_the_others_alone() {
     c.that(waited, || {
         "a blocking stream did not wait for the null stream".to_owned()
     });
-    let waited = waits(ptr::null_mut(), LONG, || {
-        is!(c, 0, cuStreamSynchronize(non_blocking))
-    });
+    let waited = waits(ptr::null_mut(), LONG, || is!(c, 0, cuStreamSynchronize(non_blocking)));
     c.that(!waited, || {
         "a non-blocking stream waited for the null stream".to_owned()
     });

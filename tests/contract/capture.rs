@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cuda_driver::sys::*;
 
 use crate::common::Codes;
-use crate::graph_tools::{
-    Steps, begin, edges, end, event, instantiate, kinds, nodes, status, stream,
-};
+use crate::graph_tools::{Steps, begin, edges, end, event, instantiate, kinds, nodes, status, stream};
 use crate::{is, ok};
 
 #[test]
@@ -128,21 +126,13 @@ fn all_kinds_of_work() {
     let mut temporary = 0;
     let a = s.stream;
     begin(a);
-    is!(
-        c,
-        0,
-        cuMemcpyHtoDAsync(s.data, source.as_ptr().cast(), 64, a)
-    );
+    is!(c, 0, cuMemcpyHtoDAsync(s.data, source.as_ptr().cast(), 64, a));
     is!(c, 0, cuMemsetD32Async(s.data, 9, 2, a));
     is!(c, 0, cuMemAllocAsync(&raw mut temporary, 64, a));
     is!(c, 0, cuMemcpyDtoDAsync(temporary, s.data, 64, a));
     s.launch(s.step, a, temporary, 1);
     is!(c, 0, cuLaunchHostFunc(a, Some(count), counter));
-    is!(
-        c,
-        0,
-        cuMemcpyDtoHAsync(result.as_mut_ptr().cast(), temporary, 64, a)
-    );
+    is!(c, 0, cuMemcpyDtoHAsync(result.as_mut_ptr().cast(), temporary, 64, a));
     is!(c, 0, cuMemFreeAsync(temporary, a));
     // Work of no size makes no node.
     is!(c, 0, cuMemcpyDtoDAsync(s.data, s.data + 64, 0, a));
@@ -204,19 +194,10 @@ fn parameters_of_captured_nodes() {
         let to = (p.dstMemoryType.0, p.dstDevice, p.dstPitch);
         (extent, from, to, p.srcHost.addr(), p.srcDevice)
     };
-    assert_eq!(
-        copy(all[0]),
-        ([64, 1, 1], (1, 0, 0, 0), (2, s.data, 0), host.addr(), 0)
-    );
+    assert_eq!(copy(all[0]), ([64, 1, 1], (1, 0, 0, 0), (2, s.data, 0), host.addr(), 0));
     assert_eq!(
         copy(all[1]),
-        (
-            [8, 1, 1],
-            (4, 0, 0, 0),
-            (4, s.data, 0),
-            0,
-            host.addr() as u64
-        )
+        ([8, 1, 1], (4, 0, 0, 0), (4, s.data, 0), 0, host.addr() as u64)
     );
     assert_eq!(
         copy(all[2]),
@@ -238,19 +219,12 @@ fn parameters_of_captured_nodes() {
     // SAFETY: the driver keeps a node's arguments until the node is changed.
     let (address, value) = unsafe {
         let places = [p.kernelParams.read(), p.kernelParams.add(1).read()];
-        (
-            places[0].cast::<u64>().read(),
-            places[1].cast::<u32>().read(),
-        )
+        (places[0].cast::<u64>().read(), places[1].cast::<u32>().read())
     };
     assert_eq!((address, value), (s.data, 5));
     // Queries for other kinds of nodes.
     is!(c, 1, cuGraphKernelNodeGetParams(all[0], &raw mut p));
-    is!(
-        c,
-        1,
-        cuGraphMemcpyNodeGetParams(all[5], &mut CUDA_MEMCPY3D::default())
-    );
+    is!(c, 1, cuGraphMemcpyNodeGetParams(all[5], &mut CUDA_MEMCPY3D::default()));
     is!(c, 0, cuGraphDestroy(graph));
 }
 
@@ -279,42 +253,18 @@ fn dependencies_can_be_changed_during_a_capture() {
     // SAFETY: the driver keeps the array until the next call for the stream.
     let first = unsafe { after.read() };
     let mut own = s.digit(graph, &[first], 5);
-    is!(
-        c,
-        0,
-        cuStreamUpdateCaptureDependencies(a, &raw mut own, 1, 1)
-    );
+    is!(c, 0, cuStreamUpdateCaptureDependencies(a, &raw mut own, 1, 1));
     s.step(a, 2);
     let mut more = s.node(graph, &[], s.step, s.data + 4, 7);
-    is!(
-        c,
-        0,
-        cuStreamUpdateCaptureDependencies(a, &raw mut more, 1, 0)
-    );
+    is!(c, 0, cuStreamUpdateCaptureDependencies(a, &raw mut more, 1, 0));
     s.step(a, 3);
-    is!(
-        c,
-        1,
-        cuStreamUpdateCaptureDependencies(a, &raw mut more, 1, 2)
-    );
-    is!(
-        c,
-        1,
-        cuStreamUpdateCaptureDependencies(a, ptr::null_mut(), 1, 0)
-    );
-    is!(
-        c,
-        0,
-        cuStreamUpdateCaptureDependencies(a, ptr::null_mut(), 0, 1)
-    );
+    is!(c, 1, cuStreamUpdateCaptureDependencies(a, &raw mut more, 1, 2));
+    is!(c, 1, cuStreamUpdateCaptureDependencies(a, ptr::null_mut(), 1, 0));
+    is!(c, 0, cuStreamUpdateCaptureDependencies(a, ptr::null_mut(), 0, 1));
     s.launch(s.step, a, s.data + 8, 9);
     is!(c, 401, cuGraphDestroy(graph));
     assert_eq!(end(a), graph);
-    is!(
-        c,
-        401,
-        cuStreamUpdateCaptureDependencies(a, &raw mut more, 1, 0)
-    );
+    is!(c, 401, cuStreamUpdateCaptureDependencies(a, &raw mut more, 1, 0));
     assert_eq!(edges(graph), [(0, 1), (1, 2), (2, 4), (3, 4)]);
     let exec = instantiate(graph);
     assert_eq!(s.run(exec), 1523);
@@ -341,17 +291,9 @@ fn events_as_nodes() {
     let graph = end(a);
     assert_eq!(kinds(graph), [6, 0, 7]);
     let mut event = ptr::null_mut();
-    is!(
-        c,
-        0,
-        cuGraphEventWaitNodeGetEvent(nodes(graph)[0], &raw mut event)
-    );
+    is!(c, 0, cuGraphEventWaitNodeGetEvent(nodes(graph)[0], &raw mut event));
     assert_eq!(event, wanted);
-    is!(
-        c,
-        0,
-        cuGraphEventRecordNodeGetEvent(nodes(graph)[2], &raw mut event)
-    );
+    is!(c, 0, cuGraphEventRecordNodeGetEvent(nodes(graph)[2], &raw mut event));
     assert_eq!(event, made);
     // An event that the graph records orders work outside of the graph.
     let exec = instantiate(graph);

@@ -6,9 +6,7 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::Codes;
-use crate::graph_tools::{
-    Steps, begin, edges, end, event, graph, instantiate, kinds, status, stream,
-};
+use crate::graph_tools::{Steps, begin, edges, end, event, graph, instantiate, kinds, status, stream};
 use crate::{child, is, ok};
 
 unsafe extern "system" fn callback(_: CUstream, _: CUresult, _: *mut c_void) {}
@@ -45,11 +43,7 @@ fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
         let seen = during(flags as u32, mode as u32, &mut call);
         // A call that fails with such a code invalidates the capture.
         let invalidated = seen[0] >= 900;
-        assert_eq!(
-            seen[1..],
-            if invalidated { [2, 901] } else { [1, 0] },
-            "{seen:?}"
-        );
+        assert_eq!(seen[1..], if invalidated { [2, 901] } else { [1, 0] }, "{seen:?}");
         *code = seen[0];
     }
     codes
@@ -89,12 +83,7 @@ fn calls_while_a_stream_captures() {
         assert_codes!(ALWAYS, |s| cuStreamQuery(s));
         assert_codes!(ALWAYS, |s| cuStreamSynchronize(s));
         assert_codes!(ALWAYS, |s| cuCtxSynchronize());
-        assert_codes!(ALWAYS, |s| cuStreamAddCallback(
-            s,
-            Some(callback),
-            null.cast(),
-            0
-        ));
+        assert_codes!(ALWAYS, |s| cuStreamAddCallback(s, Some(callback), null.cast(), 0));
         let (mut flags, mut id, mut priority) = (0, 0, 0);
         assert_codes!(ALWAYS, |s| cuStreamGetFlags(s, &raw mut flags));
         assert_codes!(ALWAYS, |s| cuStreamGetId(s, &raw mut id));
@@ -130,11 +119,7 @@ fn calls_while_a_stream_captures() {
         assert_codes!(NEVER, |s| cuEventCreate(&raw mut made, 0));
         let mut exec = ptr::null_mut();
         let small = graph();
-        assert_codes!(UNSAFE, |s| cuGraphInstantiateWithFlags(
-            &raw mut exec,
-            small,
-            0
-        ));
+        assert_codes!(UNSAFE, |s| cuGraphInstantiateWithFlags(&raw mut exec, small, 0));
         let exec = instantiate(small);
         assert_codes!(ALWAYS, |s| cuGraphLaunch(exec, s));
         assert_codes!(NEVER, |s| cuGraphLaunch(exec, other));
@@ -271,19 +256,7 @@ fn captures_that_fail() {
     is!(
         c,
         1,
-        cuLaunchKernel(
-            s.none,
-            0,
-            1,
-            1,
-            1,
-            1,
-            1,
-            0,
-            a,
-            ptr::null_mut(),
-            ptr::null_mut()
-        )
+        cuLaunchKernel(s.none, 0, 1, 1, 1, 1, 1, 0, a, ptr::null_mut(), ptr::null_mut())
     );
     assert_eq!((status(a), end_code(a)), (2, 901));
     begin(a);
@@ -295,19 +268,7 @@ fn captures_that_fail() {
     is!(
         c,
         400,
-        cuLaunchKernel(
-            ptr::null_mut(),
-            1,
-            1,
-            1,
-            1,
-            1,
-            1,
-            0,
-            a,
-            nothing,
-            ptr::null_mut()
-        )
+        cuLaunchKernel(ptr::null_mut(), 1, 1, 1, 1, 1, 1, 0, a, nothing, ptr::null_mut())
     );
     is!(
         c,
@@ -321,11 +282,7 @@ fn captures_that_fail() {
     // Ending when nothing captures.
     assert_eq!(end_code(a), 401);
     is!(c, 1, cuStreamBeginCapture(a, CUstreamCaptureMode(3)));
-    is!(
-        c,
-        900,
-        cuStreamBeginCapture(ptr::null_mut(), CUstreamCaptureMode(2))
-    );
+    is!(c, 900, cuStreamBeginCapture(ptr::null_mut(), CUstreamCaptureMode(2)));
     is!(c, 1, cuStreamIsCapturing(a, ptr::null_mut()));
     // The caller does not want the graph.
     begin(a);
@@ -345,11 +302,7 @@ fn the_null_stream_during_a_capture() {
     let mut state = CUstreamCaptureStatus(77);
     is!(c, 906, cuStreamIsCapturing(null, &raw mut state));
     assert_eq!(status(CU_STREAM_PER_THREAD), 0);
-    assert_eq!(
-        status(blocking),
-        1,
-        "a query does not invalidate the capture"
-    );
+    assert_eq!(status(blocking), 1, "a query does not invalidate the capture");
     is!(c, 0, cuEventRecord(fork, blocking));
     is!(c, 906, cuStreamWaitEvent(null, fork, 0));
     assert_eq!(end_code(blocking), 901);

@@ -55,22 +55,10 @@ fn with_config<R>(
     })
 }
 
-fn launch(
-    function: CUfunction,
-    grid: u32,
-    threads: u32,
-    cluster: &[u32],
-    arguments: &mut Arguments,
-) -> u32 {
+fn launch(function: CUfunction, grid: u32, threads: u32, cluster: &[u32], arguments: &mut Arguments) -> u32 {
     let mut pointers = arguments.pointers();
     with_config((grid, threads, 0), cluster, |config| {
-        crate::call!(cuLaunchKernelEx(
-            config,
-            function,
-            pointers.as_mut_ptr(),
-            null_mut()
-        ))
-        .0
+        crate::call!(cuLaunchKernelEx(config, function, pointers.as_mut_ptr(), null_mut())).0
     })
 }
 
@@ -152,18 +140,9 @@ fn sizes_of_clusters() {
     }
     // A size set as an attribute has the same effect as one in the kernel's text.
     for (attribute, value) in [
-        (
-            CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
-            2,
-        ),
-        (
-            CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
-            1,
-        ),
-        (
-            CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
-            1,
-        ),
+        (CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2),
+        (CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 1),
+        (CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1),
     ] {
         is!(c, 0, cuFuncSetAttribute(function, attribute, value));
     }
@@ -188,14 +167,8 @@ fn attributes_of_kernels() {
         let function = gpu.function(module, name);
         for (attribute, want) in [(must, is_must), (width, is_width)] {
             let mut value = -1;
-            is!(
-                c,
-                0,
-                cuFuncGetAttribute(&raw mut value, attribute, function)
-            );
-            c.that(value == want, || {
-                format!("{name}: {attribute:?} is {value}")
-            });
+            is!(c, 0, cuFuncGetAttribute(&raw mut value, attribute, function));
+            c.that(value == want, || format!("{name}: {attribute:?} is {value}"));
         }
         is!(c, 1, cuFuncSetAttribute(function, must, 1));
         is!(c, 1, cuFuncSetAttribute(function, width, -1));
@@ -229,11 +202,7 @@ fn numbers_of_active_clusters() {
         let mut value = -7;
         let grid = 8 * cluster.first().copied().unwrap_or(1);
         with_config((grid, 1024, 0), cluster, |config| {
-            is!(
-                c,
-                want,
-                cuOccupancyMaxActiveClusters(&raw mut value, function, config)
-            );
+            is!(c, want, cuOccupancyMaxActiveClusters(&raw mut value, function, config));
         });
         value
     };
@@ -245,15 +214,11 @@ fn numbers_of_active_clusters() {
     let got = active(&mut c, function, &[8], 0);
     c.that(got > 0 && got <= all / 8, || format!("{got} clusters of 8"));
     let got = active(&mut c, function, &[], 0);
-    c.that(got == 0, || {
-        format!("{got} clusters of a launch without clusters")
-    });
+    c.that(got == 0, || format!("{got} clusters of a launch without clusters"));
     active(&mut c, function, &[16], 912);
     let pairs = gpu.function(module, "pairs");
     let got = active(&mut c, pairs, &[], 0);
-    c.that(got == all / 2, || {
-        format!("{got} clusters that the kernel requires")
-    });
+    c.that(got == all / 2, || format!("{got} clusters that the kernel requires"));
 
     let large = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
     for (allowed, want) in [(0, 8), (1, 16)] {
@@ -270,15 +235,9 @@ fn numbers_of_active_clusters() {
     }
     // Invalid queries.
     let mut value = -7;
-    for (grid, threads, cluster, want) in
-        [(63, 32, &[2][..], 912), (0, 32, &[], 1), (64, 0, &[], 1)]
-    {
+    for (grid, threads, cluster, want) in [(63, 32, &[2][..], 912), (0, 32, &[], 1), (64, 0, &[], 1)] {
         with_config((grid, threads, 0), cluster, |config| {
-            is!(
-                c,
-                want,
-                cuOccupancyMaxActiveClusters(&raw mut value, function, config)
-            );
+            is!(c, want, cuOccupancyMaxActiveClusters(&raw mut value, function, config));
             is!(
                 c,
                 want,
@@ -287,23 +246,11 @@ fn numbers_of_active_clusters() {
         });
     }
     with_config((64, 32, 0), &[], |config| {
-        is!(
-            c,
-            1,
-            cuOccupancyMaxActiveClusters(null_mut(), function, config)
-        );
-        is!(
-            c,
-            1,
-            cuOccupancyMaxActiveClusters(&raw mut value, null_mut(), config)
-        );
+        is!(c, 1, cuOccupancyMaxActiveClusters(null_mut(), function, config));
+        is!(c, 1, cuOccupancyMaxActiveClusters(&raw mut value, null_mut(), config));
     });
     let none = without_provenance_mut::<CUlaunchConfig>(0);
-    is!(
-        c,
-        1,
-        cuOccupancyMaxActiveClusters(&raw mut value, function, none)
-    );
+    is!(c, 1, cuOccupancyMaxActiveClusters(&raw mut value, function, none));
 }
 
 /// Runs a kernel with this body in a cluster of two blocks, which must fail with `code`.

@@ -31,21 +31,14 @@ fn devices() {
     assert_eq!(warp.expect("an attribute"), 32);
     let (major, minor) = device.compute_capability().expect("a capability");
     assert!(major >= 5 && minor >= 0);
-    assert_eq!(
-        device.uuid().expect("a UUID"),
-        device.uuid().expect("a UUID")
-    );
+    assert_eq!(device.uuid().expect("a UUID"), device.uuid().expect("a UUID"));
     assert!(cuda_driver::version().expect("a version").as_raw() >= 11070);
 }
 
 #[test]
 fn a_context_is_current_only_when_pushed() {
     let context = context();
-    assert!(
-        Context::current_raw()
-            .expect("the current context")
-            .is_null()
-    );
+    assert!(Context::current_raw().expect("the current context").is_null());
     assert!(!context.is_current().expect("an answer"));
     {
         let current = context.push().expect("a push");
@@ -57,19 +50,11 @@ fn a_context_is_current_only_when_pushed() {
         assert!(context.is_current().expect("an answer"));
         drop(current);
     }
-    assert!(
-        Context::current_raw()
-            .expect("the current context")
-            .is_null()
-    );
+    assert!(Context::current_raw().expect("the current context").is_null());
     // Calls that need the context make it current only while they run.
     let buffer = DeviceBuffer::from_slice(&context, &[1_u8, 2, 3]).expect("memory");
     assert_eq!(buffer.to_vec().expect("a copy"), [1, 2, 3]);
-    assert!(
-        Context::current_raw()
-            .expect("the current context")
-            .is_null()
-    );
+    assert!(Context::current_raw().expect("the current context").is_null());
 }
 
 #[test]
@@ -89,12 +74,8 @@ fn guards_are_popped_in_order() {
 #[test]
 fn queries_and_limits() {
     driver();
-    let context = Context::create_with_flags(device(), CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC)
-        .expect("a context");
-    assert_eq!(
-        context.device().expect("a device").as_raw(),
-        device().as_raw()
-    );
+    let context = Context::create_with_flags(device(), CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC).expect("a context");
+    assert_eq!(context.device().expect("a device").as_raw(), device().as_raw());
     assert!(
         context
             .flags()
@@ -104,24 +85,12 @@ fn queries_and_limits() {
     assert_eq!(context.api_version().expect("a version"), 3020);
     let info = context.mem_info().expect("sizes");
     assert!(info.free <= info.total);
-    context
-        .set_limit(CUlimit::CU_LIMIT_STACK_SIZE, 2048)
-        .expect("a limit");
-    assert!(
-        context
-            .limit(CUlimit::CU_LIMIT_STACK_SIZE)
-            .expect("a limit")
-            >= 2048
-    );
+    context.set_limit(CUlimit::CU_LIMIT_STACK_SIZE, 2048).expect("a limit");
+    assert!(context.limit(CUlimit::CU_LIMIT_STACK_SIZE).expect("a limit") >= 2048);
     context.synchronize().expect("nothing to wait for");
-    let error =
-        Context::create_with_flags(device(), CUctx_flags(0xffff_0000)).expect_err("unknown flags");
+    let error = Context::create_with_flags(device(), CUctx_flags(0xffff_0000)).expect_err("unknown flags");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
-    assert!(
-        Context::current_raw()
-            .expect("the current context")
-            .is_null()
-    );
+    assert!(Context::current_raw().expect("the current context").is_null());
     context.destroy().expect("the last reference");
 }
 
@@ -191,9 +160,7 @@ fn handles_are_borrowed_and_owned() {
     let borrowed = unsafe { Context::borrow_raw(raw) };
     borrowed.synchronize().expect("a live context");
     drop(borrowed);
-    context
-        .synchronize()
-        .expect("a borrowed context is not destroyed");
+    context.synchronize().expect("a borrowed context is not destroyed");
     let raw = context.into_raw();
     // SAFETY: the handle is live, and has no owner since `into_raw`.
     let again = unsafe { Context::from_raw(raw) };

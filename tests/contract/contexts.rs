@@ -27,21 +27,13 @@ fn create_makes_current_and_destroy_pops() {
         "a context is current on a new thread".to_owned()
     });
     let a = create();
-    c.that(current() == a, || {
-        "the created context is not current".to_owned()
-    });
+    c.that(current() == a, || "the created context is not current".to_owned());
     let b = create();
-    c.that(current() == b, || {
-        "the second context is not current".to_owned()
-    });
+    c.that(current() == b, || "the second context is not current".to_owned());
     is!(c, 0, cuCtxDestroy(b));
-    c.that(current() == a, || {
-        "the first context is not current again".to_owned()
-    });
+    c.that(current() == a, || "the first context is not current again".to_owned());
     is!(c, 0, cuCtxDestroy(a));
-    c.that(current().is_null(), || {
-        "a context is still current".to_owned()
-    });
+    c.that(current().is_null(), || "a context is still current".to_owned());
 }
 
 #[test]
@@ -70,9 +62,7 @@ fn push_and_pop() {
     // Destroying a context that is not current does not pop the current one.
     is!(c, 0, cuCtxPushCurrent(a));
     is!(c, 0, cuCtxDestroy(b));
-    c.that(current() == a, || {
-        "destroying another context popped".to_owned()
-    });
+    c.that(current() == a, || "destroying another context popped".to_owned());
     is!(c, 0, cuCtxDestroy(a));
 }
 
@@ -85,18 +75,14 @@ fn set_current() {
     c.that(current() == a, || "set did not replace the top".to_owned());
     // The first context is below it on the stack; setting NULL pops one.
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
-    c.that(current() == a, || {
-        "set NULL did not pop one entry".to_owned()
-    });
+    c.that(current() == a, || "set NULL did not pop one entry".to_owned());
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     c.that(current().is_null(), || {
         "set NULL did not leave an empty stack".to_owned()
     });
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     is!(c, 0, cuCtxSetCurrent(b));
-    c.that(current() == b, || {
-        "set on an empty stack did not push".to_owned()
-    });
+    c.that(current() == b, || "set on an empty stack did not push".to_owned());
     is!(c, 0, cuCtxDestroy(b));
     is!(c, 0, cuCtxDestroy(a));
 }
@@ -111,9 +97,7 @@ fn wrong_arguments() {
     is!(c, 1, cuCtxDestroy(ptr::null_mut()));
     is!(c, 1, cuCtxGetCurrent(ptr::null_mut()));
     is!(c, 1, cuCtxCreate(&raw mut context, 0xffff_0000, 0));
-    c.that(current().is_null(), || {
-        "a failed create left a context".to_owned()
-    });
+    c.that(current().is_null(), || "a failed create left a context".to_owned());
 }
 
 #[test]
@@ -135,9 +119,7 @@ fn destroyed_while_on_the_stack_twice() {
     ok!(cuCtxPushCurrent(a));
     is!(c, 0, cuCtxDestroy(a));
     // Only the top entry was popped; the stale handle below it stays current.
-    c.that(current() == a, || {
-        "the stale handle is not current".to_owned()
-    });
+    c.that(current() == a, || "the stale handle is not current".to_owned());
     let mut address = 0;
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 709, cuCtxSynchronize());
@@ -151,9 +133,7 @@ fn destroyed_while_on_the_stack_twice() {
     c.that(device == 0, || format!("device {device}"));
     is!(c, 0, cuCtxGetFlags(&raw mut flags));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
-    c.that(current().is_null(), || {
-        "the stale handle was not popped".to_owned()
-    });
+    c.that(current().is_null(), || "the stale handle was not popped".to_owned());
     is!(c, 201, cuMemAlloc(&raw mut address, 4));
     // NVIDIA's driver reads freed memory here, and returns either code.
     let code = call!(cuCtxDestroy(a)).0;
@@ -169,20 +149,10 @@ fn flags() {
     let mut a = ptr::null_mut();
     let mut flags = 77;
     // Flags at creation: `CU_CTX_USER_COREDUMP_ENABLE` (64) is reported as `CU_CTX_COREDUMP_ENABLE` (32).
-    for (asked, reported) in [
-        (0, 0),
-        (4, 4),
-        (8, 8),
-        (16, 16),
-        (32, 32),
-        (64, 32),
-        (128, 128),
-    ] {
+    for (asked, reported) in [(0, 0), (4, 4), (8, 8), (16, 16), (32, 32), (64, 32), (128, 128)] {
         is!(c, 0, cuCtxCreate(&raw mut a, asked, 0));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));
-        c.that(flags == reported, || {
-            format!("created with {asked}: {flags}")
-        });
+        c.that(flags == reported, || format!("created with {asked}: {flags}"));
         ok!(cuCtxDestroy(a));
     }
     for bad in [3, 5, 6, 7, 256] {
@@ -229,9 +199,7 @@ fn destroyed_on_another_thread() {
     })
     .join()
     .expect("the other thread's calls");
-    c.that(current() == a, || {
-        "the stale handle is not current".to_owned()
-    });
+    c.that(current() == a, || "the stale handle is not current".to_owned());
     let mut address = 0;
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
@@ -245,9 +213,7 @@ fn threads_have_stacks_of_their_own() {
     let handle = a as usize;
     std::thread::spawn(move || {
         let mut c = Codes::new();
-        c.that(current().is_null(), || {
-            "a new thread has a context".to_owned()
-        });
+        c.that(current().is_null(), || "a new thread has a context".to_owned());
         is!(c, 0, cuCtxPushCurrent(handle as CUcontext));
         c.that(current() as usize == handle, || {
             "the context was not pushed on this thread".to_owned()
@@ -255,9 +221,7 @@ fn threads_have_stacks_of_their_own() {
     })
     .join()
     .expect("the other thread's calls");
-    c.that(current() == a, || {
-        "another thread changed this one's stack".to_owned()
-    });
+    c.that(current() == a, || "another thread changed this one's stack".to_owned());
     is!(c, 0, cuCtxDestroy(a));
 }
 
@@ -268,11 +232,7 @@ fn queries() {
     let (mut device, mut version, mut flags) = (-1, 0, 99);
     is!(c, 201, cuCtxGetDevice(&raw mut device));
     let mut a = ptr::null_mut();
-    is!(
-        c,
-        0,
-        cuCtxCreate(&raw mut a, CUctx_flags::CU_CTX_SCHED_YIELD.0, 0)
-    );
+    is!(c, 0, cuCtxCreate(&raw mut a, CUctx_flags::CU_CTX_SCHED_YIELD.0, 0));
     is!(c, 0, cuCtxGetDevice(&raw mut device));
     c.that(device == 0, || format!("device {device}"));
     is!(c, 1, cuCtxGetDevice(ptr::null_mut()));
@@ -284,11 +244,7 @@ fn queries() {
         format!("flags {flags}")
     });
     let (mut least, mut greatest) = (9, 9);
-    is!(
-        c,
-        0,
-        cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest)
-    );
+    is!(c, 0, cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest));
     c.that(least == 0 && greatest <= 0, || {
         format!("priorities {least} to {greatest}")
     });
@@ -302,30 +258,12 @@ fn limits() {
     let mut c = Codes::new();
     let a = create();
     let mut value = 0;
-    is!(
-        c,
-        0,
-        cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE)
-    );
+    is!(c, 0, cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE));
     c.that(value >= 512, || format!("a stack of {value} bytes"));
     is!(c, 0, cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 4096));
-    is!(
-        c,
-        0,
-        cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE)
-    );
-    c.that(value >= 4096, || {
-        format!("a stack of {value} bytes after 4096 was set")
-    });
-    is!(
-        c,
-        1,
-        cuCtxGetLimit(ptr::null_mut(), CUlimit::CU_LIMIT_STACK_SIZE)
-    );
-    is!(
-        c,
-        215,
-        cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2)
-    );
+    is!(c, 0, cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE));
+    c.that(value >= 4096, || format!("a stack of {value} bytes after 4096 was set"));
+    is!(c, 1, cuCtxGetLimit(ptr::null_mut(), CUlimit::CU_LIMIT_STACK_SIZE));
+    is!(c, 215, cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2));
     is!(c, 0, cuCtxDestroy(a));
 }

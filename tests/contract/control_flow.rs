@@ -11,11 +11,7 @@ fn compare<T: PartialEq + Debug>(label: &str, seen: &[T], expected: &[T]) {
     let mut c = Codes::new();
     let wrong = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
     c.that(seen.len() == expected.len() && wrong == 0, || {
-        let i = seen
-            .iter()
-            .zip(expected)
-            .position(|(a, b)| a != b)
-            .unwrap_or(0);
+        let i = seen.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
         format!(
             "{label}: {wrong} of {} differ; element {i} is {:?}, expected {:?}",
             seen.len(),
@@ -26,12 +22,7 @@ fn compare<T: PartialEq + Debug>(label: &str, seen: &[T], expected: &[T]) {
 }
 
 /// Runs a kernel `(in, out, n)` with one result per element.
-fn check<I: Plain, O: Plain + PartialEq + Debug>(
-    file: &str,
-    kernel: &str,
-    input: &[I],
-    reference: impl Fn(I) -> O,
-) {
+fn check<I: Plain, O: Plain + PartialEq + Debug>(file: &str, kernel: &str, input: &[I], reference: impl Fn(I) -> O) {
     let mut gpu = Gpu::new();
     let kernel_handle = gpu.kernel(file, kernel);
     let seen: Vec<O> = gpu.table(kernel_handle, &[input], 1);
@@ -53,10 +44,7 @@ fn words(count: usize, seed: u64) -> Vec<u32> {
 }
 
 fn numbers(count: usize, seed: u64) -> Vec<i32> {
-    words(count, seed)
-        .into_iter()
-        .map(u32::cast_signed)
-        .collect()
+    words(count, seed).into_iter().map(u32::cast_signed).collect()
 }
 
 #[test]
@@ -105,19 +93,17 @@ fn nested() {
 
 #[test]
 fn switched() {
-    check("divergent.ptx", "switched", &words(3000, 3), |x| {
-        match x % 11 {
-            0 => x.wrapping_mul(7),
-            1 => x / 3,
-            2 => x ^ 0xa5a5_a5a5,
-            3 => x.wrapping_add(1000).wrapping_sub(77),
-            4 => x.wrapping_sub(77),
-            5 => !x,
-            6 => (0..x % 5).fold(x, |r, j| r.wrapping_mul(31).wrapping_add(j)),
-            7 => 12345,
-            8 => x << (x & 7),
-            _ => 9,
-        }
+    check("divergent.ptx", "switched", &words(3000, 3), |x| match x % 11 {
+        0 => x.wrapping_mul(7),
+        1 => x / 3,
+        2 => x ^ 0xa5a5_a5a5,
+        3 => x.wrapping_add(1000).wrapping_sub(77),
+        4 => x.wrapping_sub(77),
+        5 => !x,
+        6 => (0..x % 5).fold(x, |r, j| r.wrapping_mul(31).wrapping_add(j)),
+        7 => 12345,
+        8 => x << (x & 7),
+        _ => 9,
     });
 }
 
@@ -265,9 +251,7 @@ fn indirect_calls() {
 
 #[test]
 fn structs_returned() {
-    let input: Vec<f32> = (0..200)
-        .map(|i| (i as f32 * 0.71).fract() * 100.0 - 30.0)
-        .collect();
+    let input: Vec<f32> = (0..200).map(|i| (i as f32 * 0.71).fract() * 100.0 - 30.0).collect();
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("calls.ptx", "call_struct");
     let seen: Vec<f64> = gpu.table(kernel, &[&input], 1);
@@ -291,12 +275,7 @@ fn structs_returned() {
 fn pointers_passed() {
     check("calls.ptx", "call_pointers", &numbers(500, 11), |x| {
         let values: Vec<i32> = (0..8_u32)
-            .map(|j| {
-                (x.cast_unsigned()
-                    .wrapping_mul(j.wrapping_mul(2_654_435_761))
-                    >> (j + 3))
-                    .cast_signed()
-            })
+            .map(|j| (x.cast_unsigned().wrapping_mul(j.wrapping_mul(2_654_435_761)) >> (j + 3)).cast_signed())
             .collect();
         let low = values.iter().min().copied().unwrap_or(0);
         let high = values.iter().max().copied().unwrap_or(0);
@@ -306,13 +285,11 @@ fn pointers_passed() {
 
 #[test]
 fn jump_tables() {
-    check("jump.ptx", "jump_table", &words(1000, 12), |x| {
-        match x & 3 {
-            0 => x.wrapping_add(10),
-            1 => x.wrapping_mul(x),
-            2 => x.wrapping_sub(7),
-            _ => !x,
-        }
+    check("jump.ptx", "jump_table", &words(1000, 12), |x| match x & 3 {
+        0 => x.wrapping_add(10),
+        1 => x.wrapping_mul(x),
+        2 => x.wrapping_sub(7),
+        _ => !x,
     });
 }
 

@@ -4,9 +4,7 @@ use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
 use crate::common::gpu::Gpu;
-use crate::common::values::{
-    digest, doubles, floats, integers, random_doubles, random_floats, random_integers,
-};
+use crate::common::values::{digest, doubles, floats, integers, random_doubles, random_floats, random_integers};
 use crate::common::{Codes, say};
 
 const MODES: [Round; 4] = [
@@ -32,11 +30,7 @@ fn all_floats() -> Vec<u32> {
 fn all_doubles() -> Vec<u64> {
     let mut values = doubles();
     values.extend(random_doubles(4000, 2));
-    values.extend(
-        all_floats()
-            .iter()
-            .map(|x| f64::from(f32::from_bits(*x)).to_bits()),
-    );
+    values.extend(all_floats().iter().map(|x| f64::from(f32::from_bits(*x)).to_bits()));
     for i in 0..200_i16 {
         let x = f64::from(i - 100) / 4.0;
         values.extend([x.to_bits(), x.next_up().to_bits(), x.next_down().to_bits()]);
@@ -172,9 +166,7 @@ fn integers_to_f64() {
                 2..=5 => Double::from_i128_r(i128::from(x.cast_signed()), MODES[k - 2])
                     .value
                     .to_bits() as u64,
-                _ => Double::from_u128_r(u128::from(x), MODES[k - 6])
-                    .value
-                    .to_bits() as u64,
+                _ => Double::from_u128_r(u128::from(x), MODES[k - 6]).value.to_bits() as u64,
             };
             c.that(*result == expected, || {
                 format!("{x:#x} to f64, {k}: {result:#x}, expected {expected:#x}")

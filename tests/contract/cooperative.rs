@@ -10,13 +10,7 @@ use crate::{arguments, ok};
 
 const FILE: &str = "cooperative.sm_80.ptx";
 
-fn launch(
-    function: CUfunction,
-    blocks: u32,
-    threads: u32,
-    stream: CUstream,
-    arguments: &mut Arguments,
-) {
+fn launch(function: CUfunction, blocks: u32, threads: u32, stream: CUstream, arguments: &mut Arguments) {
     let mut pointers = arguments.pointers();
     ok!(cuLaunchCooperativeKernel(
         function,
@@ -103,13 +97,7 @@ fn reserved_and_kernel_shared_memory_are_separate() {
     let (blocks, threads) = (20_u32, 256_u32);
     let out = gpu.alloc((blocks * 3 * threads * 4) as usize);
     let mut arguments = arguments![out];
-    gpu.launch(
-        kernel,
-        [blocks, 1, 1],
-        [threads, 1, 1],
-        threads * 4,
-        &mut arguments,
-    );
+    gpu.launch(kernel, [blocks, 1, 1], [threads, 1, 1], threads * 4, &mut arguments);
     let expected: Vec<u32> = (0..blocks * 3 * threads)
         .map(|i| {
             let (block, round, t) = (i / threads / 3, i / threads % 3, i % threads);

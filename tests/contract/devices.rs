@@ -38,8 +38,7 @@ fn missing_devices() {
     driver();
     let mut c = Codes::new();
     let mut name = [0; 16];
-    let (mut bytes, mut number, mut uuid, mut context) =
-        (0_usize, 0, CUuuid { bytes: [0; 16] }, ptr::null_mut());
+    let (mut bytes, mut number, mut uuid, mut context) = (0_usize, 0, CUuuid { bytes: [0; 16] }, ptr::null_mut());
     let (mut flags, mut active) = (0, 0);
     for device in [-1, 99] {
         is!(c, 101, cuDeviceGetName(name.as_mut_ptr(), 16, device));
@@ -75,11 +74,7 @@ fn null_outputs() {
     is!(
         c,
         1,
-        cuDeviceGetAttribute(
-            ptr::null_mut(),
-            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
-            0
-        )
+        cuDeviceGetAttribute(ptr::null_mut(), CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0)
     );
     is!(c, 1, cuDriverGetVersion(ptr::null_mut()));
 }
@@ -107,9 +102,7 @@ fn name_and_size() {
     c.that(bytes >= 256 << 20, || format!("{bytes} bytes of memory"));
     let mut uuid = CUuuid { bytes: [0; 16] };
     is!(c, 0, cuDeviceGetUuid(&raw mut uuid, 0));
-    c.that(uuid.bytes.iter().any(|b| *b != 0), || {
-        "a UUID of zeros".to_owned()
-    });
+    c.that(uuid.bytes.iter().any(|b| *b != 0), || "a UUID of zeros".to_owned());
 }
 
 #[test]
@@ -137,9 +130,7 @@ fn attributes_that_programs_rely_on() {
         });
     }
     let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    c.that((5..=20).contains(&major), || {
-        format!("compute capability {major}")
-    });
+    c.that((5..=20).contains(&major), || format!("compute capability {major}"));
     let processors = attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     c.that(processors >= 1, || format!("{processors} multiprocessors"));
 }
@@ -161,11 +152,7 @@ fn pci_addresses() {
     is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, lower.as_ptr()));
     // Without the domain.
     let short = &text.as_bytes_with_nul()[5..];
-    is!(
-        c,
-        0,
-        cuDeviceGetByPCIBusId(&raw mut device, short.as_ptr().cast())
-    );
+    is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, short.as_ptr().cast()));
     for (wrong, code) in [
         (c"junk", 1),
         (c"", 1),
@@ -174,17 +161,11 @@ fn pci_addresses() {
         (c"FE:00.0", 101),
         (c"0000:FE:00.0x", 101),
     ] {
-        is!(
-            c,
-            code,
-            cuDeviceGetByPCIBusId(&raw mut device, wrong.as_ptr())
-        );
+        is!(c, code, cuDeviceGetByPCIBusId(&raw mut device, wrong.as_ptr()));
     }
     // A buffer that is too short receives the beginning, and the call fails.
     is!(c, 1, cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), 4, 0));
-    c.that(id[..4] == [0x30, 0x30, 0x30, 0], || {
-        format!("{:?}", &id[..4])
-    });
+    c.that(id[..4] == [0x30, 0x30, 0x30, 0], || format!("{:?}", &id[..4]));
 }
 
 #[test]
@@ -193,13 +174,7 @@ fn unknown_attributes() {
     let mut c = Codes::new();
     let mut value = 0;
     // Attributes of a later CUDA version than the driver's are unknown.
-    for (number, since) in [
-        (148, 13010),
-        (151, 13030),
-        (149, 13040),
-        (161, 13040),
-        (159, 13050),
-    ] {
+    for (number, since) in [(148, 13010), (151, 13030), (149, 13040), (161, 13040), (159, 13050)] {
         let code = u32::from(crate::common::driver_version() < since);
         is!(
             c,
@@ -207,11 +182,7 @@ fn unknown_attributes() {
             cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(number), 0)
         );
     }
-    is!(
-        c,
-        1,
-        cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(0), 0)
-    );
+    is!(c, 1, cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(0), 0));
     is!(
         c,
         1,

@@ -19,12 +19,7 @@ fn names() -> BTreeMap<u32, String> {
         let result = unsafe { cuGetErrorName(CUresult(code), &raw mut name) };
         if result.0 == 0 {
             // SAFETY: on success the driver writes a static string.
-            names.insert(
-                code,
-                unsafe { CStr::from_ptr(name) }
-                    .to_string_lossy()
-                    .into_owned(),
-            );
+            names.insert(code, unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned());
         }
     }
     names
@@ -36,16 +31,13 @@ fn names_match_the_drivers() {
     let names = names();
     c.that(names.len() >= 90, || format!("{} names", names.len()));
     if driver_version() == 13000 {
-        c.that(names.len() == 101, || {
-            format!("{} names, expected 101", names.len())
-        });
+        c.that(names.len() == 101, || format!("{} names, expected 101", names.len()));
     }
     for (code, name) in &names {
         if *code == 0 {
             continue;
         }
-        let error =
-            cuda_driver::check(CUresult(*code), Function::cuInit).expect_err("a code other than 0");
+        let error = cuda_driver::check(CUresult(*code), Function::cuInit).expect_err("a code other than 0");
         c.that(error.name() == Some(name), || {
             format!("{code}: {:?}, the driver says {name}", error.name())
         });

@@ -50,11 +50,7 @@ fn wrong_arguments() {
     let mut time = 0.0;
     let (a, b) = (event(0), event(CUevent_flags::CU_EVENT_DISABLE_TIMING.0));
     is!(c, 400, cuEventElapsedTime(ptr::null_mut(), a, a));
-    is!(
-        c,
-        400,
-        cuEventElapsedTime(&raw mut time, ptr::null_mut(), a)
-    );
+    is!(c, 400, cuEventElapsedTime(&raw mut time, ptr::null_mut(), a));
     ok!(cuEventRecord(a, ptr::null_mut()));
     ok!(cuEventRecord(b, ptr::null_mut()));
     ok!(cuCtxSynchronize());
@@ -80,19 +76,7 @@ fn elapsed_time_grows_with_the_work() {
         is!(
             c,
             0,
-            cuLaunchKernel(
-                spin,
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-                0,
-                s,
-                pointers.as_mut_ptr(),
-                ptr::null_mut()
-            )
+            cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, s, pointers.as_mut_ptr(), ptr::null_mut())
         );
         is!(c, 0, cuEventRecord(end, s));
         is!(c, 0, cuEventSynchronize(end));
@@ -120,10 +104,7 @@ fn a_stream_waits_for_an_event() {
     let spin = gpu.kernel("spin.ptx", "spin");
     let out = gpu.upload(&[0_u64, 0]);
     let (mut first, mut second) = (ptr::null_mut(), ptr::null_mut());
-    ok!(cuStreamCreate(
-        &raw mut first,
-        CUstream_flags::CU_STREAM_NON_BLOCKING.0
-    ));
+    ok!(cuStreamCreate(&raw mut first, CUstream_flags::CU_STREAM_NON_BLOCKING.0));
     ok!(cuStreamCreate(
         &raw mut second,
         CUstream_flags::CU_STREAM_NON_BLOCKING.0
@@ -134,19 +115,7 @@ fn a_stream_waits_for_an_event() {
     is!(
         c,
         0,
-        cuLaunchKernel(
-            spin,
-            1,
-            1,
-            1,
-            1,
-            1,
-            1,
-            0,
-            first,
-            pointers.as_mut_ptr(),
-            ptr::null_mut()
-        )
+        cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, first, pointers.as_mut_ptr(), ptr::null_mut())
     );
     is!(c, 0, cuEventRecord(done, first));
     is!(c, 0, cuStreamWaitEvent(second, done, 0));
@@ -172,9 +141,7 @@ fn an_event_of_a_destroyed_context() {
         let e = event(0);
         if !is_software() {
             // Driver 580 returned 201 once and crashed (SIGSEGV) twice.
-            println!(
-                "needs the software driver: NVIDIA's may crash on an event of a destroyed context"
-            );
+            println!("needs the software driver: NVIDIA's may crash on an event of a destroyed context");
             return;
         }
         drop(gpu);

@@ -49,11 +49,7 @@ fn the_missing_context_comes_before_the_fault() {
 
         // These calls need the current context.
         is!(c, 201, cuMemAlloc(&raw mut address, 16));
-        is!(
-            c,
-            201,
-            cuMemAllocPitch(&raw mut address, &raw mut pitch, 16, 16, 4)
-        );
+        is!(c, 201, cuMemAllocPitch(&raw mut address, &raw mut pitch, 16, 16, 4));
         is!(c, 201, cuMemAllocManaged(&raw mut address, 16, 1));
         is!(c, 201, cuMemAllocAsync(&raw mut address, 16, no_stream));
         is!(c, 201, cuMemHostAlloc(&raw mut host, 16, 0));
@@ -61,19 +57,7 @@ fn the_missing_context_comes_before_the_fault() {
         is!(
             c,
             201,
-            cuLaunchKernel(
-                function,
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-                0,
-                no_stream,
-                pointers,
-                null_mut()
-            )
+            cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, no_stream, pointers, null_mut())
         );
         is!(c, 201, cuCtxSynchronize());
         is!(c, 201, cuStreamCreate(&raw mut stream, 0));
@@ -99,11 +83,7 @@ fn the_missing_context_comes_before_the_fault() {
             cuModuleGetFunction(&raw mut found, loaded, c"fault_read".as_ptr())
         );
         let threads = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-        is!(
-            c,
-            700,
-            cuFuncGetAttribute(&raw mut number, threads, function)
-        );
+        is!(c, 700, cuFuncGetAttribute(&raw mut number, threads, function));
         is!(c, 700, cuModuleUnload(loaded));
         is!(c, 700, cuCtxCreate(&raw mut context, 0, 0));
         is!(c, 700, cuDevicePrimaryCtxRetain(&raw mut context, 0));
@@ -112,11 +92,7 @@ fn the_missing_context_comes_before_the_fault() {
         is!(c, 0, cuMemFree(0));
         is!(c, 1, cuMemFree(16));
         let owner = CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
-        is!(
-            c,
-            1,
-            cuPointerGetAttribute((&raw mut context).cast(), owner, 16)
-        );
+        is!(c, 1, cuPointerGetAttribute((&raw mut context).cast(), owner, 16));
         is!(c, 0, cuDeviceGetCount(&raw mut number));
         is!(c, 0, cuGraphCreate(&raw mut graph, 0));
         is!(

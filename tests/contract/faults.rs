@@ -105,9 +105,7 @@ fn null_write() {
 #[test]
 fn read_of_an_invalid_address() {
     child!("read_of_an_invalid_address", {
-        fault("fault_read", 1, 700, |_, out| {
-            arguments![0x7777_0000_0000_u64, out]
-        })
+        fault("fault_read", 1, 700, |_, out| arguments![0x7777_0000_0000_u64, out])
     });
 }
 
@@ -123,26 +121,20 @@ fn one_thread_of_many() {
 #[test]
 fn shared_memory_out_of_range() {
     child!("shared_memory_out_of_range", {
-        fault("fault_shared", 32, 715, |_, out| {
-            arguments![1_u32 << 24, out]
-        });
+        fault("fault_shared", 32, 715, |_, out| arguments![1_u32 << 24, out]);
     });
 }
 
 #[test]
 fn misaligned() {
     child!("misaligned", {
-        fault("fault_misaligned", 1, 716, |_, out| {
-            arguments![out, 2_u32, out + 64]
-        })
+        fault("fault_misaligned", 1, 716, |_, out| arguments![out, 2_u32, out + 64])
     });
 }
 
 #[test]
 fn trap() {
-    child!("trap", {
-        fault("fault_trap", 1, 719, |_, out| arguments![1_u32, out])
-    });
+    child!("trap", { fault("fault_trap", 1, 719, |_, out| arguments![1_u32, out]) });
 }
 
 #[test]
@@ -205,16 +197,10 @@ fn valid_accesses_do_not_fault() {
     assert_eq!(run("fault_read", &mut arguments![data + 400, out]), 100);
     assert_eq!(run("fault_write", &mut arguments![out, 77_u32]), 77);
     assert_eq!(
-        run(
-            "fault_one_thread",
-            &mut arguments![data, 0_u32, 1023_u64, out]
-        ),
+        run("fault_one_thread", &mut arguments![data, 0_u32, 1023_u64, out]),
         1023
     );
     assert_eq!(run("fault_shared", &mut arguments![0_u32, out]), 0);
-    assert_eq!(
-        run("fault_misaligned", &mut arguments![data, 8_u32, out]),
-        2
-    );
+    assert_eq!(run("fault_misaligned", &mut arguments![data, 8_u32, out]), 2);
     assert_eq!(run("fault_trap", &mut arguments![0_u32, out]), 1);
 }

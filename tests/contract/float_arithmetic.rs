@@ -107,11 +107,7 @@ impl Width for u64 {
         } else {
             (x, scaled)
         };
-        adjust(
-            fma64(scaled, scaled, -x).total_cmp(&0.0),
-            mode,
-            root.to_bits(),
-        )
+        adjust(fma64(scaled, scaled, -x).total_cmp(&0.0), mode, root.to_bits())
     }
 }
 
@@ -125,12 +121,7 @@ fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> 
 }
 
 /// Compares a table of results with the reference; prints a digest of the results if CONTRACT_DIGESTS is set.
-fn compare<W: Width>(
-    label: &str,
-    names: &[String],
-    seen: &[W],
-    reference: impl Fn(usize, usize) -> (W, String),
-) {
+fn compare<W: Width>(label: &str, names: &[String], seen: &[W], reference: impl Fn(usize, usize) -> (W, String)) {
     let mut c = Codes::new();
     let per = names.len();
     let mut shown = 0;
@@ -186,21 +177,16 @@ fn binary<W: Width>() {
     a.extend(close);
     let kernel = gpu.kernel("float_arith.ptx", &format!("{}_binary", W::NAME));
     let seen: Vec<W> = gpu.table(kernel, &[&a, &b], 16);
-    compare(
-        "binary",
-        &in_modes(&["add", "sub", "mul", "div"]),
-        &seen,
-        |i, k| {
-            let (x, y, mode) = (a[i].ieee(), b[i].ieee(), MODES[k % 4]);
-            let value = match k / 4 {
-                0 => x.add_r(y, mode),
-                1 => x.sub_r(y, mode),
-                2 => x.mul_r(y, mode),
-                _ => x.div_r(y, mode),
-            };
-            (W::of(value.value), format!("{:#x}, {:#x}", a[i], b[i]))
-        },
-    );
+    compare("binary", &in_modes(&["add", "sub", "mul", "div"]), &seen, |i, k| {
+        let (x, y, mode) = (a[i].ieee(), b[i].ieee(), MODES[k % 4]);
+        let value = match k / 4 {
+            0 => x.add_r(y, mode),
+            1 => x.sub_r(y, mode),
+            2 => x.mul_r(y, mode),
+            _ => x.div_r(y, mode),
+        };
+        (W::of(value.value), format!("{:#x}, {:#x}", a[i], b[i]))
+    });
 }
 
 #[test]
@@ -242,10 +228,7 @@ fn fma<W: Width>() {
     let seen: Vec<W> = gpu.table(kernel, &[&a, &b, &d], 4);
     compare("fma", &in_modes(&["fma"]), &seen, |i, k| {
         let value = a[i].ieee().mul_add_r(b[i].ieee(), d[i].ieee(), MODES[k]);
-        (
-            W::of(value.value),
-            format!("{:#x}, {:#x}, {:#x}", a[i], b[i], d[i]),
-        )
+        (W::of(value.value), format!("{:#x}, {:#x}, {:#x}", a[i], b[i], d[i]))
     });
 }
 
@@ -275,10 +258,7 @@ fn unary<W: Width>() {
     let seen: Vec<W> = gpu.table(kernel, &[&a], 4);
     let one = W::Ieee::from_u128(1).value;
     compare("rcp", &in_modes(&["rcp"]), &seen, |i, k| {
-        (
-            W::of(one.div_r(a[i].ieee(), MODES[k]).value),
-            format!("{:#x}", a[i]),
-        )
+        (W::of(one.div_r(a[i].ieee(), MODES[k]).value), format!("{:#x}", a[i]))
     });
 }
 
@@ -333,8 +313,7 @@ fn order<W: Width>(sign: u64) {
             Some(W::of(W::Ieee::from_u128(u128::from(bits)).value).into()),
         ];
         for k in 0..7 {
-            let right =
-                expected[k].map_or_else(|| results[k].is_nan(), |bits| results[k].into() == bits);
+            let right = expected[k].map_or_else(|| results[k].is_nan(), |bits| results[k].into() == bits);
             c.that(right, || {
                 format!(
                     "{}.{} {x:#x}, {y:#x} (NaN: {any_nan}): {:#x}, expected {:x?}",
@@ -380,11 +359,7 @@ fn flushing_and_saturating() {
             .iter()
             .map(|x| (x & 0x807f_ffff) | (0x0080_0000 + ((x >> 3) & 0x3f80_0000))),
     );
-    b.extend(
-        random_floats(2000, 15)
-            .iter()
-            .map(|x| x & 0x80ff_ffff | 0x3f00_0000),
-    );
+    b.extend(random_floats(2000, 15).iter().map(|x| x & 0x80ff_ffff | 0x3f00_0000));
     let kernel = gpu.kernel("float_arith.ptx", "f32_flush");
     let seen: Vec<u32> = gpu.table(kernel, &[&a, &b], 14);
     const NAMES: [&str; 14] = [
@@ -456,8 +431,7 @@ fn flushing_and_saturating() {
                     } else {
                         // PTX allows both results for a value that was subnormal before it was rounded up to the
                         // smallest normal number.
-                        result == flushed(bits)
-                            || bits & 0x7fff_ffff == 0x0080_0000 && result == bits & 0x8000_0000
+                        result == flushed(bits) || bits & 0x7fff_ffff == 0x0080_0000 && result == bits & 0x8000_0000
                     }
                 }
                 // The sign of a zero that saturation returns is not compared.
@@ -476,9 +450,7 @@ fn flushing_and_saturating() {
                 12 => x.is_nan() && result.is_nan() || result == flushed(x) & 0x7fff_ffff,
                 _ => x.is_nan() && result.is_nan() || result == flushed(x) ^ 0x8000_0000,
             };
-            c.that(right, || {
-                format!("{} {x:#x}, {y:#x}: {result:#x}", NAMES[k])
-            });
+            c.that(right, || format!("{} {x:#x}, {y:#x}: {result:#x}", NAMES[k]));
         }
     }
     if std::env::var_os("CONTRACT_DIGESTS").is_some() {

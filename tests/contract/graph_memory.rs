@@ -28,11 +28,7 @@ fn alloc(graph: CUgraph, bytes: usize) -> (CUgraphNode, CUdeviceptr) {
         0,
         &raw mut params
     ));
-    assert!(
-        params.dptr != 0 && params.dptr % 512 == 0,
-        "{:#x}",
-        params.dptr
-    );
+    assert!(params.dptr != 0 && params.dptr % 512 == 0, "{:#x}", params.dptr);
     (node, params.dptr)
 }
 
@@ -48,13 +44,7 @@ fn memory_that_outlives_the_launch() {
     is!(
         c,
         1,
-        cuGraphAddMemAllocNode(
-            &mut ptr::null_mut(),
-            g,
-            ptr::null(),
-            0,
-            &mut alloc_params(0)
-        )
+        cuGraphAddMemAllocNode(&mut ptr::null_mut(), g, ptr::null(), 0, &mut alloc_params(0))
     );
     // Before a launch the address is reserved, but has no memory.
     let mut kind = 9_u32;
@@ -67,11 +57,7 @@ fn memory_that_outlives_the_launch() {
             memory
         )
     );
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(ptr::null_mut(), &mut 0, memory)
-    );
+    is!(c, 500, cuMemGetAddressRange(ptr::null_mut(), &mut 0, memory));
     is!(c, 1, cuMemFree(memory));
     let put = s.node(g, &[node], s.put, memory, 4);
     let copy = copy_params(s.data, memory, 4);
@@ -96,11 +82,7 @@ fn memory_that_outlives_the_launch() {
     );
     is!(c, 801, cuGraphDestroyNode(node));
     let exec = instantiate(g);
-    is!(
-        c,
-        801,
-        cuGraphInstantiateWithFlags(&mut ptr::null_mut(), g, 0)
-    );
+    is!(c, 801, cuGraphInstantiateWithFlags(&mut ptr::null_mut(), g, 0));
     assert_eq!(s.run(exec), 4);
     let mut value = 0_u32;
     is!(c, 0, cuMemcpyDtoH((&raw mut value).cast(), memory, 4));
@@ -142,30 +124,11 @@ fn nodes_that_free() {
     is!(
         c,
         0,
-        cuGraphAddMemcpyNode(
-            &raw mut last,
-            g,
-            &raw const put,
-            1,
-            &raw const copy,
-            context
-        )
+        cuGraphAddMemcpyNode(&raw mut last, g, &raw const put, 1, &raw const copy, context)
     );
-    is!(
-        c,
-        1,
-        cuGraphAddMemFreeNode(out, g, &raw const last, 1, memory + 16)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddMemFreeNode(out, g, &raw const last, 1, s.data)
-    );
-    is!(
-        c,
-        0,
-        cuGraphAddMemFreeNode(out, g, &raw const last, 1, memory)
-    );
+    is!(c, 1, cuGraphAddMemFreeNode(out, g, &raw const last, 1, memory + 16));
+    is!(c, 1, cuGraphAddMemFreeNode(out, g, &raw const last, 1, s.data));
+    is!(c, 0, cuGraphAddMemFreeNode(out, g, &raw const last, 1, memory));
     is!(
         c,
         1,
@@ -244,11 +207,7 @@ fn memory_of_a_capture() {
         // The memory is used and freed outside of the graph, in stream order.
         let mut value = 0_u32;
         is!(c, 0, cuGraphLaunch(exec, a));
-        is!(
-            c,
-            0,
-            cuMemcpyDtoHAsync((&raw mut value).cast(), memory, 4, a)
-        );
+        is!(c, 0, cuMemcpyDtoHAsync((&raw mut value).cast(), memory, 4, a));
         is!(c, 0, cuMemFreeAsync(memory, a));
         is!(c, 0, cuStreamSynchronize(a));
         assert_eq!(value, 6);
@@ -267,21 +226,11 @@ fn counts_of_a_device() {
     let mut value = 0_u64;
     let place = (&raw mut value).cast::<c_void>();
     is!(c, 0, cuDeviceGetGraphMemAttribute(0, used, place));
-    is!(
-        c,
-        1,
-        cuDeviceGetGraphMemAttribute(0, CUgraphMem_attribute(9), place)
-    );
+    is!(c, 1, cuDeviceGetGraphMemAttribute(0, CUgraphMem_attribute(9), place));
     is!(c, 101, cuDeviceGetGraphMemAttribute(1000, used, place));
     // The high-water mark can be reset to the current value.
-    let set = |attribute, mut value: u64| {
-        crate::call!(cuDeviceSetGraphMemAttribute(
-            0,
-            attribute,
-            (&raw mut value).cast()
-        ))
-        .0
-    };
+    let set =
+        |attribute, mut value: u64| crate::call!(cuDeviceSetGraphMemAttribute(0, attribute, (&raw mut value).cast())).0;
     assert_eq!([set(high, 1), set(high, 0)], [1, 0]);
     assert_eq!([set(used, 1), set(used, 0)], [1, 1]);
     is!(c, 0, cuDeviceGraphMemTrim(0));

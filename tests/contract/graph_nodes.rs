@@ -7,8 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::graph_tools::{
-    PTX, Steps, begin, copy_params, end, fill_params, graph, instantiate, kernel_params, kinds,
-    nodes,
+    PTX, Steps, begin, copy_params, end, fill_params, graph, instantiate, kernel_params, kinds, nodes,
 };
 use crate::{arguments, is};
 
@@ -24,29 +23,13 @@ fn wrong_parameters() {
     let mut arguments = arguments![s.data, 3_u32];
     let mut pointers = arguments.pointers();
     let mut kernel = |params: CUDA_KERNEL_NODE_PARAMS| {
-        crate::call!(cuGraphAddKernelNode(
-            &raw mut new,
-            g,
-            ptr::null(),
-            0,
-            &raw const params
-        ))
-        .0
+        crate::call!(cuGraphAddKernelNode(&raw mut new, g, ptr::null(), 0, &raw const params)).0
     };
     let right = kernel_params(s.step, pointers.as_mut_ptr());
     assert_eq!(kernel(right), 0);
     assert_eq!(kernel(kernel_params(s.step, ptr::null_mut())), 1);
-    assert_eq!(
-        kernel(kernel_params(ptr::null_mut(), pointers.as_mut_ptr())),
-        400
-    );
-    assert_eq!(
-        kernel(CUDA_KERNEL_NODE_PARAMS {
-            gridDimX: 0,
-            ..right
-        }),
-        1
-    );
+    assert_eq!(kernel(kernel_params(ptr::null_mut(), pointers.as_mut_ptr())), 400);
+    assert_eq!(kernel(CUDA_KERNEL_NODE_PARAMS { gridDimX: 0, ..right }), 1);
     assert_eq!(
         kernel(CUDA_KERNEL_NODE_PARAMS {
             blockDimX: 2000,
@@ -62,24 +45,12 @@ fn wrong_parameters() {
         1
     );
     assert_eq!(kernel(kernel_params(s.none, ptr::null_mut())), 0);
-    is!(
-        c,
-        1,
-        cuGraphAddKernelNode(&raw mut new, g, ptr::null(), 0, ptr::null())
-    );
+    is!(c, 1, cuGraphAddKernelNode(&raw mut new, g, ptr::null(), 0, ptr::null()));
 
     let context = s.gpu.context;
     let mut copy = |params: CUDA_MEMCPY3D| {
         let params = &raw const params;
-        crate::call!(cuGraphAddMemcpyNode(
-            &raw mut new,
-            g,
-            ptr::null(),
-            0,
-            params,
-            context
-        ))
-        .0
+        crate::call!(cuGraphAddMemcpyNode(&raw mut new, g, ptr::null(), 0, params, context)).0
     };
     let right = copy_params(s.data, s.data + 64, 16);
     assert_eq!(copy(right), 0);
@@ -90,15 +61,7 @@ fn wrong_parameters() {
 
     let mut fill = |params: CUDA_MEMSET_NODE_PARAMS| {
         let params = &raw const params;
-        crate::call!(cuGraphAddMemsetNode(
-            &raw mut new,
-            g,
-            ptr::null(),
-            0,
-            params,
-            context
-        ))
-        .0
+        crate::call!(cuGraphAddMemsetNode(&raw mut new, g, ptr::null(), 0, params, context)).0
     };
     let right = fill_params(s.data, 1, 4);
     assert_eq!(fill(right), 0);
@@ -137,11 +100,7 @@ fn wrong_parameters() {
         1,
         cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
     );
-    is!(
-        c,
-        1,
-        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, ptr::null())
-    );
+    is!(c, 1, cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, ptr::null()));
     host.fn_ = Some(nothing);
     is!(
         c,
@@ -182,11 +141,7 @@ fn attributes_of_launches() {
     assert_eq!(get(a, priority), (0, 0));
     let mut value = CUlaunchAttributeValue::default();
     value.priority = -3;
-    is!(
-        c,
-        0,
-        cuGraphKernelNodeSetAttribute(a, priority, &raw const value)
-    );
+    is!(c, 0, cuGraphKernelNodeSetAttribute(a, priority, &raw const value));
     is!(c, 0, cuGraphKernelNodeCopyAttributes(b, a));
     assert_eq!([get(a, priority), get(b, priority)], [(0, -3); 2]);
     for id in [0, 3, 6, 7, 11, 12] {
@@ -202,19 +157,11 @@ fn attributes_of_launches() {
     is!(c, 0, cuGraphDestroy(captured));
     // An update may change priorities, but cannot make a launch cooperative.
     let exec = instantiate(g);
-    is!(
-        c,
-        0,
-        cuGraphKernelNodeSetAttribute(a, priority, &raw const value)
-    );
+    is!(c, 0, cuGraphKernelNodeSetAttribute(a, priority, &raw const value));
     is!(c, 0, cuGraphExecUpdate(exec, g, ptr::null_mut()));
     value.cooperative = 1;
     let cooperative = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    is!(
-        c,
-        0,
-        cuGraphKernelNodeSetAttribute(a, cooperative, &raw const value)
-    );
+    is!(c, 0, cuGraphKernelNodeSetAttribute(a, cooperative, &raw const value));
     let mut info = CUgraphExecUpdateResultInfo::default();
     is!(c, 910, cuGraphExecUpdate(exec, g, &raw mut info));
     assert_eq!((info.result.0, info.errorNode), (8, a));
@@ -243,11 +190,7 @@ fn kernels_of_libraries() {
             0
         )
     );
-    is!(
-        c,
-        0,
-        cuLibraryGetKernel(&raw mut kernel, library, c"put".as_ptr())
-    );
+    is!(c, 0, cuLibraryGetKernel(&raw mut kernel, library, c"put".as_ptr()));
     let mut arguments = arguments![s.data, 9_u32];
     let mut pointers = arguments.pointers();
     let params = CUDA_KERNEL_NODE_PARAMS {
@@ -336,11 +279,7 @@ fn nodes_of_any_kind_from_one_call() {
     let mut own = ptr::null_mut();
     let m = &raw mut moved;
     let mut child = ptr::null_mut();
-    is!(
-        c,
-        0,
-        cuGraphAddNode(&raw mut child, g, &raw const kernel, 1, m)
-    );
+    is!(c, 0, cuGraphAddNode(&raw mut child, g, &raw const kernel, 1, m));
     is!(c, 0, cuGraphChildGraphNodeGetGraph(child, &raw mut own));
     assert_eq!(own, inner);
     is!(c, 1, cuGraphDestroy(inner));
@@ -441,11 +380,7 @@ fn memory_operations() {
     s.run(exec);
     assert_eq!(s.gpu.read::<u32>(s.data, 2), [1, 2]);
     let mut reported = CUDA_BATCH_MEM_OP_NODE_PARAMS::default();
-    is!(
-        c,
-        0,
-        cuGraphBatchMemOpNodeGetParams(node, &raw mut reported)
-    );
+    is!(c, 0, cuGraphBatchMemOpNodeGetParams(node, &raw mut reported));
     assert_eq!(reported.count, 2);
     // SAFETY: the driver keeps the array until the node is changed; both operations are writes.
     let second = unsafe { (*reported.paramArray.add(1)).writeValue };

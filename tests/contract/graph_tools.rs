@@ -91,12 +91,7 @@ pub(crate) fn edges(graph: CUgraph) -> Vec<(usize, usize)> {
     let all = nodes(graph);
     let at = |node| all.iter().position(|n| *n == node).unwrap_or(usize::MAX);
     let mut count = 0;
-    ok!(cuGraphGetEdges(
-        graph,
-        ptr::null_mut(),
-        ptr::null_mut(),
-        &raw mut count
-    ));
+    ok!(cuGraphGetEdges(graph, ptr::null_mut(), ptr::null_mut(), &raw mut count));
     let (mut from, mut to) = (vec![ptr::null_mut(); count], vec![ptr::null_mut(); count]);
     ok!(cuGraphGetEdges(
         graph,
@@ -104,17 +99,11 @@ pub(crate) fn edges(graph: CUgraph) -> Vec<(usize, usize)> {
         to.as_mut_ptr(),
         &raw mut count
     ));
-    from.into_iter()
-        .map(at)
-        .zip(to.into_iter().map(at))
-        .collect()
+    from.into_iter().map(at).zip(to.into_iter().map(at)).collect()
 }
 
 /// Returns the parameters of a launch with one thread.
-pub(crate) fn kernel_params(
-    function: CUfunction,
-    params: *mut *mut c_void,
-) -> CUDA_KERNEL_NODE_PARAMS {
+pub(crate) fn kernel_params(function: CUfunction, params: *mut *mut c_void) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
         func: function,
         gridDimX: 1,
@@ -170,13 +159,7 @@ impl Steps {
     }
 
     /// Launches a kernel of one thread on a stream.
-    pub(crate) fn launch(
-        &self,
-        function: CUfunction,
-        stream: CUstream,
-        address: CUdeviceptr,
-        value: u32,
-    ) {
+    pub(crate) fn launch(&self, function: CUfunction, stream: CUstream, address: CUdeviceptr, value: u32) {
         let mut arguments = arguments![address, value];
         let mut pointers = arguments.pointers();
         ok!(cuLaunchKernel(

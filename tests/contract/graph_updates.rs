@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use cuda_driver::sys::*;
 
 use crate::common::Codes;
-use crate::graph_tools::{
-    Steps, copy_params, fill_params, graph, instantiate, kernel_params, stream,
-};
+use crate::graph_tools::{Steps, copy_params, fill_params, graph, instantiate, kernel_params, stream};
 use crate::{arguments, is};
 
 /// Adds one to the counter that the pointer names.
@@ -46,18 +44,10 @@ fn single_nodes() {
         userData: (&raw const calls[index]).cast_mut().cast(),
     };
     let p = call(0);
-    is!(
-        c,
-        0,
-        cuGraphAddHostNode(&raw mut host, g, ptr::null(), 0, &raw const p)
-    );
+    is!(c, 0, cuGraphAddHostNode(&raw mut host, g, ptr::null(), 0, &raw const p));
     let inner = graph();
     let inside = s.node(inner, &[], s.put, s.data + 192, 1);
-    is!(
-        c,
-        0,
-        cuGraphAddChildGraphNode(&raw mut child, g, ptr::null(), 0, inner)
-    );
+    is!(c, 0, cuGraphAddChildGraphNode(&raw mut child, g, ptr::null(), 0, inner));
     is!(c, 0, cuGraphAddEmptyNode(&raw mut empty, g, ptr::null(), 0));
     let exec = instantiate(g);
     // The digits, the fill, the node after it, the copy, and the child graph's value.
@@ -71,84 +61,37 @@ fn single_nodes() {
     let mut arguments = arguments![s.data, 8_u32];
     let mut pointers = arguments.pointers();
     let right = kernel_params(s.step, pointers.as_mut_ptr());
-    is!(
-        c,
-        0,
-        cuGraphExecKernelNodeSetParams(exec, a, &raw const right)
-    );
+    is!(c, 0, cuGraphExecKernelNodeSetParams(exec, a, &raw const right));
     assert_eq!(run()[0], 82);
     let other = kernel_params(s.none, ptr::null_mut());
-    is!(
-        c,
-        0,
-        cuGraphExecKernelNodeSetParams(exec, a, &raw const other)
-    );
+    is!(c, 0, cuGraphExecKernelNodeSetParams(exec, a, &raw const other));
     assert_eq!(run()[0], 2);
     let none = kernel_params(s.step, ptr::null_mut());
-    is!(
-        c,
-        1,
-        cuGraphExecKernelNodeSetParams(exec, a, &raw const none)
-    );
-    let flat = CUDA_KERNEL_NODE_PARAMS {
-        gridDimX: 0,
-        ..right
-    };
-    is!(
-        c,
-        1,
-        cuGraphExecKernelNodeSetParams(exec, a, &raw const flat)
-    );
-    is!(
-        c,
-        1,
-        cuGraphExecKernelNodeSetParams(exec, fill, &raw const right)
-    );
-    is!(
-        c,
-        1,
-        cuGraphExecKernelNodeSetParams(exec, inside, &raw const right)
-    );
-    is!(
-        c,
-        1,
-        cuGraphExecKernelNodeSetParams(exec, null, &raw const right)
-    );
+    is!(c, 1, cuGraphExecKernelNodeSetParams(exec, a, &raw const none));
+    let flat = CUDA_KERNEL_NODE_PARAMS { gridDimX: 0, ..right };
+    is!(c, 1, cuGraphExecKernelNodeSetParams(exec, a, &raw const flat));
+    is!(c, 1, cuGraphExecKernelNodeSetParams(exec, fill, &raw const right));
+    is!(c, 1, cuGraphExecKernelNodeSetParams(exec, inside, &raw const right));
+    is!(c, 1, cuGraphExecKernelNodeSetParams(exec, null, &raw const right));
     is!(
         c,
         1,
         cuGraphExecKernelNodeSetParams(ptr::null_mut(), a, &raw const right)
     );
     is!(c, 1, cuGraphExecKernelNodeSetParams(exec, a, ptr::null()));
-    is!(
-        c,
-        0,
-        cuGraphExecKernelNodeSetParams(exec, a, &raw const right)
-    );
+    is!(c, 0, cuGraphExecKernelNodeSetParams(exec, a, &raw const right));
 
     let p = fill_params(s.data + 64, 9, 4);
-    is!(
-        c,
-        0,
-        cuGraphExecMemsetNodeSetParams(exec, fill, &raw const p, context)
-    );
+    is!(c, 0, cuGraphExecMemsetNodeSetParams(exec, fill, &raw const p, context));
     assert_eq!(run(), [82, 9, 9, 9, 1]);
     let p = CUDA_MEMSET_NODE_PARAMS {
         height: 2,
         pitch: 16,
         ..p
     };
-    is!(
-        c,
-        1,
-        cuGraphExecMemsetNodeSetParams(exec, fill, &raw const p, context)
-    );
+    is!(c, 1, cuGraphExecMemsetNodeSetParams(exec, fill, &raw const p, context));
     let p = copy_params(s.data + 128, s.data, 4);
-    is!(
-        c,
-        0,
-        cuGraphExecMemcpyNodeSetParams(exec, copy, &raw const p, context)
-    );
+    is!(c, 0, cuGraphExecMemcpyNodeSetParams(exec, copy, &raw const p, context));
     let ran = run()[3];
     assert!([0, 8, 82].contains(&ran), "{ran}");
     let value = 77_u32;
@@ -200,11 +143,7 @@ fn single_nodes() {
     is!(c, 0, cuGraphExecChildGraphNodeSetParams(exec, child, same));
     assert_eq!(run()[4], 5);
     s.node(same, &[], s.put, s.data + 196, 6);
-    is!(
-        c,
-        910,
-        cuGraphExecChildGraphNodeSetParams(exec, child, same)
-    );
+    is!(c, 910, cuGraphExecChildGraphNodeSetParams(exec, child, same));
     assert_eq!(run()[4], 5);
     for graph in [same, inner, g] {
         is!(c, 0, cuGraphDestroy(graph));
@@ -286,11 +225,7 @@ fn all_nodes_at_once() {
     });
     assert_eq!(got, (910, 3, Some(2)));
     assert_eq!(s.run(exec), 56);
-    is!(
-        c,
-        1,
-        cuGraphExecUpdate(exec, ptr::null_mut(), ptr::null_mut())
-    );
+    is!(c, 1, cuGraphExecUpdate(exec, ptr::null_mut(), ptr::null_mut()));
     is!(c, 1, cuGraphExecUpdate(ptr::null_mut(), g, ptr::null_mut()));
     is!(c, 0, cuGraphExecUpdate(exec, g, ptr::null_mut()));
     assert_eq!(s.run(exec), 12);
@@ -302,10 +237,7 @@ fn all_nodes_at_once() {
     let right = fill_params(s.data, 1, 4);
     fill(g, &[], right);
     let exec = instantiate(g);
-    assert_eq!(
-        update(exec, |g| fill(g, &[], fill_params(s.data, 2, 8))),
-        done
-    );
+    assert_eq!(update(exec, |g| fill(g, &[], fill_params(s.data, 2, 8))), done);
     assert_eq!(s.run(exec), 2);
     let rows = CUDA_MEMSET_NODE_PARAMS {
         height: 2,
@@ -331,10 +263,7 @@ fn all_nodes_at_once() {
     let right = copy_params(s.data, s.data + 64, 16);
     copy(g, right);
     let exec = instantiate(g);
-    assert_eq!(
-        update(exec, |g| copy(g, copy_params(s.data, s.data + 128, 8))),
-        done
-    );
+    assert_eq!(update(exec, |g| copy(g, copy_params(s.data, s.data + 128, 8))), done);
     let value = 77_u32;
     let from_host = CUDA_MEMCPY3D {
         srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
@@ -381,11 +310,7 @@ fn changes_while_a_launch_is_pending() {
     let mut arguments = arguments![s.data, 2_u32];
     let mut pointers = arguments.pointers();
     let params = kernel_params(s.step, pointers.as_mut_ptr());
-    is!(
-        c,
-        0,
-        cuGraphExecKernelNodeSetParams(exec, digit, &raw const params)
-    );
+    is!(c, 0, cuGraphExecKernelNodeSetParams(exec, digit, &raw const params));
     is!(c, 0, cuGraphLaunch(exec, other));
     is!(c, 600, cuStreamQuery(other));
     opened.store(true, Ordering::SeqCst);

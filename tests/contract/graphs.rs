@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cuda_driver::sys::*;
 
 use crate::common::Codes;
-use crate::graph_tools::{
-    Steps, edges, event, fill_params, graph, instantiate, kinds, nodes, stream,
-};
+use crate::graph_tools::{Steps, edges, event, fill_params, graph, instantiate, kinds, nodes, stream};
 use crate::{is, ok};
 
 #[test]
@@ -23,11 +21,7 @@ fn nodes_run_after_their_dependencies() {
     let left = s.digit(g, &[first], 2);
     let right = s.node(g, &[first], s.step, s.data + 4, 3);
     let both = [left, right];
-    is!(
-        c,
-        0,
-        cuGraphAddDependencies(g, both.as_ptr(), [last, last].as_ptr(), 2)
-    );
+    is!(c, 0, cuGraphAddDependencies(g, both.as_ptr(), [last, last].as_ptr(), 2));
     assert_eq!(edges(g), [(1, 2), (1, 3), (2, 0), (3, 0)]);
     let exec = instantiate(g);
     for _ in 0..3 {
@@ -67,43 +61,20 @@ fn queries_of_graphs_and_nodes() {
     assert_eq!((count, some[0], some[1]), (1, a, filler));
     count = 6;
     is!(c, 0, cuGraphGetNodes(g, some.as_mut_ptr(), &raw mut count));
-    assert_eq!(
-        (count, some[4], some[5]),
-        (4, ptr::null_mut(), ptr::null_mut())
-    );
+    assert_eq!((count, some[4], some[5]), (4, ptr::null_mut(), ptr::null_mut()));
     count = 6;
-    is!(
-        c,
-        0,
-        cuGraphGetRootNodes(g, some.as_mut_ptr(), &raw mut count)
-    );
+    is!(c, 0, cuGraphGetRootNodes(g, some.as_mut_ptr(), &raw mut count));
     assert_eq!((count, some[0]), (1, a));
     count = 6;
-    is!(
-        c,
-        0,
-        cuGraphNodeGetDependencies(e, some.as_mut_ptr(), &raw mut count)
-    );
+    is!(c, 0, cuGraphNodeGetDependencies(e, some.as_mut_ptr(), &raw mut count));
     assert_eq!((count, &some[..2]), (2, &[b, d][..]));
     count = 6;
-    is!(
-        c,
-        0,
-        cuGraphNodeGetDependentNodes(a, some.as_mut_ptr(), &raw mut count)
-    );
+    is!(c, 0, cuGraphNodeGetDependentNodes(a, some.as_mut_ptr(), &raw mut count));
     assert_eq!((count, &some[..2]), (2, &[b, d][..]));
     is!(c, 1, cuGraphGetNodes(g, some.as_mut_ptr(), ptr::null_mut()));
-    is!(
-        c,
-        1,
-        cuGraphNodeGetDependencies(e, ptr::null_mut(), ptr::null_mut())
-    );
+    is!(c, 1, cuGraphNodeGetDependencies(e, ptr::null_mut(), ptr::null_mut()));
     is!(c, 1, cuGraphNodeGetType(a, ptr::null_mut()));
-    is!(
-        c,
-        1,
-        cuGraphNodeGetType(ptr::null_mut(), &mut CUgraphNodeType(0))
-    );
+    is!(c, 1, cuGraphNodeGetType(ptr::null_mut(), &mut CUgraphNodeType(0)));
 
     // A clone has the same edges, and nodes of its own.
     let mut copy = ptr::null_mut();
@@ -138,31 +109,11 @@ fn wrong_dependencies() {
     is!(c, 1, cuGraphAddEmptyNode(out, g, [foreign].as_ptr(), 1));
     is!(c, 1, cuGraphAddEmptyNode(out, g, [null].as_ptr(), 1));
     is!(c, 1, cuGraphAddEmptyNode(out, g, ptr::null(), 1));
-    is!(
-        c,
-        1,
-        cuGraphAddEmptyNode(ptr::null_mut(), g, ptr::null(), 0)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddEmptyNode(out, ptr::null_mut(), ptr::null(), 0)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddDependencies(g, &raw const a, &raw const a, 1)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddDependencies(g, &raw const a, &raw const b, 1)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddDependencies(g, &raw const a, &raw const foreign, 1)
-    );
+    is!(c, 1, cuGraphAddEmptyNode(ptr::null_mut(), g, ptr::null(), 0));
+    is!(c, 1, cuGraphAddEmptyNode(out, ptr::null_mut(), ptr::null(), 0));
+    is!(c, 1, cuGraphAddDependencies(g, &raw const a, &raw const a, 1));
+    is!(c, 1, cuGraphAddDependencies(g, &raw const a, &raw const b, 1));
+    is!(c, 1, cuGraphAddDependencies(g, &raw const a, &raw const foreign, 1));
     is!(c, 1, cuGraphAddDependencies(g, ptr::null(), ptr::null(), 1));
     is!(c, 0, cuGraphAddDependencies(g, ptr::null(), ptr::null(), 0));
     is!(
@@ -170,24 +121,12 @@ fn wrong_dependencies() {
         1,
         cuGraphAddDependencies(ptr::null_mut(), &raw const a, &raw const b, 1)
     );
-    is!(
-        c,
-        1,
-        cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1)
-    );
+    is!(c, 1, cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1));
     // A cycle is found when the graph is instantiated.
     let mut exec = ptr::null_mut();
-    is!(
-        c,
-        0,
-        cuGraphAddDependencies(g, &raw const b, &raw const a, 1)
-    );
+    is!(c, 0, cuGraphAddDependencies(g, &raw const b, &raw const a, 1));
     is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
-    is!(
-        c,
-        0,
-        cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1)
-    );
+    is!(c, 0, cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1));
     let exec = instantiate(g);
     assert_eq!(s.run(exec), 12);
     is!(c, 1, cuGraphCreate(&mut new.cast(), 1));
@@ -219,11 +158,7 @@ fn host_functions_and_events_in_a_graph() {
     let g = graph();
     let (mut host, mut record, mut wait) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     let (made, wanted) = (event(), event());
-    is!(
-        c,
-        0,
-        cuGraphAddEventWaitNode(&raw mut wait, g, ptr::null(), 0, wanted)
-    );
+    is!(c, 0, cuGraphAddEventWaitNode(&raw mut wait, g, ptr::null(), 0, wanted));
     is!(
         c,
         0,
@@ -248,11 +183,7 @@ fn host_functions_and_events_in_a_graph() {
         assert_eq!(calls.load(Ordering::SeqCst), round);
         is!(c, 0, cuStreamQuery(other));
     }
-    is!(
-        c,
-        1,
-        cuGraphEventRecordNodeSetEvent(record, ptr::null_mut())
-    );
+    is!(c, 1, cuGraphEventRecordNodeSetEvent(record, ptr::null_mut()));
     is!(c, 1, cuGraphEventWaitNodeSetEvent(record, wanted));
     is!(c, 0, cuGraphEventWaitNodeSetEvent(wait, made));
     let mut event = ptr::null_mut();
@@ -308,11 +239,7 @@ fn ways_to_instantiate() {
     s.digit(g, &[], 3);
     let mut exec = ptr::null_mut();
     for (flags, code, reported) in [(0, 0, 0), (1, 0, 1), (2, 1, 0), (8, 0, 0), (16, 1, 0)] {
-        is!(
-            c,
-            code,
-            cuGraphInstantiateWithFlags(&raw mut exec, g, flags)
-        );
+        is!(c, code, cuGraphInstantiateWithFlags(&raw mut exec, g, flags));
         if code == 0 {
             let mut got = 99;
             is!(c, 0, cuGraphExecGetFlags(exec, &raw mut got));
@@ -325,32 +252,16 @@ fn ways_to_instantiate() {
         hUploadStream: s.stream,
         ..Default::default()
     };
-    is!(
-        c,
-        0,
-        cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params)
-    );
+    is!(c, 0, cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params));
     assert_eq!(params.result_out.0, 0);
     assert_eq!(s.run(exec), 3);
     is!(c, 0, cuGraphExecDestroy(exec));
     params.flags = 64;
-    is!(
-        c,
-        1,
-        cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params)
-    );
+    is!(c, 1, cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params));
     assert_eq!(params.result_out.0, 1);
-    is!(
-        c,
-        1,
-        cuGraphInstantiateWithParams(&raw mut exec, g, ptr::null_mut())
-    );
+    is!(c, 1, cuGraphInstantiateWithParams(&raw mut exec, g, ptr::null_mut()));
     is!(c, 1, cuGraphInstantiateWithFlags(ptr::null_mut(), g, 0));
-    is!(
-        c,
-        1,
-        cuGraphInstantiateWithFlags(&raw mut exec, ptr::null_mut(), 0)
-    );
+    is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, ptr::null_mut(), 0));
     is!(c, 1, cuGraphLaunch(ptr::null_mut(), s.stream));
     is!(c, 1, cuGraphExecDestroy(ptr::null_mut()));
     // A fill of memory that is freed before the instantiation.
@@ -360,14 +271,7 @@ fn ways_to_instantiate() {
     is!(
         c,
         0,
-        cuGraphAddMemsetNode(
-            &raw mut node,
-            g,
-            ptr::null(),
-            0,
-            &raw const fill,
-            s.gpu.context
-        )
+        cuGraphAddMemsetNode(&raw mut node, g, ptr::null(), 0, &raw const fill, s.gpu.context)
     );
     ok!(cuMemFree(freed));
     is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
@@ -394,22 +298,10 @@ fn user_objects_live_as_long_as_their_references() {
         );
     };
     let mut object = ptr::null_mut();
-    is!(
-        c,
-        1,
-        cuUserObjectCreate(&raw mut object, data, Some(count), 1, 0)
-    );
+    is!(c, 1, cuUserObjectCreate(&raw mut object, data, Some(count), 1, 0));
     is!(c, 1, cuUserObjectCreate(&raw mut object, data, None, 1, 1));
-    is!(
-        c,
-        1,
-        cuUserObjectCreate(&raw mut object, data, Some(count), 0, 1)
-    );
-    is!(
-        c,
-        0,
-        cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1)
-    );
+    is!(c, 1, cuUserObjectCreate(&raw mut object, data, Some(count), 0, 1));
+    is!(c, 0, cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1));
     is!(c, 0, cuUserObjectRetain(object, 2));
     is!(c, 0, cuUserObjectRelease(object, 2));
     is!(c, 1, cuUserObjectRetain(object, 0));
@@ -431,11 +323,7 @@ fn user_objects_live_as_long_as_their_references() {
     is!(c, 0, cuGraphExecDestroy(exec));
     wait(1);
     // The graph takes over the caller's reference.
-    is!(
-        c,
-        0,
-        cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1)
-    );
+    is!(c, 0, cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1));
     let g = graph();
     is!(c, 0, cuGraphRetainUserObject(g, object, 1, 1));
     is!(c, 0, cuGraphDestroy(g));

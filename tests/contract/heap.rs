@@ -6,9 +6,7 @@ use crate::common::values::Random;
 
 fn numbers(count: usize, seed: u64) -> Vec<i32> {
     let mut random = Random::new(seed);
-    (0..count)
-        .map(|_| (random.word() >> 20).cast_signed())
-        .collect()
+    (0..count).map(|_| (random.word() >> 20).cast_signed()).collect()
 }
 
 #[test]

@@ -36,11 +36,7 @@ macro_rules! integer {
                     right
                 };
                 #[allow(unused_comparisons)]
-                let magnitude = if a < 0 {
-                    (0 as Self).wrapping_sub(a)
-                } else {
-                    a
-                };
+                let magnitude = if a < 0 { (0 as Self).wrapping_sub(a) } else { a };
                 let comparison = u8::from(a == b)
                     | u8::from(a != b) << 1
                     | u8::from(a < b) << 2
@@ -83,8 +79,8 @@ integer!(u64, u128, 64);
 integer!(i64, i128, 64);
 
 const OPS: [&str; 16] = [
-    "add", "sub", "mul.lo", "mul.hi", "mad.lo", "and", "or", "xor", "not", "neg", "shl", "shr",
-    "min", "max", "abs", "compare",
+    "add", "sub", "mul.lo", "mul.hi", "mad.lo", "and", "or", "xor", "not", "neg", "shl", "shr", "min", "max", "abs",
+    "compare",
 ];
 
 fn inputs<T: Integer>() -> (Vec<T>, Vec<T>) {
@@ -118,11 +114,7 @@ fn table<T: Integer>(suffix: &str) {
         }
     }
 
-    let (a, b): (Vec<T>, Vec<T>) = a
-        .into_iter()
-        .zip(b)
-        .filter(|(a, b)| T::divides(*a, *b))
-        .unzip();
+    let (a, b): (Vec<T>, Vec<T>) = a.into_iter().zip(b).filter(|(a, b)| T::divides(*a, *b)).unzip();
     let divide = gpu.kernel("int_arith.ptx", &format!("int_div_{suffix}"));
     let seen: Vec<T> = gpu.table(divide, &[&a, &b], 2);
     for (i, results) in seen.chunks(2).enumerate() {
@@ -159,8 +151,7 @@ fn signed_64() {
 
 fn short_inputs() -> (Vec<u16>, Vec<u16>) {
     let edges: Vec<u16> = [
-        0, 1, 2, 3, 7, 15, 16, 17, 31, 32, 255, 256, 0x7fff, 0x8000, 0x8001, 0xff00, 0xfffe,
-        0xffff, 12345,
+        0, 1, 2, 3, 7, 15, 16, 17, 31, 32, 255, 256, 0x7fff, 0x8000, 0x8001, 0xff00, 0xfffe, 0xffff, 12345,
     ]
     .to_vec();
     let (mut a, mut b) = pairs(&edges, &edges);

@@ -123,11 +123,7 @@ fn other_process() {
     ok!(cuStreamSynchronize(stream));
     assert_eq!(copy, 77, "after {:?}", begin.elapsed());
     let (mut base, mut size) = (0, 0);
-    ok!(cuMemGetAddressRange(
-        &raw mut base,
-        &raw mut size,
-        memory + 99
-    ));
+    ok!(cuMemGetAddressRange(&raw mut base, &raw mut size, memory + 99));
     assert_eq!((base, size), (memory, 1 << 20));
     is!(c, 1, cuMemFree(memory));
     let mut exported = CUipcMemHandle::default();

@@ -29,11 +29,7 @@ fn module(version: &str, target: &str, body: &str) -> String {
 }
 
 fn kernel(body: &str) -> String {
-    module(
-        "7.0",
-        "sm_52",
-        &format!(".visible .entry k()\n{{\n{body}\nret;\n}}"),
-    )
+    module("7.0", "sm_52", &format!(".visible .entry k()\n{{\n{body}\nret;\n}}"))
 }
 
 #[test]
@@ -103,44 +99,24 @@ fn accepted() {
         ("CRLF", module("7.0", "sm_52", empty).replace('\n', "\r\n")),
         (
             "a comment before the head",
-            format!(
-                "// first\n/* and\nsecond */\n{}",
-                module("7.0", "sm_52", empty)
-            ),
+            format!("// first\n/* and\nsecond */\n{}", module("7.0", "sm_52", empty)),
         ),
         (
             "blank lines before the head",
             format!("\n\n  \t\n{}", module("7.0", "sm_52", empty)),
         ),
-        (
-            "no address size",
-            format!(".version 7.0\n.target sm_52\n{empty}\n"),
-        ),
+        ("no address size", format!(".version 7.0\n.target sm_52\n{empty}\n")),
         ("no ret", module("7.0", "sm_52", ".visible .entry k() { }")),
-        (
-            "no entry",
-            module("7.0", "sm_52", ".visible .global .u32 x;"),
-        ),
+        ("no entry", module("7.0", "sm_52", ".visible .global .u32 x;")),
         (
             "an undefined extern variable",
-            module(
-                "7.0",
-                "sm_52",
-                &format!(".extern .global .u32 missing;\n{empty}"),
-            ),
+            module("7.0", "sm_52", &format!(".extern .global .u32 missing;\n{empty}")),
         ),
         (
             "an undefined extern function that is not called",
-            module(
-                "7.0",
-                "sm_52",
-                &format!(".extern .func missing();\n{empty}"),
-            ),
+            module("7.0", "sm_52", &format!(".extern .func missing();\n{empty}")),
         ),
-        (
-            "60 KiB of shared memory",
-            kernel(".shared .align 4 .b8 s[61440];"),
-        ),
+        ("60 KiB of shared memory", kernel(".shared .align 4 .b8 s[61440];")),
     ];
     for (label, text) in cases {
         c.is(0, label, load(text.as_bytes()));
@@ -217,14 +193,8 @@ fn errors_in_the_text() {
             "an unknown modifier",
             kernel(".reg .u32 %r<2>;\nadd.sideways.u32 %r1, %r0, 1;"),
         ),
-        (
-            "a missing operand",
-            kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0;"),
-        ),
-        (
-            "a missing semicolon",
-            kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0, 1"),
-        ),
+        ("a missing operand", kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0;")),
+        ("a missing semicolon", kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0, 1")),
         (
             "a type that does not fit the register",
             kernel(".reg .f32 %f<2>;\n.reg .u32 %r<2>;\nadd.u32 %r1, %f0, 1;"),
@@ -235,10 +205,7 @@ fn errors_in_the_text() {
         ),
         ("an undefined label", kernel("bra nowhere;")),
         ("a duplicate label", kernel("here:\nhere:")),
-        (
-            "a duplicate register",
-            kernel(".reg .u32 %x;\n.reg .u32 %x;"),
-        ),
+        ("a duplicate register", kernel(".reg .u32 %x;\n.reg .u32 %x;")),
         (
             "an undefined parameter",
             kernel(".reg .u32 %r<2>;\nld.param.u32 %r1, [nothing];"),
@@ -268,10 +235,7 @@ fn errors_in_the_text() {
             "32-bit addresses",
             format!(".version 7.0\n.target sm_52\n.address_size 32\n{entry}\n"),
         ),
-        (
-            "`debug` without debug data",
-            module("7.0", "sm_52, debug", entry),
-        ),
+        ("`debug` without debug data", module("7.0", "sm_52, debug", entry)),
         (
             "a byte that is not ASCII, in a comment",
             module("7.0", "sm_52", &format!("// caf\u{e9}\n{entry}")),
@@ -371,21 +335,13 @@ fn the_error_log() {
         let expected = format!("line {line}; error   : ");
         c.that(
             log.error.lines().any(|l| {
-                l.starts_with("ptxas application ptx input, ")
-                    && l.contains(&expected)
-                    && l.contains(register)
+                l.starts_with("ptxas application ptx input, ") && l.contains(&expected) && l.contains(register)
             }),
-            || {
-                format!(
-                    "no line with `{expected}` and {register} in:\n{}",
-                    log.error
-                )
-            },
+            || format!("no line with `{expected}` and {register} in:\n{}", log.error),
         );
     }
     c.that(
-        log.error
-            .contains("ptxas fatal   : Ptx assembly aborted due to errors"),
+        log.error.contains("ptxas fatal   : Ptx assembly aborted due to errors"),
         || log.error.clone(),
     );
     c.that(log.error_size == log.error.len(), || {
@@ -401,10 +357,7 @@ fn the_error_log() {
         || cut.error.clone(),
     );
 
-    let valid = load_logged(
-        &module("7.0", "sm_52", ".visible .entry k() { ret; }"),
-        4096,
-    );
+    let valid = load_logged(&module("7.0", "sm_52", ".visible .entry k() { ret; }"), 4096);
     c.is(0, "a valid module", valid.code);
     c.that(valid.error.is_empty(), || valid.error.clone());
     let _ = valid.info;
@@ -420,9 +373,7 @@ fn the_log_for_data_that_is_not_an_image() {
         log.error == "error   : Binary format for key='0', ident='' is not recognized",
         || log.error.clone(),
     );
-    c.that(log.error_size == log.error.len(), || {
-        format!("size {}", log.error_size)
-    });
+    c.that(log.error_size == log.error.len(), || format!("size {}", log.error_size));
 }
 
 /// Loads a valid module with one option.
@@ -449,26 +400,14 @@ fn options() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     for option in (20..=24).chain([26, 28, 29]) {
-        c.is(
-            0,
-            &format!("option {option} with value 0"),
-            with_option(option, 0),
-        );
+        c.is(0, &format!("option {option} with value 0"), with_option(option, 0));
     }
     for option in [0, 3, 4, 5, 6, 17, 18, 19, 25, 27, 9999] {
-        c.is(
-            1,
-            &format!("option {option} with value 0"),
-            with_option(option, 0),
-        );
+        c.is(1, &format!("option {option} with value 0"), with_option(option, 0));
     }
     let level = CUjit_option::CU_JIT_OPTIMIZATION_LEVEL.0;
     for value in [0, 4, 5] {
-        c.is(
-            0,
-            &format!("optimisation level {value}"),
-            with_option(level, value),
-        );
+        c.is(0, &format!("optimisation level {value}"), with_option(level, value));
     }
     c.is(
         0,
@@ -501,23 +440,13 @@ fn options() {
     }
     let cache = CUjit_option::CU_JIT_CACHE_MODE.0;
     for (value, code) in [(0, 0), (2, 0), (3, 1)] {
-        c.is(
-            code,
-            &format!("cache mode {value}"),
-            with_option(cache, value),
-        );
+        c.is(code, &format!("cache mode {value}"), with_option(cache, value));
     }
     c.is(218, "level -1", with_option(level, 0xffff_ffff));
     // The text's `.target` is sm_52.
     c.is(218, "a target older than the text", with_option(target, 50));
     let blocks = CUjit_option::CU_JIT_MIN_CTA_PER_SM.0;
-    for (value, code) in [
-        (0, 0),
-        (1, 0),
-        (0x7fff_ffff, 0),
-        (0x8000_0000, 218),
-        (0xffff_ffff, 218),
-    ] {
+    for (value, code) in [(0, 0), (1, 0), (0x7fff_ffff, 0), (0x8000_0000, 218), (0xffff_ffff, 218)] {
         c.is(
             code,
             &format!("blocks of a multiprocessor {value:#x}"),
@@ -555,13 +484,7 @@ fn options() {
     is!(
         c,
         1,
-        cuModuleLoadDataEx(
-            &raw mut module,
-            ptr::null(),
-            0,
-            ptr::null_mut(),
-            ptr::null_mut()
-        )
+        cuModuleLoadDataEx(&raw mut module, ptr::null(), 0, ptr::null_mut(), ptr::null_mut())
     );
 }
 

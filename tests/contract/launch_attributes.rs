@@ -39,13 +39,7 @@ fn launch(
     let mut arguments = arguments![address, value];
     let mut pointers = arguments.pointers();
     let pointers = pointers.as_mut_ptr();
-    call!(cuLaunchKernelEx(
-        &raw const config,
-        write,
-        pointers,
-        ptr::null_mut()
-    ))
-    .0
+    call!(cuLaunchKernelEx(&raw const config, write, pointers, ptr::null_mut())).0
 }
 
 #[test]
@@ -98,8 +92,7 @@ fn a_launch_records_an_event() {
     let mut gpu = Gpu::new();
     // Loading the kernel may have to wait for all streams.
     let write = gpu.kernel("faults.ptx", "fault_write");
-    let (memory, mut stream, mut flag) =
-        (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
+    let (memory, mut stream, mut flag) = (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
     ok!(cuStreamCreate(&raw mut stream, 1));
     ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
     let flag = flag.cast::<u32>();

@@ -3,8 +3,7 @@
 use cuda_driver::sys::{CUfunction_attribute, CUresult};
 use cuda_driver::vector::{char3, double2, float2, float4, int3, short2, uchar4, ulonglong2};
 use cuda_driver::{
-    Context, Device, DeviceBuffer, Dim3, JitOptions, KernelArg, LaunchConfig, Module, ParamBuffer,
-    Stream,
+    Context, Device, DeviceBuffer, Dim3, JitOptions, KernelArg, LaunchConfig, Module, ParamBuffer, Stream,
 };
 
 use crate::common::{driver, driver_version, needs, ptx_path};
@@ -30,11 +29,7 @@ fn the_three_ways_to_load() {
     let from_bytes = unsafe { Module::from_image(&context, &image) }.expect("a module");
     for module in [from_file, from_text, from_bytes] {
         assert_eq!(
-            module
-                .function("saxpy")
-                .expect("a kernel")
-                .name()
-                .expect("a name"),
+            module.function("saxpy").expect("a kernel").name().expect("a name"),
             "saxpy"
         );
         module.unload().expect("an unload");
@@ -63,10 +58,7 @@ fn variables() {
         std::f64::consts::PI.to_bits()
     );
     pi.write(&2.5_f64).expect("a copy");
-    assert_eq!(
-        pi.read::<f64>().expect("a copy").to_bits(),
-        2.5_f64.to_bits()
-    );
+    assert_eq!(pi.read::<f64>().expect("a copy").to_bits(), 2.5_f64.to_bits());
     // More bytes than the variable has.
     assert_eq!(
         pi.read::<[u8; 9]>().map_err(|e| e.code()),
@@ -85,9 +77,7 @@ fn variables() {
 #[test]
 fn attributes() {
     let context = context();
-    let bounded = module(&context, "spin.ptx")
-        .function("bounded")
-        .expect("a kernel");
+    let bounded = module(&context, "spin.ptx").function("bounded").expect("a kernel");
     let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
     assert_eq!(bounded.attribute(most).expect("an attribute"), 128);
     let dynamic = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -96,12 +86,7 @@ fn attributes() {
         bounded.set_attribute(most, 64).map_err(|e| e.code()),
         Err(CUresult::CUDA_ERROR_INVALID_VALUE)
     );
-    assert!(
-        bounded
-            .max_active_blocks_per_multiprocessor(128, 0)
-            .expect("a number")
-            >= 1
-    );
+    assert!(bounded.max_active_blocks_per_multiprocessor(128, 0).expect("a number") >= 1);
 }
 
 #[repr(C)]
@@ -193,19 +178,7 @@ fn vectors_and_structs() {
             200,
             255,
         ],
-        &[
-            15,
-            u64::MAX,
-            1,
-            16,
-            f(0.125),
-            f(-0.25),
-            17,
-            s(-1),
-            2,
-            s(-3),
-            18,
-        ],
+        &[15, u64::MAX, 1, 16, f(0.125), f(-0.25), 17, s(-1), 2, s(-3), 18],
     ]
     .concat();
     assert_eq!(seen, expected);
@@ -219,19 +192,7 @@ fn vectors_and_structs() {
         tail: [7, 8, 9],
     };
     let seen = received!(&context, "param_struct", 11, 200_u8, mixed, 201_u8);
-    let expected = [
-        200,
-        3,
-        (-0.75_f64).to_bits(),
-        54321,
-        f(0.5),
-        1 << 40,
-        7,
-        8,
-        9,
-        201,
-        40,
-    ];
+    let expected = [200, 3, (-0.75_f64).to_bits(), 54321, f(0.5), 1 << 40, 7, 8, 9, 201, 40];
     assert_eq!(seen, expected);
 }
 
@@ -283,14 +244,8 @@ fn check_args_finds_wrong_arguments() {
         .expect("a kernel");
     let buffer = DeviceBuffer::<f32>::zeroed(&context, 8).expect("memory");
     assert_eq!(kernel.check_args(&(buffer.ptr(), 8_u64)), Ok(true));
-    assert!(
-        kernel.check_args(&(buffer.ptr(),)).is_err(),
-        "a missing argument"
-    );
-    assert!(
-        kernel.check_args(&(buffer.ptr(), 8_u32)).is_err(),
-        "a count of 32 bits"
-    );
+    assert!(kernel.check_args(&(buffer.ptr(),)).is_err(), "a missing argument");
+    assert!(kernel.check_args(&(buffer.ptr(), 8_u32)).is_err(), "a count of 32 bits");
     assert!(
         kernel.check_args(&(buffer.ptr(), 8_u64, 1_u8)).is_err(),
         "an extra argument"
@@ -336,15 +291,9 @@ fn refused_launches() {
     // A launch on the null stream needs a current context.
     // SAFETY: as above.
     let result = unsafe { kernel.launch(&Stream::null(), one, (buffer.ptr(), 8_u64)) };
-    assert_eq!(
-        result.map_err(|e| e.code()),
-        Err(CUresult::CUDA_ERROR_INVALID_CONTEXT)
-    );
+    assert_eq!(result.map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_CONTEXT));
     let _current = context.push().expect("a push");
     // SAFETY: as above.
     unsafe { kernel.launch(&Stream::null(), one, (buffer.ptr(), 8_u64)) }.expect("a launch");
-    assert_eq!(
-        buffer.to_vec().expect("a copy")[0].to_bits(),
-        1.0_f32.to_bits()
-    );
+    assert_eq!(buffer.to_vec().expect("a copy")[0].to_bits(), 1.0_f32.to_bits());
 }

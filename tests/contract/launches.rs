@@ -72,11 +72,7 @@ fn dimensions() {
         )
     );
     c.is(0, "64 KiB with the attribute", launch(one, one, 65536));
-    c.is(
-        1,
-        "64 KiB and one byte with the attribute",
-        launch(one, one, 65537),
-    );
+    c.is(1, "64 KiB and one byte with the attribute", launch(one, one, 65537));
     is!(c, 0, cuCtxSynchronize());
 }
 
@@ -123,9 +119,7 @@ fn limits_of_the_kernel() {
         )
     );
     let expected: Vec<u32> = (0..128).collect();
-    c.that(gpu.read::<u32>(out, 128) == expected, || {
-        "bounded".to_owned()
-    });
+    c.that(gpu.read::<u32>(out, 128) == expected, || "bounded".to_owned());
 }
 
 #[test]
@@ -163,19 +157,7 @@ fn arguments_missing() {
     is!(
         c,
         1,
-        cuLaunchKernel(
-            kernel,
-            1,
-            1,
-            1,
-            4,
-            1,
-            1,
-            0,
-            ptr::null_mut(),
-            holed.as_mut_ptr(),
-            none
-        )
+        cuLaunchKernel(kernel, 1, 1, 1, 4, 1, 1, 0, ptr::null_mut(), holed.as_mut_ptr(), none)
     );
     let mut packed = [data, 4];
     let mut bytes = 16_usize;
@@ -234,22 +216,7 @@ fn an_extra_list_without_a_buffer() {
             ptr::null_mut()
         };
         // SAFETY: the arguments are the kernel's two parameters.
-        unsafe {
-            cuLaunchKernel(
-                kernel,
-                1,
-                1,
-                1,
-                4,
-                1,
-                1,
-                0,
-                ptr::null_mut(),
-                params,
-                extra.as_mut_ptr(),
-            )
-        }
-        .0
+        unsafe { cuLaunchKernel(kernel, 1, 1, 1, 4, 1, 1, 0, ptr::null_mut(), params, extra.as_mut_ptr()) }.0
     };
     // With kernel parameters the empty list is ignored; alone, the arguments are missing.
     c.is(0, "END with parameters", launch(true, &mut end));
@@ -257,11 +224,7 @@ fn an_extra_list_without_a_buffer() {
     c.is(0, "no size, with parameters", launch(true, &mut no_size));
     c.is(1, "no size alone", launch(false, &mut no_size));
     c.is(1, "a buffer of no bytes", launch(false, &mut no_bytes));
-    c.is(
-        1,
-        "an unknown key, with parameters",
-        launch(true, &mut unknown),
-    );
+    c.is(1, "an unknown key, with parameters", launch(true, &mut unknown));
     is!(c, 0, cuCtxSynchronize());
 }
 
@@ -300,9 +263,7 @@ fn packed_arguments() {
         .0
     };
     c.is(0, "16 bytes", launch(16));
-    c.that(gpu.read::<f32>(data, 4) == [3.0; 4], || {
-        "the packed launch".to_owned()
-    });
+    c.that(gpu.read::<f32>(data, 4) == [3.0; 4], || "the packed launch".to_owned());
     c.is(701, "64 bytes for 16", launch(64));
     is!(c, 0, cuCtxSynchronize());
 }
@@ -329,11 +290,7 @@ fn registers_in_three_dimensions() {
             let place = [b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])];
             for t in 0..threads {
                 let lane = t % 32;
-                expected.extend([
-                    t % block[0],
-                    t / block[0] % block[1],
-                    t / (block[0] * block[1]),
-                ]);
+                expected.extend([t % block[0], t / block[0] % block[1], t / (block[0] * block[1])]);
                 expected.extend(block);
                 expected.extend(place);
                 expected.extend(grid);
@@ -341,11 +298,7 @@ fn registers_in_three_dimensions() {
             }
         }
         c.that(seen == expected, || {
-            let at = seen
-                .iter()
-                .zip(&expected)
-                .position(|(a, b)| a != b)
-                .unwrap_or(0);
+            let at = seen.iter().zip(&expected).position(|(a, b)| a != b).unwrap_or(0);
             format!(
                 "grid {grid:?}, block {block:?}: thread {} word {}: {} not {}",
                 at / 16,
@@ -369,18 +322,7 @@ fn cooperative_launches_that_do_not_fit() {
     is!(
         c,
         0,
-        cuLaunchCooperativeKernel(
-            kernel,
-            1,
-            1,
-            1,
-            64,
-            1,
-            1,
-            0,
-            ptr::null_mut(),
-            pointers.as_mut_ptr()
-        )
+        cuLaunchCooperativeKernel(kernel, 1, 1, 1, 64, 1, 1, 0, ptr::null_mut(), pointers.as_mut_ptr())
     );
     is!(
         c,

@@ -9,8 +9,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, driver, ptx};
 use crate::{arguments, is, ok};
 
-const DYNAMIC: CUfunction_attribute =
-    CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+const DYNAMIC: CUfunction_attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 
 fn load(image: &[u8]) -> CUlibrary {
     let mut library = null_mut();
@@ -39,20 +38,13 @@ fn data_that_is_not_an_image() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (mut kernel, mut module, mut count) = (null_mut(), null_mut(), 9);
-    let bad =
-        b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { nonsense; }\n\0";
+    let bad = b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { nonsense; }\n\0";
     for (image, code) in [(&b"junk\0"[..], 200), (bad, 218)] {
         let library = load(image);
-        is!(
-            c,
-            code,
-            cuLibraryGetKernel(&raw mut kernel, library, c"k".as_ptr())
-        );
+        is!(c, code, cuLibraryGetKernel(&raw mut kernel, library, c"k".as_ptr()));
         is!(c, code, cuLibraryGetModule(&raw mut module, library));
         is!(c, 0, cuLibraryGetKernelCount(&raw mut count, library));
-        c.that(count == 0, || {
-            format!("{count} kernels reported for a failed load")
-        });
+        c.that(count == 0, || format!("{count} kernels reported for a failed load"));
         is!(c, 0, cuLibraryUnload(library));
     }
 }
@@ -79,12 +71,7 @@ fn managed_variables_without_a_context() {
     is!(
         c,
         0,
-        cuLibraryGetManaged(
-            &raw mut address,
-            &raw mut bytes,
-            library,
-            c"number".as_ptr()
-        )
+        cuLibraryGetManaged(&raw mut address, &raw mut bytes, library, c"number".as_ptr())
     );
     c.that(bytes == 4, || format!("{bytes} bytes"));
     let kernel = kernel(library, c"count");
@@ -109,11 +96,7 @@ fn managed_variables_without_a_context() {
         c.that(number == count, || format!("{number}, expected {count}"));
         let mut owner: CUcontext = ptr::dangling_mut();
         let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
-        is!(
-            c,
-            0,
-            cuPointerGetAttribute((&raw mut owner).cast(), attribute, address)
-        );
+        is!(c, 0, cuPointerGetAttribute((&raw mut owner).cast(), attribute, address));
         c.that(owner.is_null(), || format!("owner {owner:?}"));
     }
     is!(c, 0, cuLibraryUnload(library));
@@ -151,10 +134,7 @@ fn compiler_errors_are_reported_when_loading() {
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     ];
-    let mut values: [*mut c_void; 2] = [
-        log.as_mut_ptr().cast(),
-        ptr::without_provenance_mut(log.len()),
-    ];
+    let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(log.len())];
     let mut library = null_mut();
     is!(
         c,
@@ -185,33 +165,15 @@ fn kernels_are_functions_for_launches() {
     let library = load(&ptx("my_kernel.ptx"));
     let kernel = kernel(library, c"my_kernel");
     let mut again = null_mut();
-    is!(
-        c,
-        0,
-        cuLibraryGetKernel(&raw mut again, library, c"my_kernel".as_ptr())
-    );
+    is!(c, 0, cuLibraryGetKernel(&raw mut again, library, c"my_kernel".as_ptr()));
     c.that(again == kernel, || {
         "the second query returned another handle".to_owned()
     });
-    is!(
-        c,
-        500,
-        cuLibraryGetKernel(&raw mut again, library, c"nothing".as_ptr())
-    );
-    is!(
-        c,
-        500,
-        cuLibraryGetKernel(&raw mut again, library, c"".as_ptr())
-    );
+    is!(c, 500, cuLibraryGetKernel(&raw mut again, library, c"nothing".as_ptr()));
+    is!(c, 500, cuLibraryGetKernel(&raw mut again, library, c"".as_ptr()));
     let as_function: CUfunction = kernel.cast();
     let data = gpu.upload(&[1.0_f32; 8]);
-    gpu.launch(
-        as_function,
-        [1, 1, 1],
-        [8, 1, 1],
-        0,
-        &mut arguments![data, 8_u64],
-    );
+    gpu.launch(as_function, [1, 1, 1], [8, 1, 1], 0, &mut arguments![data, 8_u64]);
     c.that(gpu.read::<f32>(data, 8) == [3.0; 8], || {
         "the kernel did not run".to_owned()
     });
@@ -237,9 +199,7 @@ fn kernels_are_functions_for_launches() {
     is!(c, 0, cuKernelGetFunction(&raw mut function, kernel));
     let mut of = null_mut();
     is!(c, 0, cuFuncGetModule(&raw mut of, function));
-    c.that(of == module, || {
-        "the function is in another module".to_owned()
-    });
+    c.that(of == module, || "the function is in another module".to_owned());
     is!(c, 0, cuLibraryUnload(library));
 }
 
@@ -253,19 +213,11 @@ fn attributes_of_kernels() {
     // Without a current context.
     ok!(cuCtxPopCurrent(null_mut()));
     is!(c, 0, cuKernelSetAttribute(DYNAMIC, 60_000, kernel, 0));
-    is!(
-        c,
-        0,
-        cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 0)
-    );
+    is!(c, 0, cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 0));
     c.that(value == 60_000, || format!("{value} without a context"));
     is!(c, 1, cuKernelSetAttribute(DYNAMIC, -1, kernel, 0));
     is!(c, 101, cuKernelSetAttribute(DYNAMIC, 1, kernel, 77));
-    is!(
-        c,
-        101,
-        cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 77)
-    );
+    is!(c, 101, cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 77));
     is!(c, 201, cuKernelGetFunction(&raw mut function, kernel));
     ok!(cuCtxPushCurrent(gpu.context));
     // A function that is made from the kernel later has the attribute; setting it there does not change the kernel.
@@ -273,11 +225,7 @@ fn attributes_of_kernels() {
     is!(c, 0, cuFuncGetAttribute(&raw mut value, DYNAMIC, function));
     c.that(value == 60_000, || format!("{value} of the function"));
     is!(c, 0, cuFuncSetAttribute(function, DYNAMIC, 70_000));
-    is!(
-        c,
-        0,
-        cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 0)
-    );
+    is!(c, 0, cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 0));
     c.that(value == 60_000, || format!("{value} of the kernel"));
     // Setting the kernel's attribute no longer changes the function.
     is!(c, 0, cuKernelSetAttribute(DYNAMIC, 50_000, kernel, 0));
@@ -308,9 +256,7 @@ fn in_two_contexts() {
     let first = global(&mut c);
     let other = Gpu::new();
     let second = global(&mut c);
-    c.that(first != second, || {
-        "both contexts share the variable".to_owned()
-    });
+    c.that(first != second, || "both contexts share the variable".to_owned());
     drop(other);
     let again = global(&mut c);
     c.that(first == again, || "the variable moved".to_owned());

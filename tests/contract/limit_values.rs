@@ -21,16 +21,9 @@ fn rounding_and_bounds() {
     let heap = CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE;
     let pending = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
     let granularity = CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY;
-    for (which, default) in [
-        (stack, 1024),
-        (heap, 8 << 20),
-        (pending, 2048),
-        (granularity, 64),
-    ] {
+    for (which, default) in [(stack, 1024), (heap, 8 << 20), (pending, 2048), (granularity, 64)] {
         let value = limit(&mut c, which);
-        c.that(value == default, || {
-            format!("{which:?}: {value}, not {default}")
-        });
+        c.that(value == default, || format!("{which:?}: {value}, not {default}"));
     }
     for (which, value, becomes) in [
         (stack, 0, 0),
@@ -65,9 +58,7 @@ fn rounding_and_bounds() {
         let before = limit(&mut c, which);
         is!(c, 1, cuCtxSetLimit(which, value));
         let after = limit(&mut c, which);
-        c.that(before == after, || {
-            format!("{which:?}: {before} became {after}")
-        });
+        c.that(before == after, || format!("{which:?}: {before} became {after}"));
     }
 }
 

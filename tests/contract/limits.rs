@@ -12,18 +12,12 @@ use crate::{arguments, call, child, is, ok};
 
 /// Loads this text as PTX; returns the code and the kernel `k`, if it exists.
 fn load(text: &str) -> (u32, CUfunction) {
-    let text = CString::new(format!(
-        ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
-    ))
-    .expect("no NUL byte in PTX");
+    let text =
+        CString::new(format!(".version 7.7\n.target sm_52\n.address_size 64\n{text}")).expect("no NUL byte in PTX");
     let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
     let code = call!(cuModuleLoadData(&raw mut module, text.as_ptr().cast())).0;
     if code == 0 {
-        ok!(cuModuleGetFunction(
-            &raw mut function,
-            module,
-            c"k".as_ptr()
-        ));
+        ok!(cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
     }
     (code, function)
 }
@@ -209,11 +203,7 @@ fn heap_memory_belongs_to_kernels() {
     is!(c, 1, cuCtxSetLimit(heap, 32 << 20));
     let (mut base, mut size, mut word) = (0, 0, 0_u32);
     let word: *mut c_void = (&raw mut word).cast();
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(&raw mut base, &raw mut size, address)
-    );
+    is!(c, 500, cuMemGetAddressRange(&raw mut base, &raw mut size, address));
     is!(c, 1, cuMemcpyDtoH(word, address, 4));
     is!(c, 1, cuMemFree(address));
     let kind = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;

@@ -20,10 +20,9 @@ fn same32(label: &str, seen: &[f32], expected: &[f32]) {
     });
     for (i, (a, b)) in seen.iter().zip(expected).enumerate() {
         // All NaNs compare equal: the device has one NaN, while the host's keeps a sign and a payload.
-        c.that(
-            a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
-            || format!("{label} {i}: {a}, expected {b}"),
-        );
+        c.that(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), || {
+            format!("{label} {i}: {a}, expected {b}")
+        });
     }
 }
 
@@ -51,10 +50,7 @@ fn vector_add() {
 #[test]
 fn saxpy_and_daxpy() {
     let mut gpu = Gpu::new();
-    let (single, double) = (
-        gpu.kernel("saxpy.ptx", "saxpy"),
-        gpu.kernel("saxpy.ptx", "daxpy"),
-    );
+    let (single, double) = (gpu.kernel("saxpy.ptx", "saxpy"), gpu.kernel("saxpy.ptx", "daxpy"));
     for n in [1_usize, 100, 4096, 10_000] {
         let (mut x, mut y) = (floats(n * 2, 3), floats(n * 2, 4));
         x.truncate(n);
@@ -68,11 +64,7 @@ fn saxpy_and_daxpy() {
             0,
             &mut arguments![-1.75_f32, dx, dy, n as u64],
         );
-        let expected: Vec<f32> = x
-            .iter()
-            .zip(&y)
-            .map(|(x, y)| fma32(-1.75, *x, *y))
-            .collect();
+        let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| fma32(-1.75, *x, *y)).collect();
         same32("saxpy", &gpu.read(dy, n), &expected);
 
         let (wide_x, wide_y): (Vec<f64>, Vec<f64>) = x
@@ -139,11 +131,8 @@ fn matrix_product() {
         let seen32 = gpu.read::<f32>(ec, m * n);
         for row in 0..m {
             for col in 0..n {
-                let wide =
-                    (0..k).fold(0.0_f64, |acc, i| fma64(a[row * k + i], b[i * n + col], acc));
-                let slim = (0..k).fold(0.0_f32, |acc, i| {
-                    fma32(a32[row * k + i], b32[i * n + col], acc)
-                });
+                let wide = (0..k).fold(0.0_f64, |acc, i| fma64(a[row * k + i], b[i * n + col], acc));
+                let slim = (0..k).fold(0.0_f32, |acc, i| fma32(a32[row * k + i], b32[i * n + col], acc));
                 let at = row * n + col;
                 assert_eq!(
                     seen[at].to_bits(),
@@ -183,21 +172,13 @@ fn reductions() {
     for n in [1_usize, 256, 300, 5000] {
         let blocks = n.div_ceil(256);
         let grid = [blocks as u32, 1, 1];
-        let singles: Vec<f32> = (0..n)
-            .map(|_| random.word().cast_signed() as f32 / 65536.0)
-            .collect();
+        let singles: Vec<f32> = (0..n).map(|_| random.word().cast_signed() as f32 / 65536.0).collect();
         let words: Vec<u64> = (0..n).map(|_| random.next()).collect();
         let numbers: Vec<i32> = (0..n).map(|_| random.word().cast_signed()).collect();
 
         let kernel = gpu.kernel("reduce.ptx", "reduce_sum_f32");
         let (input, out) = (gpu.upload(&singles), gpu.alloc(blocks * 4));
-        gpu.launch(
-            kernel,
-            grid,
-            [256, 1, 1],
-            0,
-            &mut arguments![input, out, n as u32],
-        );
+        gpu.launch(kernel, grid, [256, 1, 1], 0, &mut arguments![input, out, n as u32]);
         let expected: Vec<f32> = singles
             .chunks(256)
             .map(|part| tree(part, 256, 0.0, |a, b| a + b))
@@ -208,11 +189,7 @@ fn reductions() {
         for block in [32_usize, 128, 1024] {
             let blocks = n.div_ceil(block);
             let out = gpu.alloc(blocks * 4);
-            let config = (
-                [blocks as u32, 1, 1],
-                [block as u32, 1, 1],
-                block as u32 * 4,
-            );
+            let config = ([blocks as u32, 1, 1], [block as u32, 1, 1], block as u32 * 4);
             gpu.launch(
                 kernel,
                 config.0,
@@ -229,13 +206,7 @@ fn reductions() {
 
         let kernel = gpu.kernel("reduce.ptx", "reduce_sum_u64");
         let (input, out) = (gpu.upload(&words), gpu.alloc(blocks * 8));
-        gpu.launch(
-            kernel,
-            grid,
-            [256, 1, 1],
-            0,
-            &mut arguments![input, out, n as u32],
-        );
+        gpu.launch(kernel, grid, [256, 1, 1], 0, &mut arguments![input, out, n as u32]);
         let expected: Vec<u64> = words
             .chunks(256)
             .map(|part| part.iter().fold(0, |a, b| b.wrapping_add(a)))
@@ -244,13 +215,7 @@ fn reductions() {
 
         let kernel = gpu.kernel("reduce.ptx", "reduce_max_s32");
         let (input, out) = (gpu.upload(&numbers), gpu.alloc(blocks * 4));
-        gpu.launch(
-            kernel,
-            grid,
-            [256, 1, 1],
-            0,
-            &mut arguments![input, out, n as u32],
-        );
+        gpu.launch(kernel, grid, [256, 1, 1], 0, &mut arguments![input, out, n as u32]);
         let expected: Vec<i32> = numbers
             .chunks(256)
             .map(|part| part.iter().copied().max().unwrap_or(i32::MIN))
@@ -269,10 +234,6 @@ fn a_kernel_with_line_information() {
     let (x, y, out) = (gpu.upload(&a), gpu.upload(&b), gpu.alloc(3600));
     let mut arguments = arguments![x, y, out, 0.3_f32, 900_u32];
     gpu.launch(kernel, [8, 1, 1], [128, 1, 1], 0, &mut arguments);
-    let expected: Vec<f32> = a
-        .iter()
-        .zip(&b)
-        .map(|(a, b)| fma32(0.3, b - a, *a))
-        .collect();
+    let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| fma32(0.3, b - a, *a)).collect();
     same32("lines", &gpu.read(out, 900), &expected);
 }

@@ -100,11 +100,7 @@ fn two_sources_that_call_each_other() {
     c.is(1, "add after it", linker.add(None, CALLEE));
     let (mut module, mut function) = (null_mut(), null_mut());
     is!(c, 0, cuModuleLoadData(&raw mut module, image));
-    is!(
-        c,
-        0,
-        cuModuleGetFunction(&raw mut function, module, c"k".as_ptr())
-    );
+    is!(c, 0, cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
     let out = gpu.alloc(4);
     gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
     c.that(gpu.read::<u32>(out, 1) == [49], || "7 squared".to_owned());
@@ -120,10 +116,9 @@ fn undefined_and_duplicate_functions() {
     c.is(300, "complete again", linker.complete().0);
     c.is(1, "the callee, too late", linker.add(None, CALLEE));
     let log = linker.log();
-    c.that(
-        log == "error   : Undefined reference to 'square' in 'Input 1'",
-        || log.clone(),
-    );
+    c.that(log == "error   : Undefined reference to 'square' in 'Input 1'", || {
+        log.clone()
+    });
     let linker = Linker::new();
     c.is(0, "the callee", linker.add(Some(c"a.ptx"), CALLEE));
     c.is(300, "the callee again", linker.add(Some(c"b.ptx"), CALLEE));
@@ -145,41 +140,20 @@ fn refused_inputs_change_nothing() {
     c.is(
         218,
         "bad PTX",
-        linker.add(
-            None,
-            ".version 6.4\n.target sm_52\n.address_size 64\nnonsense\n",
-        ),
+        linker.add(None, ".version 6.4\n.target sm_52\n.address_size 64\nnonsense\n"),
     );
     is!(
         c,
         1,
-        cuLinkAddData(
-            linker.state,
-            ptx,
-            null_mut(),
-            4,
-            ptr::null(),
-            0,
-            none,
-            null_mut()
-        )
+        cuLinkAddData(linker.state, ptx, null_mut(), 4, ptr::null(), 0, none, null_mut())
     );
     is!(
         c,
         301,
-        cuLinkAddFile(
-            linker.state,
-            ptx,
-            c"/no/such/file".as_ptr(),
-            0,
-            none,
-            null_mut()
-        )
+        cuLinkAddFile(linker.state, ptx, c"/no/such/file".as_ptr(), 0, none, null_mut())
     );
     // Of the options only those about compiling are allowed for a single input.
-    let mut text = CString::new(CALLEE)
-        .expect("no NUL byte")
-        .into_bytes_with_nul();
+    let mut text = CString::new(CALLEE).expect("no NUL byte").into_bytes_with_nul();
     for (option, value, code) in [
         (CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 0, 0),
         (CUjit_option::CU_JIT_TARGET, 90, 1),

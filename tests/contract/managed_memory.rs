@@ -55,11 +55,7 @@ fn prefetches_keep_the_contents() {
     );
     ok!(cuMemPrefetchAsync(y, 4000, CPU, stream));
     ok!(cuCtxSynchronize());
-    assert!(
-        b.iter()
-            .enumerate()
-            .all(|(i, v)| *v == 3.0 * i as f32 + 1.0)
-    );
+    assert!(b.iter().enumerate().all(|(i, v)| *v == 3.0 * i as f32 + 1.0));
     assert_eq!(attribute(4, x, 4000), 0);
     assert_eq!(attribute(4, y, 4000), CPU);
     ok!(cuMemFree(x));
@@ -100,13 +96,7 @@ fn advice_and_queries_of_a_range() {
     is!(
         c,
         0,
-        cuMemRangeGetAttribute(
-            who.as_mut_ptr().cast(),
-            12,
-            CUmem_range_attribute(3),
-            address,
-            4 * MIB
-        )
+        cuMemRangeGetAttribute(who.as_mut_ptr().cast(), 12, CUmem_range_attribute(3), address, 4 * MIB)
     );
     c.that(who == [0, NOWHERE, NOWHERE], || format!("{who:?}"));
     c.is(0, "no preferred location", advise(address, 8 * MIB, 4, 0));
@@ -158,11 +148,7 @@ fn locations_have_a_type_and_an_id() {
     );
     // The stream determines the context.
     is!(c, 0, cuMemPrefetchAsync(address, 8192, 0, stream));
-    is!(
-        c,
-        201,
-        cuMemPrefetchAsync(address, 8192, 0, std::ptr::null_mut())
-    );
+    is!(c, 201, cuMemPrefetchAsync(address, 8192, 0, std::ptr::null_mut()));
     is!(c, 201, cuMemAdvise(address, 8192, CUmem_advise(3), 77));
     is!(c, 0, cuCtxSetCurrent(context));
     // Managed memory cannot be freed in stream order.

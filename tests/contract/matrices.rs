@@ -31,8 +31,7 @@ fn half(value: i32, fraction: u32, bias: u32) -> u16 {
         return 0;
     }
     let power = value.unsigned_abs().ilog2();
-    let bits = (bias + power) << fraction
-        | (value.unsigned_abs() << (fraction - power) & ((1 << fraction) - 1));
+    let bits = (bias + power) << fraction | (value.unsigned_abs() << (fraction - power) & ((1 << fraction) - 1));
     (bits | u32::from(value < 0) << 15) as u16
 }
 
@@ -61,15 +60,8 @@ fn multiply<A: Plain, C: Plain>(kernel: &str, a: &[A], b: &[A], c: &[C], results
 #[test]
 fn halves_added_in_f32() {
     let shape = [16, 8, 16];
-    let (a, b, c) = (
-        integers(256, 100, 1),
-        integers(128, 100, 2),
-        integers(128, 9999, 3),
-    );
-    let expected: Vec<f32> = product(&a, &b, &c, shape)
-        .iter()
-        .map(|x| *x as f32)
-        .collect();
+    let (a, b, c) = (integers(256, 100, 1), integers(128, 100, 2), integers(128, 9999, 3));
+    let expected: Vec<f32> = product(&a, &b, &c, shape).iter().map(|x| *x as f32).collect();
     let seen = multiply("mma_f16", &f16(&a), &f16(&b), &f32s(&c), 128);
     assert_eq!(seen, expected);
     let seen = multiply("mma_bf16", &bf16(&a), &bf16(&b), &f32s(&c), 128);
@@ -78,15 +70,8 @@ fn halves_added_in_f32() {
 
 #[test]
 fn halves_added_in_f16() {
-    let (a, b, c) = (
-        integers(128, 9, 4),
-        integers(64, 9, 5),
-        integers(128, 500, 6),
-    );
-    let expected: Vec<i32> = product(&a, &b, &c, [16, 8, 8])
-        .iter()
-        .map(|x| *x as i32)
-        .collect();
+    let (a, b, c) = (integers(128, 9, 4), integers(64, 9, 5), integers(128, 500, 6));
+    let expected: Vec<i32> = product(&a, &b, &c, [16, 8, 8]).iter().map(|x| *x as i32).collect();
     assert!(expected.iter().all(|x| x.abs() <= 2048), "exact in f16");
     let seen = multiply("mma_f16_f16", &f16(&a), &f16(&b), &f16(&c), 128);
     assert_eq!(seen, f16(&expected));
@@ -94,17 +79,9 @@ fn halves_added_in_f16() {
 
 #[test]
 fn tf32() {
-    let (a, b, c) = (
-        integers(128, 500, 7),
-        integers(64, 500, 8),
-        integers(128, 9999, 9),
-    );
-    let expected: Vec<f32> = product(&a, &b, &c, [16, 8, 8])
-        .iter()
-        .map(|x| *x as f32)
-        .collect();
-    let bits =
-        |values: &[i32]| -> Vec<u32> { values.iter().map(|v| (*v as f32).to_bits()).collect() };
+    let (a, b, c) = (integers(128, 500, 7), integers(64, 500, 8), integers(128, 9999, 9));
+    let expected: Vec<f32> = product(&a, &b, &c, [16, 8, 8]).iter().map(|x| *x as f32).collect();
+    let bits = |values: &[i32]| -> Vec<u32> { values.iter().map(|v| (*v as f32).to_bits()).collect() };
     let seen = multiply("mma_tf32", &bits(&a), &bits(&b), &f32s(&c), 128);
     assert_eq!(seen, expected);
 }
@@ -138,10 +115,7 @@ fn doubles() {
         integers(64, 99_999, 15),
     );
     let doubles = |v: &[i32]| -> Vec<f64> { v.iter().map(|x| f64::from(*x)).collect() };
-    let expected: Vec<f64> = product(&a, &b, &c, [8, 8, 4])
-        .iter()
-        .map(|x| *x as f64)
-        .collect();
+    let expected: Vec<f64> = product(&a, &b, &c, [8, 8, 4]).iter().map(|x| *x as f64).collect();
     let seen = multiply("mma_f64", &doubles(&a), &doubles(&b), &doubles(&c), 64);
     assert_eq!(seen, expected);
 }
@@ -154,9 +128,7 @@ fn matrices_from_shared_memory() {
     let input: Vec<u16> = (0..256).map(|_| random.word() as u16).collect();
     let (data, out) = (gpu.upload(&input), gpu.alloc(1280));
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![data, out]);
-    let element = |matrix: usize, row: usize, column: usize| -> u32 {
-        input[matrix * 64 + row * 8 + column].into()
-    };
+    let element = |matrix: usize, row: usize, column: usize| -> u32 { input[matrix * 64 + row * 8 + column].into() };
     let pair = |matrix: usize, lane: usize, trans: bool| {
         let (row, column) = (lane / 4, lane % 4 * 2);
         if trans {
@@ -181,11 +153,7 @@ fn matrices_from_shared_memory() {
 fn fragments_of_16_by_16() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "wmma_f16");
-    let (a, b, c) = (
-        integers(256, 100, 17),
-        integers(256, 100, 18),
-        integers(256, 9999, 19),
-    );
+    let (a, b, c) = (integers(256, 100, 17), integers(256, 100, 18), integers(256, 9999, 19));
     // Rows of A are 24 elements apart; B is column-major.
     let mut apart = vec![0x7e00_u16; 16 * 24];
     for (i, row) in f16(&a).chunks(16).enumerate() {
@@ -201,10 +169,7 @@ fn fragments_of_16_by_16() {
         24_u32
     ];
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments);
-    let result: Vec<f32> = product(&a, &b, &c, [16, 16, 16])
-        .iter()
-        .map(|x| *x as f32)
-        .collect();
+    let result: Vec<f32> = product(&a, &b, &c, [16, 16, 16]).iter().map(|x| *x as f32).collect();
     let twice = (0..256).map(|at| result[at % 16 * 16 + at / 16] * 2.0);
     let expected: Vec<f32> = result.iter().copied().chain(twice).collect();
     assert_eq!(gpu.read::<f32>(d, 512), expected);

@@ -20,9 +20,7 @@ fn allocation() {
         is!(c, 1, cuMemAlloc(ptr::null_mut(), 4));
         is!(c, 2, cuMemAlloc(&raw mut address, 1 << 50));
         is!(c, 0, cuMemAlloc(&raw mut address, 1));
-        c.that(address != 0 && address % 256 == 0, || {
-            format!("address {address:#x}")
-        });
+        c.that(address != 0 && address % 256 == 0, || format!("address {address:#x}"));
         is!(c, 0, cuMemFree(0));
         is!(c, 0, cuMemFree(address));
         is!(c, 1, cuMemFree(address));
@@ -53,32 +51,16 @@ fn ranges() {
                     format!("{bytes} bytes: base {base:#x} of {address:#x}, size {size}")
                 });
             }
-            is!(
-                c,
-                0,
-                cuMemGetAddressRange(ptr::null_mut(), ptr::null_mut(), address)
-            );
+            is!(c, 0, cuMemGetAddressRange(ptr::null_mut(), ptr::null_mut(), address));
             is!(c, 0, cuMemFree(address));
-            is!(
-                c,
-                500,
-                cuMemGetAddressRange(&raw mut base, &raw mut size, address)
-            );
+            is!(c, 500, cuMemGetAddressRange(&raw mut base, &raw mut size, address));
         }
-        is!(
-            c,
-            500,
-            cuMemGetAddressRange(&raw mut base, &raw mut size, 0)
-        );
+        is!(c, 500, cuMemGetAddressRange(&raw mut base, &raw mut size, 0));
         let host = 0_u64;
         is!(
             c,
             500,
-            cuMemGetAddressRange(
-                &raw mut base,
-                &raw mut size,
-                (&raw const host).addr() as u64
-            )
+            cuMemGetAddressRange(&raw mut base, &raw mut size, (&raw const host).addr() as u64)
         );
     });
 }
@@ -89,9 +71,7 @@ fn info() {
     let mut c = Codes::new();
     let (mut free, mut total) = (0, 0);
     is!(c, 0, cuMemGetInfo(&raw mut free, &raw mut total));
-    c.that(0 < free && free <= total, || {
-        format!("{free} free of {total}")
-    });
+    c.that(0 < free && free <= total, || format!("{free} free of {total}"));
     is!(c, 0, cuMemGetInfo(ptr::null_mut(), &raw mut total));
     is!(c, 0, cuMemGetInfo(&raw mut free, ptr::null_mut()));
 }
@@ -104,9 +84,7 @@ fn copies() {
     let (a, b) = (gpu.alloc(1000), gpu.alloc(1000));
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 1000));
     is!(c, 0, cuMemcpyDtoD(b, a, 1000));
-    c.that(gpu.read::<u8>(b, 1000) == data, || {
-        "device to device".to_owned()
-    });
+    c.that(gpu.read::<u8>(b, 1000) == data, || "device to device".to_owned());
     // Odd offsets and lengths.
     is!(c, 0, cuMemcpyDtoD(b + 1, a + 3, 500));
     let mut part = vec![0_u8; 502];
@@ -123,21 +101,13 @@ fn copies() {
     is!(c, 0, cuMemcpy(host(back.as_mut_ptr()), a, 1000));
     c.that(back == data, || "wrong data after cuMemcpy".to_owned());
     let mut other = vec![0_u8; 1000];
-    is!(
-        c,
-        0,
-        cuMemcpy(host(other.as_mut_ptr()), host(data.as_ptr()), 1000)
-    );
+    is!(c, 0, cuMemcpy(host(other.as_mut_ptr()), host(data.as_ptr()), 1000));
     c.that(other == data, || "host to host by cuMemcpy".to_owned());
     // A copy of no bytes is valid.
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 0));
     is!(c, 0, cuMemcpyDtoD(a, b, 0));
     // Asynchronous copies on the null stream.
-    is!(
-        c,
-        0,
-        cuMemcpyHtoDAsync(a, data.as_ptr().cast(), 1000, ptr::null_mut())
-    );
+    is!(c, 0, cuMemcpyHtoDAsync(a, data.as_ptr().cast(), 1000, ptr::null_mut()));
     is!(c, 0, cuMemcpyDtoDAsync(b, a, 1000, ptr::null_mut()));
     let mut late = vec![0_u8; 1000];
     is!(
@@ -193,9 +163,7 @@ fn fills() {
     let seen = gpu.read::<u8>(a, 64);
     c.that(seen == expected, || format!("{seen:02x?}"));
     is!(c, 0, cuMemsetD32Async(a, 7, 16, ptr::null_mut()));
-    c.that(gpu.read::<u32>(a, 16) == [7; 16], || {
-        "asynchronously".to_owned()
-    });
+    c.that(gpu.read::<u32>(a, 16) == [7; 16], || "asynchronously".to_owned());
 
     is!(c, 1, cuMemsetD8(a, 0, 65));
     is!(c, 1, cuMemsetD16(a + 1, 0, 1));
@@ -235,21 +203,13 @@ fn page_locked_memory() {
     let mut pointer = ptr::null_mut();
     is!(c, 0, cuMemHostAlloc(&raw mut pointer, 4096, 0));
     let mut address = 0;
-    is!(
-        c,
-        0,
-        cuMemHostGetDevicePointer(&raw mut address, pointer, 0)
-    );
+    is!(c, 0, cuMemHostGetDevicePointer(&raw mut address, pointer, 0));
     c.that(address == pointer.addr() as u64, || {
         format!("{pointer:?} is {address:#x} on the device")
     });
     // Unknown flags are an error, and the address is set to 0.
     let mut nowhere = 7;
-    is!(
-        c,
-        1,
-        cuMemHostGetDevicePointer(&raw mut nowhere, pointer, 1)
-    );
+    is!(c, 1, cuMemHostGetDevicePointer(&raw mut nowhere, pointer, 1));
     c.that(nowhere == 0, || format!("{nowhere:#x} with an error"));
     let mut flags = 99;
     is!(c, 0, cuMemHostGetFlags(&raw mut flags, pointer));
@@ -257,23 +217,14 @@ fn page_locked_memory() {
     is!(c, 0, cuMemcpyDtoH(pointer, filled, 4096));
     // SAFETY: the allocation holds 1,024 words, written by the finished copy.
     let last = unsafe { pointer.cast::<u32>().add(1023).read() };
-    c.that(last == 0x0102_0304, || {
-        format!("{last:#x} in page-locked memory")
-    });
+    c.that(last == 0x0102_0304, || format!("{last:#x} in page-locked memory"));
     // Fills by the device reach all of it and nothing beyond.
     is!(c, 0, cuMemsetD32(address, 7, 1024));
     is!(c, 0, cuMemsetD8Async(address + 1, 9, 1, ptr::null_mut()));
     is!(c, 0, cuCtxSynchronize());
     // SAFETY: as above; the fills are done.
-    let (first, last) = unsafe {
-        (
-            pointer.cast::<u32>().read(),
-            pointer.cast::<u32>().add(1023).read(),
-        )
-    };
-    c.that((first, last) == (0x0907, 7), || {
-        format!("{first:#x} and {last:#x}")
-    });
+    let (first, last) = unsafe { (pointer.cast::<u32>().read(), pointer.cast::<u32>().add(1023).read()) };
+    c.that((first, last) == (0x0907, 7), || format!("{first:#x} and {last:#x}"));
     is!(c, 1, cuMemsetD32(address, 7, 1025));
     is!(c, 1, cuMemsetD32(address + 2, 7, 1));
     is!(c, 1, cuMemHostUnregister(pointer));
@@ -306,11 +257,7 @@ fn fills_of_host_memory_finish_before_the_call_returns() {
     let registered: *mut c_void = words.as_mut_ptr().cast();
     ok!(cuMemHostRegister(registered, 4096, 0));
     let (x, y) = (gpu.alloc(4000), gpu.alloc(4000));
-    let places = [
-        pinned.addr() as u64,
-        managed,
-        registered.expose_provenance() as u64,
-    ];
+    let places = [pinned.addr() as u64, managed, registered.expose_provenance() as u64];
     for place in places {
         let mut arguments = crate::arguments![1_f32, x, y, 1000_u64];
         let mut pointers = arguments.pointers();
@@ -346,11 +293,7 @@ fn pitched_memory() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (mut address, mut pitch) = (0, 0);
-    is!(
-        c,
-        0,
-        cuMemAllocPitch(&raw mut address, &raw mut pitch, 100, 10, 4)
-    );
+    is!(c, 0, cuMemAllocPitch(&raw mut address, &raw mut pitch, 100, 10, 4));
     c.that(pitch == 512, || format!("pitch {pitch}"));
     is!(c, 0, cuMemFree(address));
 }
@@ -362,11 +305,7 @@ fn pointer_attributes() {
     let a = gpu.alloc(1024);
     let mut kind = 0_u32;
     let kind_of = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    is!(
-        c,
-        0,
-        cuPointerGetAttribute((&raw mut kind).cast(), kind_of, a + 8)
-    );
+    is!(c, 0, cuPointerGetAttribute((&raw mut kind).cast(), kind_of, a + 8));
     c.that(kind == CUmemorytype::CU_MEMORYTYPE_DEVICE.0, || {
         format!("memory type {kind}")
     });
@@ -380,18 +319,12 @@ fn pointer_attributes() {
             a
         )
     );
-    c.that(context == gpu.context, || {
-        "the context of a pointer".to_owned()
-    });
+    c.that(context == gpu.context, || "the context of a pointer".to_owned());
     let word = 0_u64;
     is!(
         c,
         1,
-        cuPointerGetAttribute(
-            (&raw mut kind).cast(),
-            kind_of,
-            (&raw const word).addr() as u64
-        )
+        cuPointerGetAttribute((&raw mut kind).cast(), kind_of, (&raw const word).addr() as u64)
     );
     is!(c, 1, cuPointerGetAttribute(ptr::null_mut(), kind_of, a));
 }
@@ -423,19 +356,13 @@ fn rectangles() {
     c.is(0, "nothing", copy(0, 3, [8, 2], [16, 4]));
     c.is(1, "a pitch below the row", copy(5, 3, [4, 0], [16, 0]));
     c.is(1, "a pitch below a single row", copy(5, 1, [4, 0], [16, 0]));
-    c.is(
-        1,
-        "a row that ends beyond the pitch",
-        copy(5, 1, [8, 0], [16, 12]),
-    );
+    c.is(1, "a row that ends beyond the pitch", copy(5, 1, [8, 0], [16, 12]));
     c.is(1, "out of range", copy(5, 3, [16, 0], [64, 0]));
     gpu.write(device, &[0_u8; 128]);
     // With a pitch of 0 the rows are contiguous.
     c.is(0, "without a pitch", copy(5, 3, [0, 2], [0, 1]));
     let seen = gpu.read::<u8>(device, 19);
-    let expected = [
-        0, 3, 4, 5, 6, 7, 0, 10, 11, 12, 13, 14, 0, 17, 18, 19, 20, 21, 0,
-    ];
+    let expected = [0, 3, 4, 5, 6, 7, 0, 10, 11, 12, 13, 14, 0, 17, 18, 19, 20, 21, 0];
     c.that(seen == expected, || format!("{seen:?}"));
 }
 
@@ -473,16 +400,10 @@ fn several_attributes_of_a_pointer() {
             cuPointerGetAttributes(4, names.as_mut_ptr(), data.as_mut_ptr(), address)
         );
         let seen = (kind, is_managed, size, ordinal);
-        c.that(seen == expected, || {
-            format!("{seen:?}, expected {expected:?}")
-        });
+        c.that(seen == expected, || format!("{seen:?}, expected {expected:?}"));
     }
     let mut mapped = 7_u32;
     let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED;
-    is!(
-        c,
-        1,
-        cuPointerGetAttribute((&raw mut mapped).cast(), which, plain)
-    );
+    is!(c, 1, cuPointerGetAttribute((&raw mut mapped).cast(), which, plain));
     ok!(cuMemFree(managed));
 }

@@ -20,8 +20,7 @@ fn copies_and_fills() {
     let mut a = DeviceBuffer::from_slice(&context, &values).expect("memory");
     assert_eq!((a.len(), a.size_bytes()), (1000, 4000));
     assert_eq!(a.to_vec().expect("a copy"), values);
-    a.copy_from_at(10, &[99, 98])
-        .expect("a copy into the middle");
+    a.copy_from_at(10, &[99, 98]).expect("a copy into the middle");
     let mut part = [0; 4];
     a.copy_to_at(9, &mut part).expect("a copy from the middle");
     assert_eq!(part, [9, 99, 98, 12]);
@@ -81,19 +80,11 @@ fn owned_buffers_through_a_stream() {
         *value = i as u32 * 3;
     }
     let device = DeviceBuffer::<u32>::zeroed(&context, 4096).expect("memory");
-    let (mut host, device) = stream
-        .upload(host, device)
-        .expect("a copy")
-        .wait()
-        .expect("its end");
+    let (mut host, device) = stream.upload(host, device).expect("a copy").wait().expect("its end");
     host.fill(0);
     let pending = stream.download(device, host).expect("a copy back");
     let (device, host) = pending.wait().expect("its end");
-    assert!(
-        host.iter()
-            .enumerate()
-            .all(|(i, value)| *value == i as u32 * 3)
-    );
+    assert!(host.iter().enumerate().all(|(i, value)| *value == i as u32 * 3));
     // Dropping a pending copy waits for it.
     drop(stream.upload(host, device).expect("a copy"));
     stream.synchronize().expect("nothing left");
@@ -103,8 +94,7 @@ fn owned_buffers_through_a_stream() {
 fn streams_and_events() {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
-    let non_blocking =
-        Stream::with_flags(&context, CUstream_flags::CU_STREAM_NON_BLOCKING).expect("a stream");
+    let non_blocking = Stream::with_flags(&context, CUstream_flags::CU_STREAM_NON_BLOCKING).expect("a stream");
     assert_eq!(
         non_blocking.flags().expect("flags"),
         CUstream_flags::CU_STREAM_NON_BLOCKING
@@ -134,8 +124,7 @@ fn streams_and_events() {
     assert_eq!(sum.load(Ordering::SeqCst), 10);
     assert!(end.query().expect("an answer"));
     assert!(start.elapsed_ms(&end).expect("a time") >= 0.0);
-    let untimed =
-        Event::with_flags(&context, CUevent_flags::CU_EVENT_DISABLE_TIMING).expect("an event");
+    let untimed = Event::with_flags(&context, CUevent_flags::CU_EVENT_DISABLE_TIMING).expect("an event");
     untimed.record(&stream).expect("a record");
     assert!(start.elapsed_ms(&untimed).is_err());
     untimed.destroy().expect("its end");
@@ -146,9 +135,7 @@ fn streams_and_events() {
 fn a_panic_in_a_host_function_stays_in_rust() {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
-    stream
-        .launch_host_fn(|| panic!("on purpose"))
-        .expect("a host function");
+    stream.launch_host_fn(|| panic!("on purpose")).expect("a host function");
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stream.synchronize()));
     let payload = caught.expect_err("synchronize resumes the panic");
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"on purpose"));

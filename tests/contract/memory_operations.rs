@@ -75,10 +75,7 @@ fn values_are_written_in_stream_order() {
     ok!(cuStreamWriteValue64(stream, memory + 16, long, 0));
     ok!(cuStreamWriteValue32(stream, host.address(), 8, 0));
     ok!(cuStreamSynchronize(stream));
-    assert_eq!(
-        gpu.read::<u32>(memory, 6),
-        [6, 0, 5, 0, 0x5566_7788, 0x1122_3344]
-    );
+    assert_eq!(gpu.read::<u32>(memory, 6), [6, 0, 5, 0, 0x5566_7788, 0x1122_3344]);
     assert_eq!(host.get(), 8);
     is!(c, 0, cuStreamWriteValue32(ptr::null_mut(), memory, 7, 0));
 
@@ -108,13 +105,7 @@ fn values_are_written_in_stream_order() {
 /// it accepts.
 ///
 /// A stream that should continue is given more time.
-fn continues(
-    found: u64,
-    value: u64,
-    flags: u32,
-    wide: bool,
-    (should, release): (bool, u64),
-) -> bool {
+fn continues(found: u64, value: u64, flags: u32, wide: bool, (should, release): (bool, u64)) -> bool {
     let (stream, host) = (stream(), Shared::new());
     host.set(found);
     if wide {
@@ -157,9 +148,7 @@ fn streams_wait_for_values() {
         (0xffff_ffff, 0, NOR, 0, false),
     ] {
         let got = continues(found, value, flags, false, (held, release));
-        c.that(got == held, || {
-            format!("{found:#x} {value:#x} flags {flags}: {got}")
-        });
+        c.that(got == held, || format!("{found:#x} {value:#x} flags {flags}: {got}"));
     }
     for (found, value, held) in [
         (1 << 40, 1 << 40, true),
@@ -198,12 +187,7 @@ fn release_each_other() {
         let data = [value; 1];
         match turn {
             0 => ok!(cuStreamWriteValue32(other, memory, value, 0)),
-            1 => ok!(cuMemcpyHtoDAsync(
-                memory,
-                data.as_ptr().cast::<c_void>(),
-                4,
-                other
-            )),
+            1 => ok!(cuMemcpyHtoDAsync(memory, data.as_ptr().cast::<c_void>(), 4, other)),
             2 => {
                 let mut arguments = arguments![memory, value];
                 let mut pointers = arguments.pointers();
@@ -265,12 +249,7 @@ fn batches_of_operations() {
     };
     let mut all = [
         new(Kind::CU_STREAM_MEM_OP_WRITE_VALUE_32, memory, 11, 0),
-        new(
-            Kind::CU_STREAM_MEM_OP_WRITE_VALUE_64,
-            memory + 8,
-            12 << 32,
-            0,
-        ),
+        new(Kind::CU_STREAM_MEM_OP_WRITE_VALUE_64, memory + 8, 12 << 32, 0),
         barrier(0),
         new(Kind::CU_STREAM_MEM_OP_WAIT_VALUE_32, memory, 11, EQUAL),
     ];

@@ -111,29 +111,15 @@ fn dynamic_shared_memory() {
 #[test]
 fn static_shared_memory() {
     let mut gpu = Gpu::new();
-    let data: Vec<u32> = (0..1024)
-        .map(|i: u32| i.wrapping_mul(2_654_435_761))
-        .collect();
+    let data: Vec<u32> = (0..1024).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(4096));
     let transpose = gpu.kernel("memory.ptx", "shared_transpose");
-    gpu.launch(
-        transpose,
-        [1, 1, 1],
-        [32, 8, 1],
-        0,
-        &mut arguments![input, out],
-    );
+    gpu.launch(transpose, [1, 1, 1], [32, 8, 1], 0, &mut arguments![input, out]);
     let expected: Vec<u32> = (0..1024).map(|i| data[i % 32 * 32 + i / 32]).collect();
     assert_eq!(gpu.read::<u32>(out, 1024), expected, "shared_transpose");
 
     let large = gpu.kernel("memory.ptx", "shared_large");
-    gpu.launch(
-        large,
-        [1, 1, 1],
-        [256, 1, 1],
-        0,
-        &mut arguments![input, out],
-    );
+    gpu.launch(large, [1, 1, 1], [256, 1, 1], 0, &mut arguments![input, out]);
     let expected: Vec<u32> = data[..256].iter().map(|x| x.wrapping_mul(40)).collect();
     assert_eq!(gpu.read::<u32>(out, 256), expected, "shared_large");
 }
@@ -144,13 +130,7 @@ fn generic_pointers() {
     let kernel = gpu.kernel("memory.ptx", "generic_pointer");
     let data: Vec<u32> = (0..256).map(|i| i * 5).collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(1024));
-    gpu.launch(
-        kernel,
-        [1, 1, 1],
-        [256, 1, 1],
-        0,
-        &mut arguments![input, out],
-    );
+    gpu.launch(kernel, [1, 1, 1], [256, 1, 1], 0, &mut arguments![input, out]);
     let expected: Vec<u32> = data
         .iter()
         .zip(0_u32..)

@@ -14,8 +14,7 @@ use crate::{arguments, child, is, ok};
 fn loading_a_file() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
-    let path = CString::new(ptx_path("vector_add.ptx").to_string_lossy().into_owned())
-        .expect("no NUL byte in a path");
+    let path = CString::new(ptx_path("vector_add.ptx").to_string_lossy().into_owned()).expect("no NUL byte in a path");
     let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
     is!(c, 0, cuModuleLoad(&raw mut module, path.as_ptr()));
     is!(
@@ -24,11 +23,7 @@ fn loading_a_file() {
         cuModuleGetFunction(&raw mut function, module, c"vector_add".as_ptr())
     );
     is!(c, 0, cuModuleUnload(module));
-    is!(
-        c,
-        301,
-        cuModuleLoad(&raw mut module, c"/no/such/file.ptx".as_ptr())
-    );
+    is!(c, 301, cuModuleLoad(&raw mut module, c"/no/such/file.ptx".as_ptr()));
     is!(c, 1, cuModuleLoad(ptr::null_mut(), path.as_ptr()));
     drop(gpu);
 }
@@ -50,11 +45,7 @@ fn wrong_arguments() {
         500,
         cuModuleGetFunction(&raw mut function, module, c"no_such_kernel".as_ptr())
     );
-    is!(
-        c,
-        1,
-        cuModuleGetFunction(&raw mut function, module, c"".as_ptr())
-    );
+    is!(c, 1, cuModuleGetFunction(&raw mut function, module, c"".as_ptr()));
     is!(
         c,
         1,
@@ -75,22 +66,11 @@ fn handles_after_unload() {
         let gpu = Gpu::new();
         let mut c = Codes::new();
         let text = ptx("registers.ptx");
-        let (mut module, mut function, mut again) =
-            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut module, mut function, mut again) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
-        ok!(cuModuleGetFunction(
-            &raw mut function,
-            module,
-            c"registers".as_ptr()
-        ));
-        ok!(cuModuleGetFunction(
-            &raw mut again,
-            module,
-            c"registers".as_ptr()
-        ));
-        c.that(function == again, || {
-            "the same function has two handles".to_owned()
-        });
+        ok!(cuModuleGetFunction(&raw mut function, module, c"registers".as_ptr()));
+        ok!(cuModuleGetFunction(&raw mut again, module, c"registers".as_ptr()));
+        c.that(function == again, || "the same function has two handles".to_owned());
         is!(c, 0, cuModuleUnload(module));
         is!(c, 400, cuModuleUnload(module));
         is!(
@@ -138,11 +118,7 @@ fn null_function_name() {
         let mut c = Codes::new();
         let module = gpu.module("vector_add.ptx");
         let mut function = ptr::null_mut();
-        is!(
-            c,
-            1,
-            cuModuleGetFunction(&raw mut function, module, ptr::null())
-        );
+        is!(c, 1, cuModuleGetFunction(&raw mut function, module, ptr::null()));
     });
 }
 
@@ -204,23 +180,13 @@ fn globals() {
     is!(
         c,
         500,
-        cuModuleGetGlobal(
-            &raw mut address,
-            &raw mut bytes,
-            module,
-            c"no_such_variable".as_ptr()
-        )
+        cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, c"no_such_variable".as_ptr())
     );
     // A kernel's name returns another code than an unknown name.
     is!(
         c,
         1,
-        cuModuleGetGlobal(
-            &raw mut address,
-            &raw mut bytes,
-            module,
-            c"use_constants".as_ptr()
-        )
+        cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, c"use_constants".as_ptr())
     );
     is!(
         c,
@@ -230,12 +196,7 @@ fn globals() {
     is!(
         c,
         0,
-        cuModuleGetGlobal(
-            &raw mut address,
-            ptr::null_mut(),
-            module,
-            c"counter".as_ptr()
-        )
+        cuModuleGetGlobal(&raw mut address, ptr::null_mut(), module, c"counter".as_ptr())
     );
     is!(
         c,
@@ -246,22 +207,12 @@ fn globals() {
     is!(
         c,
         1,
-        cuModuleGetGlobal(
-            ptr::null_mut(),
-            ptr::null_mut(),
-            module,
-            c"counter".as_ptr()
-        )
+        cuModuleGetGlobal(ptr::null_mut(), ptr::null_mut(), module, c"counter".as_ptr())
     );
     is!(
         c,
         400,
-        cuModuleGetGlobal(
-            &raw mut address,
-            &raw mut bytes,
-            ptr::null_mut(),
-            c"counter".as_ptr()
-        )
+        cuModuleGetGlobal(&raw mut address, &raw mut bytes, ptr::null_mut(), c"counter".as_ptr())
     );
 }
 
@@ -300,10 +251,9 @@ fn kernels_use_globals() {
     gpu.launch(write, [1, 1, 1], [1, 1, 1], 0, &mut arguments![5_u32]);
     gpu.launch(write, [1, 1, 1], [1, 1, 1], 0, &mut arguments![7_u32]);
     gpu.launch(write, [1, 1, 1], [1, 1, 1], 0, &mut arguments![1_u32]);
-    c.that(
-        gpu.read::<u32>(gpu.global(module, "counter").0, 1) == [13],
-        || "counter".to_owned(),
-    );
+    c.that(gpu.read::<u32>(gpu.global(module, "counter").0, 1) == [13], || {
+        "counter".to_owned()
+    });
     c.that(
         gpu.read::<i32>(gpu.global(module, "table").0, 6) == [6, -5, 4, -3, 2, -1],
         || "table".to_owned(),
@@ -327,20 +277,14 @@ fn two_modules_with_the_same_names() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let (a, b) = (gpu.module("globals.ptx"), gpu.module("globals.ptx"));
-    let (first, second) = (
-        gpu.function(a, "write_globals"),
-        gpu.function(b, "write_globals"),
-    );
-    c.that(a != b && first != second, || {
-        "two loads share handles".to_owned()
-    });
+    let (first, second) = (gpu.function(a, "write_globals"), gpu.function(b, "write_globals"));
+    c.that(a != b && first != second, || "two loads share handles".to_owned());
     let (x, y) = (gpu.global(a, "counter").0, gpu.global(b, "counter").0);
     c.that(x != y, || "two loads share a variable".to_owned());
     gpu.launch(first, [1, 1, 1], [1, 1, 1], 0, &mut arguments![3_u32]);
-    c.that(
-        gpu.read::<u32>(x, 1) == [3] && gpu.read::<u32>(y, 1) == [0],
-        || "the wrong counter changed".to_owned(),
-    );
+    c.that(gpu.read::<u32>(x, 1) == [3] && gpu.read::<u32>(y, 1) == [0], || {
+        "the wrong counter changed".to_owned()
+    });
 }
 
 #[test]
@@ -379,9 +323,7 @@ fn function_attributes() {
     };
     let bounded = gpu.kernel("spin.ptx", "bounded");
     let threads = get(bounded, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    c.that(threads == 128, || {
-        format!("bounded: {threads} threads a block")
-    });
+    c.that(threads == 128, || format!("bounded: {threads} threads a block"));
     let version = get(bounded, A::CU_FUNC_ATTRIBUTE_PTX_VERSION);
     c.that(version == 52, || format!("PTX version {version}"));
     let transpose = gpu.kernel("memory.ptx", "shared_transpose");
@@ -414,21 +356,13 @@ fn function_attributes() {
     is!(
         c,
         400,
-        cuFuncGetAttribute(
-            &raw mut value,
-            A::CU_FUNC_ATTRIBUTE_NUM_REGS,
-            ptr::null_mut()
-        )
+        cuFuncGetAttribute(&raw mut value, A::CU_FUNC_ATTRIBUTE_NUM_REGS, ptr::null_mut())
     );
     let dynamic = A::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     is!(c, 0, cuFuncSetAttribute(bounded, dynamic, 16384));
     is!(c, 1, cuFuncSetAttribute(bounded, dynamic, -2));
     is!(c, 1, cuFuncSetAttribute(bounded, dynamic, 1 << 30));
-    is!(
-        c,
-        1,
-        cuFuncSetAttribute(bounded, A::CU_FUNC_ATTRIBUTE_NUM_REGS, 8)
-    );
+    is!(c, 1, cuFuncSetAttribute(bounded, A::CU_FUNC_ATTRIBUTE_NUM_REGS, 8));
     is!(c, 400, cuFuncSetAttribute(ptr::null_mut(), dynamic, 0));
 }
 
@@ -451,21 +385,9 @@ fn parameter_offsets() {
             format!("parameter {index}: {offset}, {size}; expected {expected:?}")
         });
     }
-    is!(
-        c,
-        1,
-        cuFuncGetParamInfo(function, 4, &raw mut offset, &raw mut size)
-    );
-    is!(
-        c,
-        0,
-        cuFuncGetParamInfo(function, 0, &raw mut offset, ptr::null_mut())
-    );
-    is!(
-        c,
-        1,
-        cuFuncGetParamInfo(function, 0, ptr::null_mut(), &raw mut size)
-    );
+    is!(c, 1, cuFuncGetParamInfo(function, 4, &raw mut offset, &raw mut size));
+    is!(c, 0, cuFuncGetParamInfo(function, 0, &raw mut offset, ptr::null_mut()));
+    is!(c, 1, cuFuncGetParamInfo(function, 0, ptr::null_mut(), &raw mut size));
     let mut module: CUmodule = ptr::null_mut();
     is!(c, 0, cuFuncGetModule(&raw mut module, function));
     let _: *mut c_void = module.cast();

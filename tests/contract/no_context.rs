@@ -27,21 +27,13 @@ fn calls_that_need_a_context() {
     is!(c, 201, cuMemsetD8(4096, 0, 4));
     is!(c, 201, cuMemsetD32(4096, 0, 4));
     is!(c, 201, cuMemGetInfo(&raw mut bytes, ptr::null_mut()));
-    is!(
-        c,
-        201,
-        cuMemGetAddressRange(&raw mut address, ptr::null_mut(), 4096)
-    );
+    is!(c, 201, cuMemGetAddressRange(&raw mut address, ptr::null_mut(), 4096));
     is!(c, 201, cuStreamCreate(&raw mut stream, 0));
     is!(c, 201, cuEventCreate(&raw mut event, 0));
     is!(c, 201, cuStreamQuery(ptr::null_mut()));
     is!(c, 201, cuStreamSynchronize(ptr::null_mut()));
     is!(c, 201, cuStreamSynchronize(legacy));
-    is!(
-        c,
-        201,
-        cuModuleLoadData(&raw mut module, text.as_ptr().cast())
-    );
+    is!(c, 201, cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
     is!(c, 201, cuCtxSynchronize());
     let (mut device, mut flags) = (0, 0);
     is!(c, 201, cuCtxGetDevice(&raw mut device));
@@ -72,9 +64,7 @@ fn calls_with_a_handle() {
         0,
         cuModuleGetFunction(&raw mut function, module, c"vector_add".as_ptr())
     );
-    c.that(function == kernel, || {
-        "the function's handle changed".to_owned()
-    });
+    c.that(function == kernel, || "the function's handle changed".to_owned());
     let (mut address, mut bytes) = (0, 0);
     is!(
         c,
@@ -113,11 +103,7 @@ fn calls_with_a_handle() {
         )
     );
     let mut results = [0.0_f32; 3];
-    is!(
-        c,
-        0,
-        cuMemcpyDtoHAsync(results.as_mut_ptr().cast(), out, 12, stream)
-    );
+    is!(c, 0, cuMemcpyDtoHAsync(results.as_mut_ptr().cast(), out, 12, stream));
     is!(c, 0, cuEventRecord(end, stream));
     is!(c, 0, cuStreamWaitEvent(stream, start, 0));
     is!(c, 0, cuStreamSynchronize(stream));
@@ -148,11 +134,7 @@ fn calls_with_a_handle() {
     );
     let mut kind = 0_u32;
     let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    is!(
-        c,
-        0,
-        cuPointerGetAttribute((&raw mut kind).cast(), which, a)
-    );
+    is!(c, 0, cuPointerGetAttribute((&raw mut kind).cast(), which, a));
     is!(c, 0, cuMemFree(a));
     is!(c, 0, cuMemFree(out));
     is!(c, 0, cuEventDestroy(start));

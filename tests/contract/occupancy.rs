@@ -26,9 +26,7 @@ fn blocks_of_a_multiprocessor() {
         0,
         cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, kernel, 1024, 0)
     );
-    c.that(blocks == threads / 1024, || {
-        format!("{blocks} blocks of 1024 threads")
-    });
+    c.that(blocks == threads / 1024, || format!("{blocks} blocks of 1024 threads"));
     // A block with too many threads or too much shared memory does not fit.
     for (block, dynamic) in [(1025, 0), (100_000, 0), (32, (48 << 10) + 1)] {
         is!(
@@ -99,8 +97,7 @@ fn available_shared_memory() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
-    let all =
-        attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    let all = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     let all = usize::try_from(all).expect("a size");
     let mut bytes = 0;
     // An equal share in units of 128 bytes, up to the function's limit.

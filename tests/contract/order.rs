@@ -14,20 +14,13 @@ fn votes_at_a_barrier() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "barrier_votes");
     for threads in [1, 31, 32, 33, 100, 1024] {
-        let mixed: Vec<i32> = words(threads, 1)
-            .iter()
-            .map(|w| w.cast_signed() >> 20)
-            .collect();
+        let mixed: Vec<i32> = words(threads, 1).iter().map(|w| w.cast_signed() >> 20).collect();
         for input in [mixed, vec![1; threads], vec![0; threads]] {
             let (data, out) = (gpu.upload(&input), gpu.alloc(threads * 12));
             let mut arguments = arguments![data, out];
             gpu.launch(kernel, [1, 1, 1], [threads as u32, 1, 1], 0, &mut arguments);
             let count = input.iter().filter(|x| **x > 0).count();
-            let one = [
-                count as i32,
-                i32::from(count == threads),
-                i32::from(count > 0),
-            ];
+            let one = [count as i32, i32::from(count == threads), i32::from(count > 0)];
             assert_eq!(gpu.read::<i32>(out, threads * 3), one.repeat(threads));
         }
     }
@@ -62,9 +55,7 @@ fn barriers_of_half_a_block() {
         low = (0..64).map(|t| low[t].wrapping_add(low[63 - t])).collect();
     }
     for i in 0..5 {
-        high = (0..64)
-            .map(|t| high[t] ^ high[63 - t].wrapping_add(i))
-            .collect();
+        high = (0..64).map(|t| high[t] ^ high[63 - t].wrapping_add(i)).collect();
     }
     let expected: Vec<u32> = low.into_iter().chain(high).rev().collect();
     assert_eq!(gpu.read::<u32>(out, 128), expected);
@@ -93,9 +84,7 @@ fn two_warps_pass_a_number_back_and_forth() {
     let out = gpu.alloc(256);
     let mut arguments = arguments![200_u32, out];
     gpu.launch(kernel, [1, 1, 1], [64, 1, 1], 0, &mut arguments);
-    let value = (0..200).fold(1_u32, |v, _| {
-        v.wrapping_mul(3).wrapping_mul(3).wrapping_add(1)
-    });
+    let value = (0..200).fold(1_u32, |v, _| v.wrapping_mul(3).wrapping_mul(3).wrapping_add(1));
     assert_eq!(gpu.read::<u32>(out, 64), [value; 64]);
 }
 
@@ -104,11 +93,7 @@ fn a_lock_around_a_sum() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "spin_lock");
     let input = words(256, 5);
-    let (lock, sum, data) = (
-        gpu.upload(&[0_u32]),
-        gpu.upload(&[0_u32, 0]),
-        gpu.upload(&input),
-    );
+    let (lock, sum, data) = (gpu.upload(&[0_u32]), gpu.upload(&[0_u32, 0]), gpu.upload(&input));
     let mut arguments = arguments![lock, sum, data];
     gpu.launch(kernel, [4, 1, 1], [64, 1, 1], 0, &mut arguments);
     let expected = input.iter().fold(0_u32, |a, b| a.wrapping_add(*b));
@@ -120,11 +105,7 @@ fn a_lock_around_a_sum() {
 fn one_block_after_another() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "tickets");
-    let (next, serving, log) = (
-        gpu.upload(&[0_u32]),
-        gpu.upload(&[0_u32]),
-        gpu.upload(&[u32::MAX; 20]),
-    );
+    let (next, serving, log) = (gpu.upload(&[0_u32]), gpu.upload(&[0_u32]), gpu.upload(&[u32::MAX; 20]));
     let mut arguments = arguments![next, serving, log];
     gpu.launch(kernel, [20, 1, 1], [32, 1, 1], 0, &mut arguments);
     let mut seen = gpu.read::<u32>(log, 20);

@@ -5,12 +5,7 @@ use crate::common::Codes;
 use crate::common::gpu::{Arguments, Gpu};
 
 /// Launches one thread and reads `count` words.
-fn received(
-    gpu: &mut Gpu,
-    name: &str,
-    count: usize,
-    send: impl FnOnce(u64) -> Arguments,
-) -> Vec<u64> {
+fn received(gpu: &mut Gpu, name: &str, count: usize, send: impl FnOnce(u64) -> Arguments) -> Vec<u64> {
     let kernel = gpu.kernel("params.ptx", name);
     let out = gpu.upload(&vec![0xa5a5_a5a5_a5a5_a5a5_u64; count]);
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut send(out));
@@ -52,9 +47,7 @@ fn scalars() {
         1,
         77,
     ];
-    c.that(seen == expected, || {
-        format!("{seen:x?}\nexpected {expected:x?}")
-    });
+    c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
 }
 
 #[test]
@@ -127,9 +120,7 @@ fn vectors() {
         s(-3),
         18,
     ];
-    c.that(seen == expected, || {
-        format!("{seen:x?}\nexpected {expected:x?}")
-    });
+    c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
 }
 
 #[test]
@@ -159,22 +150,8 @@ fn a_struct_of_mixed_members() {
         arguments![out, 200_u8, mixed, 201_u8]
     });
     let scale = u64::from(1e-3_f32.to_bits());
-    let expected = [
-        200,
-        3,
-        (-0.75_f64).to_bits(),
-        54321,
-        scale,
-        1 << 40,
-        7,
-        8,
-        9,
-        201,
-        40,
-    ];
-    c.that(seen == expected, || {
-        format!("{seen:x?}\nexpected {expected:x?}")
-    });
+    let expected = [200, 3, (-0.75_f64).to_bits(), 54321, scale, 1 << 40, 7, 8, 9, 201, 40];
+    c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
 }
 
 #[test]
@@ -186,13 +163,7 @@ fn a_large_struct_read_by_index() {
         *word = (i as u32).wrapping_mul(2_654_435_761);
     }
     let out = gpu.alloc(256 * 4);
-    gpu.launch(
-        kernel,
-        [2, 1, 1],
-        [128, 1, 1],
-        0,
-        &mut arguments![out, words, 37_u32],
-    );
+    gpu.launch(kernel, [2, 1, 1], [128, 1, 1], 0, &mut arguments![out, words, 37_u32]);
     let expected: Vec<u32> = (0..256).map(|t| words[t * 37 % 1000]).collect();
     assert_eq!(gpu.read::<u32>(out, 256), expected);
 }
@@ -210,12 +181,7 @@ fn forty_parameters() {
             arguments.push(wide);
             arguments.push(single);
             arguments.push(double);
-            expected.extend([
-                u64::from(k + 100),
-                wide,
-                u64::from(single.to_bits()),
-                double.to_bits(),
-            ]);
+            expected.extend([u64::from(k + 100), wide, u64::from(single.to_bits()), double.to_bits()]);
         }
         arguments
     });

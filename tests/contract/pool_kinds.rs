@@ -85,9 +85,7 @@ fn locations_and_types_of_pools() {
                 cuMemGetMemPool(&raw mut first, &raw mut at, memory).0,
             )
         };
-        c.that(codes == (made, asked, asked), || {
-            format!("{label}: {codes:?}")
-        });
+        c.that(codes == (made, asked, asked), || format!("{label}: {codes:?}"));
         if made == 0 {
             is!(c, 0, cuMemPoolDestroy(pool));
         }
@@ -111,21 +109,10 @@ fn check_host_access(kind: Location, memory: Type, memory_type: u64) {
         flags: CUmemAccess_flags(3),
     };
     is!(c, 0, cuMemPoolSetAccess(pool, &raw const wish, 1));
-    ok!(cuMemAllocFromPoolAsync(
-        &raw mut address,
-        4096,
-        pool,
-        stream
-    ));
+    ok!(cuMemAllocFromPoolAsync(&raw mut address, 4096, pool, stream));
     ok!(cuMemsetD8Async(address, 7, 4096, stream));
     ok!(cuStreamSynchronize(stream));
-    gpu.launch(
-        write,
-        [1; 3],
-        [1; 3],
-        0,
-        &mut arguments![address + 8, 4711_u32],
-    );
+    gpu.launch(write, [1; 3], [1; 3], 0, &mut arguments![address + 8, 4711_u32]);
     // SAFETY: memory that the host can read, and that only this test uses.
     let words = unsafe { std::slice::from_raw_parts(address as *const u32, 4) };
     assert_eq!(words, [0x0707_0707, 0x0707_0707, 4711, 0x0707_0707]);
@@ -204,30 +191,19 @@ fn pools_are_exported_and_imported() {
     ok!(cuMemsetD32Async(first, 41, 1024, stream));
     ok!(cuStreamSynchronize(stream));
     assert_eq!(
-        attribute(
-            first,
-            CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES
-        ),
+        attribute(first, CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES),
         1
     );
     let mut data = CUmemPoolPtrExportData::default();
     ok!(cuMemPoolExportPointer(&raw mut data, first));
-    ok!(cuMemPoolImportPointer(
-        &raw mut second,
-        imported,
-        &raw mut data
-    ));
+    ok!(cuMemPoolImportPointer(&raw mut second, imported, &raw mut data));
     // The same memory at two addresses.
     assert_ne!(first, second);
     assert_eq!(gpu.read::<u32>(second, 1024), [41; 1024]);
     gpu.write(second + 64, &[43_u32]);
     assert_eq!(gpu.read::<u32>(first + 64, 1), [43]);
     let mut more = 0;
-    is!(
-        c,
-        1,
-        cuMemAllocFromPoolAsync(&raw mut more, 64, imported, stream)
-    );
+    is!(c, 1, cuMemAllocFromPoolAsync(&raw mut more, 64, imported, stream));
     is!(c, 0, cuMemFreeAsync(second, stream));
     is!(c, 0, cuMemFreeAsync(first, stream));
     is!(c, 0, cuStreamSynchronize(stream));

@@ -102,10 +102,7 @@ fn memory_in_stream_order() {
         ok!(cuMemcpyDtoHAsync(y.as_mut_ptr().cast(), b, 4000, stream));
         ok!(cuMemFreeAsync(b, stream));
         ok!(cuStreamSynchronize(stream));
-        assert!(
-            (0..1000).all(|i| y[i] == round as f32 * x[i] + 1.0),
-            "{round}"
-        );
+        assert!((0..1000).all(|i| y[i] == round as f32 * x[i] + 1.0), "{round}");
     }
     ok!(cuStreamDestroy(stream));
 }
@@ -130,11 +127,7 @@ fn freeing_alone() {
     is!(c, 0, cuMemFreeAsync(again, stream));
     is!(c, 1, cuMemFreeAsync(again, stream));
     is!(c, 1, cuMemFree(again));
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(&raw mut again, ptr::null_mut(), again)
-    );
+    is!(c, 500, cuMemGetAddressRange(&raw mut again, ptr::null_mut(), again));
     is!(c, 0, cuStreamSynchronize(stream));
     // Both ways of freeing accept both kinds of memory.
     is!(c, 0, cuMemFree(pooled));
@@ -162,21 +155,13 @@ fn freed_memory_is_invalid_at_once_alone() {
     let used = Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
     let used_high = Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     let (mut address, mut base) = (0, 0);
-    is!(
-        c,
-        0,
-        cuMemAllocFromPoolAsync(&raw mut address, 1000, pool, stream)
-    );
+    is!(c, 0, cuMemAllocFromPoolAsync(&raw mut address, 1000, pool, stream));
     // The pool counts exactly the requested bytes.
     c.that(bytes(pool, used) == 1000, || "used".into());
     is!(c, 0, cuMemFreeAsync(address, stream));
     is!(c, 1, cuMemFreeAsync(address, stream));
     is!(c, 1, cuMemFree(address));
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(&raw mut base, ptr::null_mut(), address)
-    );
+    is!(c, 500, cuMemGetAddressRange(&raw mut base, ptr::null_mut(), address));
     c.that(bytes(pool, used) == 0, || "used after the free".into());
     c.that(bytes(pool, used_high) == 1000, || "most used".into());
     is!(c, 0, cuStreamSynchronize(stream));
@@ -204,21 +189,13 @@ fn attributes() {
         };
         let mut off = 0_i32;
         c.that(int() == 1, || format!("{attribute:?}"));
-        is!(
-            c,
-            0,
-            cuMemPoolSetAttribute(pool, attribute, (&raw mut off).cast())
-        );
+        is!(c, 0, cuMemPoolSetAttribute(pool, attribute, (&raw mut off).cast()));
         c.that(int() == 0, || format!("{attribute:?} set to 0"));
     }
     let threshold = Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     c.that(bytes(pool, threshold) == 0, || "threshold".into());
     let mut most = u64::MAX;
-    is!(
-        c,
-        0,
-        cuMemPoolSetAttribute(pool, threshold, (&raw mut most).cast())
-    );
+    is!(c, 0, cuMemPoolSetAttribute(pool, threshold, (&raw mut most).cast()));
     c.that(bytes(pool, threshold) == u64::MAX, || "threshold".into());
 
     let used = Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
@@ -243,30 +220,16 @@ fn attributes() {
     c.that(bytes(pool, reserved) >= 1 << 20, || "kept".into());
     is!(c, 0, cuMemPoolTrimTo(pool, 0));
     c.that(bytes(pool, reserved) == 0, || "trimmed".into());
-    c.that(bytes(pool, reserved_high) >= 1 << 20, || {
-        "most reserved".into()
-    });
+    c.that(bytes(pool, reserved_high) >= 1 << 20, || "most reserved".into());
 
     let mut zero = 0_u64;
     let mut one = 1_u64;
-    is!(
-        c,
-        0,
-        cuMemPoolSetAttribute(pool, used_high, (&raw mut zero).cast())
-    );
+    is!(c, 0, cuMemPoolSetAttribute(pool, used_high, (&raw mut zero).cast()));
     c.that(bytes(pool, used_high) == 0, || {
         "the high-water mark was not reset".into()
     });
-    is!(
-        c,
-        1,
-        cuMemPoolSetAttribute(pool, used_high, (&raw mut one).cast())
-    );
-    is!(
-        c,
-        1,
-        cuMemPoolSetAttribute(pool, used, (&raw mut zero).cast())
-    );
+    is!(c, 1, cuMemPoolSetAttribute(pool, used_high, (&raw mut one).cast()));
+    is!(c, 1, cuMemPoolSetAttribute(pool, used, (&raw mut zero).cast()));
     is!(
         c,
         1,
@@ -283,22 +246,14 @@ fn the_current_pool() {
     let stream = stream();
     let own = pool(0);
     let mut current = ptr::null_mut();
-    is!(
-        c,
-        0,
-        cuMemAllocFromPoolAsync(ptr::from_mut(&mut 0), 0, own, stream)
-    );
+    is!(c, 0, cuMemAllocFromPoolAsync(ptr::from_mut(&mut 0), 0, own, stream));
     is!(c, 0, cuDeviceGetMemPool(&raw mut current, 0));
     c.that(current == default_pool(), || {
         "the default pool is not current at first".into()
     });
 
     let mut address = 0;
-    is!(
-        c,
-        0,
-        cuMemAllocFromPoolAsync(&raw mut address, 64, own, stream)
-    );
+    is!(c, 0, cuMemAllocFromPoolAsync(&raw mut address, 64, own, stream));
     let mut handle = ptr::null_mut::<c_void>();
     is!(
         c,
@@ -309,9 +264,7 @@ fn the_current_pool() {
             address
         )
     );
-    c.that(handle.cast() == own, || {
-        "the memory is of another pool".into()
-    });
+    c.that(handle.cast() == own, || "the memory is of another pool".into());
     // Memory outlives its pool.
     is!(c, 0, cuMemPoolDestroy(own));
     gpu.write(address, &[1_u32, 2, 3]);
@@ -331,24 +284,12 @@ fn a_pool_has_a_limit() {
     let stream = stream();
     let pool = pool(64 << 20);
     let (mut a, mut b) = (0, 0);
-    is!(
-        c,
-        0,
-        cuMemAllocFromPoolAsync(&raw mut a, 40 << 20, pool, stream)
-    );
-    is!(
-        c,
-        2,
-        cuMemAllocFromPoolAsync(&raw mut b, 40 << 20, pool, stream)
-    );
+    is!(c, 0, cuMemAllocFromPoolAsync(&raw mut a, 40 << 20, pool, stream));
+    is!(c, 2, cuMemAllocFromPoolAsync(&raw mut b, 40 << 20, pool, stream));
     // Memory whose freeing is queued can be allocated again on the same stream.
     for _ in 0..4 {
         is!(c, 0, cuMemFreeAsync(a, stream));
-        is!(
-            c,
-            0,
-            cuMemAllocFromPoolAsync(&raw mut a, 40 << 20, pool, stream)
-        );
+        is!(c, 0, cuMemAllocFromPoolAsync(&raw mut a, 40 << 20, pool, stream));
         is!(c, 0, cuMemsetD8Async(a + (39 << 20), 7, 100, stream));
     }
     is!(c, 0, cuMemFreeAsync(a, stream));
@@ -364,11 +305,7 @@ fn access_to_a_pool() {
     let pool = pool(0);
     let mut location = on_device(0);
     let mut flags = CUmemAccess_flags(9);
-    is!(
-        c,
-        0,
-        cuMemPoolGetAccess(&raw mut flags, pool, &raw mut location)
-    );
+    is!(c, 0, cuMemPoolGetAccess(&raw mut flags, pool, &raw mut location));
     c.that(flags.0 == 3, || format!("{flags:?}"));
     let wish = CUmemAccessDesc {
         location: on_device(0),

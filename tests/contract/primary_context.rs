@@ -15,11 +15,7 @@ fn retain() -> CUcontext {
 
 fn state() -> (u32, i32) {
     let (mut flags, mut active) = (99, 99);
-    ok!(cuDevicePrimaryCtxGetState(
-        0,
-        &raw mut flags,
-        &raw mut active
-    ));
+    ok!(cuDevicePrimaryCtxGetState(0, &raw mut flags, &raw mut active));
     (flags, active)
 }
 
@@ -28,17 +24,13 @@ fn retain_and_release() {
     child!("retain_and_release", {
         driver();
         let mut c = Codes::new();
-        c.that(state().1 == 0, || {
-            "active before the first retain".to_owned()
-        });
+        c.that(state().1 == 0, || "active before the first retain".to_owned());
         let a = retain();
         c.that(state().1 == 1, || "inactive after retain".to_owned());
         let mut current = ptr::null_mut();
         ok!(cuCtxGetCurrent(&raw mut current));
         c.that(current.is_null(), || "retain made it current".to_owned());
-        c.that(retain() == a, || {
-            "the second retain returned another handle".to_owned()
-        });
+        c.that(retain() == a, || "the second retain returned another handle".to_owned());
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
         c.that(state().1 == 1, || "inactive while retained once".to_owned());
 
@@ -46,18 +38,14 @@ fn retain_and_release() {
         let mut address = 0;
         is!(c, 0, cuMemAlloc(&raw mut address, 4));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
-        c.that(state().1 == 0, || {
-            "active after the last release".to_owned()
-        });
+        c.that(state().1 == 0, || "active after the last release".to_owned());
         // The context stays current, and calls in it fail.
         ok!(cuCtxGetCurrent(&raw mut current));
         c.that(current == a, || "the last release popped it".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
         is!(c, 201, cuDevicePrimaryCtxRelease(0));
 
-        c.that(retain() == a, || {
-            "a new retain returned another handle".to_owned()
-        });
+        c.that(retain() == a, || "a new retain returned another handle".to_owned());
         is!(c, 0, cuMemAlloc(&raw mut address, 4));
         is!(c, 0, cuMemFree(address));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
@@ -88,30 +76,22 @@ fn flags() {
         let mut c = Codes::new();
         let blocking = CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC.0;
         is!(c, 0, cuDevicePrimaryCtxSetFlags(0, blocking));
-        c.that(state() == (blocking, 0), || {
-            format!("{:?} after set", state())
-        });
+        c.that(state() == (blocking, 0), || format!("{:?} after set", state()));
         let a = retain();
         ok!(cuCtxPushCurrent(a));
         // Flags that are set while the context is active take effect.
         let spin = CUctx_flags::CU_CTX_SCHED_SPIN.0;
         is!(c, 0, cuDevicePrimaryCtxSetFlags(0, spin));
-        c.that(state() == (spin, 1), || {
-            format!("{:?} after set while active", state())
-        });
+        c.that(state() == (spin, 1), || format!("{:?} after set while active", state()));
         // The context always reports that it maps host memory, a flag that cannot be set.
         let mut reported = 99;
         is!(c, 0, cuCtxGetFlags(&raw mut reported));
-        c.that(reported == spin | 8, || {
-            format!("{reported} of the context")
-        });
+        c.that(reported == spin | 8, || format!("{reported} of the context"));
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 8));
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 3));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
         // The flags are reset with the last release.
-        c.that(state() == (0, 0), || {
-            format!("{:?} after the last release", state())
-        });
+        c.that(state() == (0, 0), || format!("{:?} after the last release", state()));
     });
 }
 

@@ -77,9 +77,7 @@ fn lines_of_every_thread() {
         .filter_map(|line| line.find("block ").map(|at| &line[at..]))
         .collect();
     let mut expected: Vec<String> = (0..2)
-        .flat_map(|b| {
-            (0..40).map(move |t| format!("block {b} thread {t:3} at {:#x}", 0xabc000 + t * 4))
-        })
+        .flat_map(|b| (0..40).map(move |t| format!("block {b} thread {t:3} at {:#x}", 0xabc000 + t * 4)))
         .collect();
     seen.sort_unstable();
     expected.sort_unstable();

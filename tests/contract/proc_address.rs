@@ -15,20 +15,8 @@ fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, Op
     let mut pointer = ptr::null_mut();
     let mut status = Status(0x7777);
     // SAFETY: the name is NUL-terminated and both outputs are valid for the writes.
-    let code = unsafe {
-        cuGetProcAddress(
-            name.as_ptr(),
-            &raw mut pointer,
-            version,
-            flags,
-            &raw mut status,
-        )
-    };
-    c.is(
-        0,
-        &format!("cuGetProcAddress({name:?}, {version}, {flags})"),
-        code.0,
-    );
+    let code = unsafe { cuGetProcAddress(name.as_ptr(), &raw mut pointer, version, flags, &raw mut status) };
+    c.is(0, &format!("cuGetProcAddress({name:?}, {version}, {flags})"), code.0);
     (pointer, Some(status.0))
 }
 
@@ -38,9 +26,7 @@ fn every_function_at_its_own_version() {
     let mut c = Codes::new();
     let mut asked = 0;
     for &function in Function::ALL {
-        if i64::from(function.since()) > i64::from(version)
-            || function.stream_mode() == StreamMode::PerThread
-        {
+        if i64::from(function.since()) > i64::from(version) || function.stream_mode() == StreamMode::PerThread {
             continue;
         }
         let base = std::ffi::CString::new(function.base()).expect("no NUL byte in a name");
@@ -58,9 +44,7 @@ fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
     let (old, status) = ask(&mut c, c"cuMemAlloc", 2000, 0);
-    c.that(!old.is_null() && status == Some(0), || {
-        "cuMemAlloc at 2.0".to_owned()
-    });
+    c.that(!old.is_null() && status == Some(0), || "cuMemAlloc at 2.0".to_owned());
     let (new, _) = ask(&mut c, c"cuMemAlloc", 3020, 0);
     let (newest, _) = ask(&mut c, c"cuMemAlloc", version, 0);
     c.that(old != new && new == newest, || {
@@ -100,18 +84,14 @@ fn unknown_names_and_versions() {
             ptr::null_mut()
         )
     );
-    c.that(pointer.is_null(), || {
-        "an unknown name left the output".to_owned()
-    });
+    c.that(pointer.is_null(), || "an unknown name left the output".to_owned());
 }
 
 #[test]
 fn a_version_above_the_drivers_own() {
     let version = driver_version();
     if version < 13000 {
-        return crate::common::needs(
-            "a driver of CUDA 13.0 or later, which refuses versions above its own",
-        );
+        return crate::common::needs("a driver of CUDA 13.0 or later, which refuses versions above its own");
     }
     let mut c = Codes::new();
     for name in [c"cuInit", c"cuMemAlloc", c"cuNoSuchFunction"] {
@@ -120,13 +100,7 @@ fn a_version_above_the_drivers_own() {
         is!(
             c,
             1,
-            cuGetProcAddress(
-                name.as_ptr(),
-                &raw mut pointer,
-                version + 10,
-                0,
-                &raw mut status
-            )
+            cuGetProcAddress(name.as_ptr(), &raw mut pointer, version + 10, 0, &raw mut status)
         );
         c.that(pointer == ptr::dangling_mut() && status.0 == 0x7777, || {
             format!("{name:?}: an output was written")
@@ -141,9 +115,7 @@ fn flags() {
     let (plain, _) = ask(&mut c, c"cuMemcpyHtoD", version, 0);
     let (legacy, _) = ask(&mut c, c"cuMemcpyHtoD", version, 1);
     let (per_thread, _) = ask(&mut c, c"cuMemcpyHtoD", version, 2);
-    c.that(plain == legacy, || {
-        "flag 1 is not the plain function".to_owned()
-    });
+    c.that(plain == legacy, || "flag 1 is not the plain function".to_owned());
     c.that(!per_thread.is_null() && per_thread != plain, || {
         "flag 2 is not the per-thread function".to_owned()
     });
@@ -162,13 +134,7 @@ fn flags() {
         is!(
             c,
             1,
-            cuGetProcAddress(
-                c"cuInit".as_ptr(),
-                &raw mut pointer,
-                version,
-                flags,
-                ptr::null_mut()
-            )
+            cuGetProcAddress(c"cuInit".as_ptr(), &raw mut pointer, version, flags, ptr::null_mut())
         );
         c.that(pointer == ptr::dangling_mut(), || {
             format!("flags {flags}: the output was written")
@@ -194,9 +160,7 @@ fn the_first_variant_returns_a_code_instead_of_a_status() {
     let (found, _) = ask(&mut c, c"cuMemAlloc", version, 0);
     let (code, pointer) = first(c"cuMemAlloc", version);
     c.is(0, "cuGetProcAddress of CUDA 11.3, cuMemAlloc", code);
-    c.that(pointer == found, || {
-        "the variants differ on cuMemAlloc".to_owned()
-    });
+    c.that(pointer == found, || "the variants differ on cuMemAlloc".to_owned());
     for (name, version) in [
         (c"cuNoSuchThing", version),
         (c"cuMemAlloc_v2", version),
@@ -208,8 +172,6 @@ fn the_first_variant_returns_a_code_instead_of_a_status() {
             &format!("cuGetProcAddress of CUDA 11.3, {name:?} at {version}"),
             code,
         );
-        c.that(pointer == untouched, || {
-            format!("{name:?}: the output was written")
-        });
+        c.that(pointer == untouched, || format!("{name:?}: the output was written"));
     }
 }

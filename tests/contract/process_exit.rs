@@ -56,10 +56,7 @@ fn calls_while_the_process_exits() {
         assert_eq!(registered, 0);
     });
     if let Some(text) = written {
-        for expected in [
-            "registered after: 0 0 0 0 0 0 0",
-            "registered before: 4 4 4 4 4 4 4",
-        ] {
+        for expected in ["registered after: 0 0 0 0 0 0 0", "registered before: 4 4 4 4 4 4 4"] {
             assert!(text.contains(expected), "no `{expected}` in:\n{text}");
         }
     }

@@ -9,12 +9,7 @@ use cuda_driver::sys::*;
 
 /// Runs a kernel `k` of one block, in PTX of this version and for this architecture, and returns the contents of its
 /// output. Returns `None` and reports the reason if the device or the driver is too old.
-fn run<T: Plain>(
-    (major, minor, sm): (i32, i32, i32),
-    text: &str,
-    threads: u32,
-    memory: &[T],
-) -> Option<Vec<T>> {
+fn run<T: Plain>((major, minor, sm): (i32, i32, i32), text: &str, threads: u32, memory: &[T]) -> Option<Vec<T>> {
     let mut gpu = Gpu::new();
     if architecture() < sm {
         needs(&format!("a device of sm_{sm} or later"));

@@ -25,10 +25,7 @@ fn registers(kernel: CUfunction) -> i32 {
 }
 
 fn most_threads(kernel: CUfunction) -> i32 {
-    attribute(
-        kernel,
-        CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-    )
+    attribute(kernel, CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 }
 
 fn occupancy(kernel: CUfunction, block: i32) -> i32 {
@@ -189,13 +186,10 @@ fn registers_are_about_those_of_a_compiler() {
     for &(file, name, recorded) in RECORDED {
         let kernel = gpu.kernel(file, name);
         let (found, most) = (registers(kernel), most_threads(kernel));
-        c.that(
-            (recorded / 2 - 2..=recorded * 3 / 2 + 4).contains(&found),
-            || format!("{name} has {found} registers, {recorded} on an H200"),
-        );
-        c.that(most == 1024, || {
-            format!("{name} has blocks of at most {most} threads")
+        c.that((recorded / 2 - 2..=recorded * 3 / 2 + 4).contains(&found), || {
+            format!("{name} has {found} registers, {recorded} on an H200")
         });
+        c.that(most == 1024, || format!("{name} has blocks of at most {most} threads"));
     }
 }
 
@@ -224,14 +218,8 @@ fn registers_limit_blocks() {
         (1025, 0, 1, 1),
     ] {
         let found = occupancy(kernel, block);
-        c.that(found == blocks, || {
-            format!("{found} blocks of {block} threads")
-        });
-        c.is(
-            plain,
-            &format!("a block of {block}"),
-            launch(kernel, block, false),
-        );
+        c.that(found == blocks, || format!("{found} blocks of {block} threads"));
+        c.is(plain, &format!("a block of {block}"), launch(kernel, block, false));
         let call = format!("a cooperative block of {block}");
         c.is(cooperative, &call, launch(kernel, block, true));
     }
@@ -241,9 +229,7 @@ fn registers_limit_blocks() {
         0,
         cuOccupancyMaxPotentialBlockSize(&raw mut grid, &raw mut block, kernel, None, 0, 0)
     );
-    c.that(block == 256, || {
-        format!("the best block has {block} threads")
-    });
+    c.that(block == 256, || format!("the best block has {block} threads"));
 }
 
 #[test]
@@ -351,27 +337,11 @@ fn registers_of_graph_nodes() {
         is!(
             c,
             0,
-            cuLaunchKernel(
-                kernel,
-                1,
-                1,
-                1,
-                block,
-                1,
-                1,
-                0,
-                stream,
-                null_mut(),
-                null_mut()
-            )
+            cuLaunchKernel(kernel, 1, 1, 1, block, 1, 1, 0, stream, null_mut(), null_mut())
         );
         let (mut graph, mut exec) = (null_mut(), null_mut());
         ok!(cuStreamEndCapture(stream, &raw mut graph));
-        is!(
-            c,
-            expected,
-            cuGraphInstantiateWithFlags(&raw mut exec, graph, 0)
-        );
+        is!(c, expected, cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
         if expected == 0 {
             is!(c, 0, cuGraphLaunch(exec, stream));
             is!(c, 0, cuStreamSynchronize(stream));

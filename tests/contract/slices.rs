@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use cuda_driver::sys::CUresult;
 use cuda_driver::vector::{float3, float4};
 use cuda_driver::{
-    Context, Device, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Error, HostBuffer,
-    LaunchConfig, Module, ParamBuffer, Stream,
+    Context, Device, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Error, HostBuffer, LaunchConfig, Module,
+    ParamBuffer, Stream,
 };
 use glam::{Mat4, Vec3};
 use half::{bf16, f16};
@@ -51,10 +51,7 @@ fn copies_and_fills_of_parts() {
         .fill_u8(1)
         .expect("a fill");
     part.copy_from(&[5]).expect("a copy to the start");
-    let after = buffer
-        .slice(49..55)
-        .and_then(|part| part.to_vec())
-        .expect("a copy");
+    let after = buffer.slice(49..55).and_then(|part| part.to_vec()).expect("a copy");
     assert_eq!(after, [49, 5, 0x0003_0003, 7, 0x0101_0101, 54]);
 }
 
@@ -65,9 +62,7 @@ fn copies_between_views() {
     let b = DeviceBuffer::from_slice(&context, &[-1_i16, -2, -3]).expect("memory");
     let (mut first, mut second) = a.split_at_mut(2).expect("two parts");
     // From a mutable view of the same buffer, from a buffer, and from a part.
-    first
-        .copy_from_device(&second)
-        .expect("a copy inside the buffer");
+    first.copy_from_device(&second).expect("a copy inside the buffer");
     second
         .slice_mut(..3)
         .and_then(|mut part| part.copy_from_device(&b))
@@ -78,10 +73,7 @@ fn copies_between_views() {
         .expect("a copy of a part");
     assert_eq!(a.to_vec().expect("a copy"), [3, 4, -1, -2, -3, -2]);
     // The source must be as long as the destination.
-    assert_eq!(
-        code(a.copy_from_device(&b)),
-        CUresult::CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(code(a.copy_from_device(&b)), CUresult::CUDA_ERROR_INVALID_VALUE);
 }
 
 #[test]
@@ -99,10 +91,7 @@ fn a_view_split_again_and_again() {
     for (number, part) in (1..).zip(&mut parts) {
         part.fill_u32(number).expect("a fill");
     }
-    assert_eq!(
-        buffer.to_vec().expect("a copy"),
-        [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]
-    );
+    assert_eq!(buffer.to_vec().expect("a copy"), [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
 }
 
 #[test]
@@ -123,12 +112,7 @@ fn parts_that_are_not_inside() {
     assert_eq!(code(view.fill_u16(1)), invalid);
     assert_eq!(code(view.fill_u32(1)), invalid);
     assert_eq!(code(view.cast::<u32>()), invalid);
-    assert!(
-        buffer
-            .slice(7..)
-            .expect("the empty part at the end")
-            .is_empty()
-    );
+    assert!(buffer.slice(7..).expect("the empty part at the end").is_empty());
     assert_eq!(buffer.to_vec().expect("a copy"), [0; 7]);
 }
 
@@ -142,10 +126,7 @@ fn views_of_the_same_bytes_as_another_type() {
         [0x3f80_0000, 0x4000_0000, 0x4040_0000, 0x4080_0000]
     );
     let vectors = buffer.as_slice().cast::<float4>().expect("one vector");
-    assert_eq!(
-        vectors.to_vec().expect("a copy"),
-        [float4::new(1.0, 2.0, 3.0, 4.0)]
-    );
+    assert_eq!(vectors.to_vec().expect("a copy"), [float4::new(1.0, 2.0, 3.0, 4.0)]);
     buffer
         .as_mut_slice()
         .cast_mut::<u64>()
@@ -161,10 +142,7 @@ fn views_of_the_same_bytes_as_another_type() {
     assert_eq!(code(unaligned.cast::<float4>()), invalid);
     // Types of which not every value is valid are written, and read as bytes.
     let flags = DeviceBuffer::from_slice(&context, &[true, false, true]).expect("memory");
-    let bytes = flags
-        .as_slice()
-        .cast::<u8>()
-        .and_then(|bytes| bytes.to_vec());
+    let bytes = flags.as_slice().cast::<u8>().and_then(|bytes| bytes.to_vec());
     assert_eq!(bytes.expect("a copy"), [1, 0, 1]);
 }
 
@@ -173,8 +151,7 @@ fn views_of_raw_memory() {
     let context = context();
     let owner = DeviceBuffer::from_slice(&context, &[1_u16, 2, 3]).expect("memory");
     // SAFETY: the owner lives longer.
-    let view =
-        unsafe { DeviceSlice::<u16>::from_raw_parts(owner.ptr(), owner.len(), Some(&context)) };
+    let view = unsafe { DeviceSlice::<u16>::from_raw_parts(owner.ptr(), owner.len(), Some(&context)) };
     assert_eq!(view.to_vec().expect("a copy"), [1, 2, 3]);
     // SAFETY: as above.
     let mut view = unsafe { DeviceSliceMut::<u16>::from_raw_parts(owner.ptr(), 2, None) };
@@ -232,9 +209,7 @@ fn queued_copies_and_fills_of_parts() {
     // SAFETY: the stream is synchronised before any of the memory is used or freed.
     unsafe {
         first.copy_from_async(&host, &stream).expect("a copy");
-        second
-            .copy_from_device_async(&first, &stream)
-            .expect("a copy");
+        second.copy_from_device_async(&first, &stream).expect("a copy");
         first
             .slice_mut(..1)
             .and_then(|mut part| part.fill_u8_async(1, &stream))
@@ -281,10 +256,7 @@ fn types_of_other_crates() {
     let context = context();
     there_and_back(&context, &[f16::from_f32(1.5), f16::MAX]);
     there_and_back(&context, &[bf16::from_f32(-2.0)]);
-    there_and_back(
-        &context,
-        &[Complex::new(1.0_f64, -1.0), Complex::new(0.0, 2.0)],
-    );
+    there_and_back(&context, &[Complex::new(1.0_f64, -1.0), Complex::new(0.0, 2.0)]);
     there_and_back(&context, &[Vec3::new(1.0, 2.0, 3.0), Vec3::X]);
     there_and_back(&context, &[Mat4::IDENTITY]);
     there_and_back(&context, &[[1_u8; 37], [2; 37]]);
@@ -296,9 +268,6 @@ fn types_of_other_crates() {
     there_and_back(&context, &[particle; 3]);
     // The bits of a half are those that the device has.
     let halves = DeviceBuffer::from_slice(&context, &[f16::ONE]).expect("memory");
-    let bits = halves
-        .as_slice()
-        .cast::<u16>()
-        .and_then(|bits| bits.to_vec());
+    let bits = halves.as_slice().cast::<u16>().and_then(|bits| bits.to_vec());
     assert_eq!(bits.expect("a copy"), [0x3c00]);
 }

@@ -14,12 +14,8 @@ fn calls_before_init() {
         select_driver();
         let mut c = Codes::new();
         let (mut number, mut bytes, mut address) = (0, 0_usize, 0);
-        let (mut context, mut module, mut stream, mut event) = (
-            ptr::null_mut(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-        );
+        let (mut context, mut module, mut stream, mut event) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mut name = ptr::null();
         is!(c, 3, cuDeviceGetCount(&raw mut number));
         is!(c, 3, cuDeviceGet(&raw mut number, 0));
@@ -27,27 +23,15 @@ fn calls_before_init() {
         is!(
             c,
             3,
-            cuDeviceGetAttribute(
-                &raw mut number,
-                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
-                0
-            )
+            cuDeviceGetAttribute(&raw mut number, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0)
         );
         is!(c, 3, cuCtxCreate(&raw mut context, 0, 0));
         is!(c, 3, cuCtxGetCurrent(&raw mut context));
         is!(c, 3, cuCtxSetCurrent(ptr::null_mut()));
         is!(c, 3, cuCtxSynchronize());
         is!(c, 3, cuDevicePrimaryCtxRetain(&raw mut context, 0));
-        is!(
-            c,
-            3,
-            cuModuleLoad(&raw mut module, c"/no/such/file".as_ptr())
-        );
-        is!(
-            c,
-            3,
-            cuModuleLoadData(&raw mut module, c"x".as_ptr().cast())
-        );
+        is!(c, 3, cuModuleLoad(&raw mut module, c"/no/such/file".as_ptr()));
+        is!(c, 3, cuModuleLoadData(&raw mut module, c"x".as_ptr().cast()));
         is!(c, 3, cuMemAlloc(&raw mut address, 4));
         is!(c, 3, cuMemFree(0));
         is!(c, 3, cuStreamCreate(&raw mut stream, 0));
@@ -60,13 +44,7 @@ fn calls_before_init() {
         is!(
             c,
             0,
-            cuGetProcAddress(
-                c"cuInit".as_ptr(),
-                &raw mut pointer,
-                2000,
-                0,
-                ptr::null_mut()
-            )
+            cuGetProcAddress(c"cuInit".as_ptr(), &raw mut pointer, 2000, 0, ptr::null_mut())
         );
         c.that(!pointer.is_null(), || "no address of cuInit".to_owned());
 
@@ -109,24 +87,12 @@ fn visible_devices_missing() {
 
 #[test]
 fn visible_devices_not_a_number() {
-    with_visible(
-        &test_path!("visible_devices_not_a_number"),
-        "x",
-        100,
-        3,
-        None,
-    );
+    with_visible(&test_path!("visible_devices_not_a_number"), "x", 100, 3, None);
 }
 
 #[test]
 fn visible_devices_up_to_the_missing() {
-    with_visible(
-        &test_path!("visible_devices_up_to_the_missing"),
-        "0,55",
-        0,
-        0,
-        Some(1),
-    );
+    with_visible(&test_path!("visible_devices_up_to_the_missing"), "0,55", 0, 0, Some(1));
 }
 
 #[test]

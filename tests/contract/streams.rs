@@ -32,22 +32,13 @@ fn creation() {
     is!(c, 1, cuStreamGetFlags(plain, ptr::null_mut()));
 
     let (mut least, mut greatest, mut priority) = (9, 9, 9);
-    ok!(cuCtxGetStreamPriorityRange(
-        &raw mut least,
-        &raw mut greatest
-    ));
+    ok!(cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest));
     is!(c, 0, cuStreamCreateWithPriority(&raw mut s, 0, greatest));
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
-    c.that(priority == greatest, || {
-        format!("priority {priority} of {greatest}")
-    });
+    c.that(priority == greatest, || format!("priority {priority} of {greatest}"));
     is!(c, 0, cuStreamDestroy(s));
     // A priority out of range is clamped.
-    is!(
-        c,
-        0,
-        cuStreamCreateWithPriority(&raw mut s, 0, greatest - 100)
-    );
+    is!(c, 0, cuStreamCreateWithPriority(&raw mut s, 0, greatest - 100));
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
     c.that(priority == greatest, || {
         format!("priority {priority}, requested beyond {greatest}")
@@ -84,11 +75,7 @@ fn null_handles() {
     is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
     is!(c, 0, cuStreamSynchronize(CU_STREAM_LEGACY));
     is!(c, 0, cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    is!(
-        c,
-        400,
-        cuStreamWaitEvent(ptr::null_mut(), ptr::null_mut(), 0)
-    );
+    is!(c, 400, cuStreamWaitEvent(ptr::null_mut(), ptr::null_mut(), 0));
 }
 
 /// Adds one to the counter that the pointer names.
@@ -109,11 +96,7 @@ fn host_functions_run_in_order() {
     }
     let s = stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0);
     for i in 0..20 {
-        is!(
-            c,
-            0,
-            cuLaunchHostFunc(s, Some(step), ptr::without_provenance_mut(i))
-        );
+        is!(c, 0, cuLaunchHostFunc(s, Some(step), ptr::without_provenance_mut(i)));
     }
     is!(c, 0, cuStreamSynchronize(s));
     c.that(SEEN.load(Ordering::SeqCst) == 20, || {
@@ -138,19 +121,7 @@ fn host_functions_and_kernels_take_turns() {
         is!(
             c,
             0,
-            cuLaunchKernel(
-                kernel,
-                1,
-                1,
-                1,
-                64,
-                1,
-                1,
-                0,
-                s,
-                pointers.as_mut_ptr(),
-                ptr::null_mut()
-            )
+            cuLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, s, pointers.as_mut_ptr(), ptr::null_mut())
         );
         is!(
             c,
@@ -159,12 +130,8 @@ fn host_functions_and_kernels_take_turns() {
         );
     }
     is!(c, 0, cuStreamSynchronize(s));
-    c.that(counter.load(Ordering::SeqCst) == 5, || {
-        format!("{counter:?}")
-    });
-    c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || {
-        "five launches".to_owned()
-    });
+    c.that(counter.load(Ordering::SeqCst) == 5, || format!("{counter:?}"));
+    c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || "five launches".to_owned());
     is!(c, 0, cuStreamDestroy(s));
 }
 
@@ -212,11 +179,7 @@ fn streams_and_events_in_a_host_function() {
     };
     ok!(cuEventCreate(&raw mut given.event, 0));
     let s = given.stream;
-    is!(
-        c,
-        0,
-        cuLaunchHostFunc(s, Some(call), (&raw mut given).cast())
-    );
+    is!(c, 0, cuLaunchHostFunc(s, Some(call), (&raw mut given).cast()));
     is!(c, 0, cuStreamSynchronize(s));
     let expected = [0, 0, 0, 0, 0, 0, 800, 800, 800, 800, 0];
     c.that(given.codes == expected, || format!("{:?}", given.codes));
@@ -260,11 +223,7 @@ fn driver_calls_in_a_host_function() {
     for (slot, name) in CODES.iter().zip(names) {
         c.is(800, name, slot.load(Ordering::SeqCst));
     }
-    c.is(
-        600,
-        "cuStreamQuery of its own stream",
-        CODES[5].load(Ordering::SeqCst),
-    );
+    c.is(600, "cuStreamQuery of its own stream", CODES[5].load(Ordering::SeqCst));
     is!(c, 0, cuStreamDestroy(s));
 }
 
@@ -280,25 +239,12 @@ fn a_stream_is_destroyed_with_work_in_it() {
     is!(
         c,
         0,
-        cuLaunchKernel(
-            spin,
-            1,
-            1,
-            1,
-            1,
-            1,
-            1,
-            0,
-            s,
-            pointers.as_mut_ptr(),
-            ptr::null_mut()
-        )
+        cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, s, pointers.as_mut_ptr(), ptr::null_mut())
     );
     is!(c, 0, cuStreamDestroy(s));
     is!(c, 0, cuCtxSynchronize());
     let expected = (0..20_000).fold(1_u64, |x, _| {
-        x.wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407)
+        x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407)
     });
     c.that(gpu.read::<u64>(out, 1) == [expected], || {
         "the work was not finished".to_owned()

@@ -197,11 +197,7 @@ impl Texels {
         let mut rest = &data[..];
         for level in 0..depth {
             let mut array = ptr::null_mut();
-            ok!(cuMipmappedArrayGetLevel(
-                &raw mut array,
-                mipmap,
-                level as u32
-            ));
+            ok!(cuMipmappedArrayGetLevel(&raw mut array, mipmap, level as u32));
             let (width, height) = ((width >> level).max(1), (height >> level).max(1));
             fill(array, rest, width * texel, height, 1);
             rest = &rest[width * height * texel..];
@@ -236,12 +232,7 @@ pub(crate) fn kernel(gpu: &mut Gpu, instruction: &str) -> CUfunction {
 }
 
 /// Returns the instruction's results for each row.
-pub(crate) fn run(
-    gpu: &mut Gpu,
-    instruction: &str,
-    handle: u64,
-    rows: &[Vec<u32>],
-) -> Vec<[u32; 4]> {
+pub(crate) fn run(gpu: &mut Gpu, instruction: &str, handle: u64, rows: &[Vec<u32>]) -> Vec<[u32; 4]> {
     let function = kernel(gpu, instruction);
     let rows: Vec<[u32; 8]> = rows
         .iter()
@@ -261,12 +252,7 @@ pub(crate) fn run(
 
 fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DESC) -> u64 {
     let mut handle = 0;
-    ok!(cuTexObjectCreate(
-        &raw mut handle,
-        resource,
-        settings,
-        ptr::null()
-    ));
+    ok!(cuTexObjectCreate(&raw mut handle, resource, settings, ptr::null()));
     handle
 }
 
@@ -414,10 +400,7 @@ fn objects_and_their_arguments() {
     };
     let resource = texels.make();
     let mut object = 0;
-    let mut create = |c: &mut Codes,
-                      code: u32,
-                      of: &CUDA_RESOURCE_DESC,
-                      how: &dyn Fn(&mut CUDA_TEXTURE_DESC)| {
+    let mut create = |c: &mut Codes, code: u32, of: &CUDA_RESOURCE_DESC, how: &dyn Fn(&mut CUDA_TEXTURE_DESC)| {
         let mut settings = plain();
         how(&mut settings);
         is!(
@@ -428,16 +411,10 @@ fn objects_and_their_arguments() {
         object
     };
     create(&mut c, 0, &resource, &|_| {});
-    create(&mut c, 1, &resource, &|s| {
-        s.addressMode[1] = CUaddress_mode(7)
-    });
+    create(&mut c, 1, &resource, &|s| s.addressMode[1] = CUaddress_mode(7));
     create(&mut c, 1, &resource, &|s| s.filterMode = CUfilter_mode(3));
-    create(&mut c, 1, &resource, &|s| {
-        s.mipmapFilterMode = CUfilter_mode(5)
-    });
-    create(&mut c, 1, &resource, &|s| {
-        s.flags = CU_TRSF_SEAMLESS_CUBEMAP
-    });
+    create(&mut c, 1, &resource, &|s| s.mipmapFilterMode = CUfilter_mode(5));
+    create(&mut c, 1, &resource, &|s| s.flags = CU_TRSF_SEAMLESS_CUBEMAP);
     create(&mut c, 1, &resource, &|s| s.flags = 0x80);
     create(&mut c, 0, &resource, &|s| s.flags = 0x2c);
     create(&mut c, 1, &resource, &|s| s.reserved[0] = 1);
@@ -502,9 +479,7 @@ fn objects_and_their_arguments() {
     is!(c, 0, cuTexObjectGetResourceDesc(&raw mut of, object));
     // SAFETY: the resource is an array, as requested above.
     let same = unsafe { of.res.array.hArray == resource.res.array.hArray };
-    c.that(same && of.flags == 0, || {
-        "the array of an object".to_owned()
-    });
+    c.that(same && of.flags == 0, || "the array of an object".to_owned());
     let mut read = plain();
     is!(c, 0, cuTexObjectGetTextureDesc(&raw mut read, object));
     c.that(read.filterMode.0 == 1 && read.maxAnisotropy == 4, || {
@@ -518,25 +493,13 @@ fn objects_and_their_arguments() {
     is!(c, 0, cuTexObjectDestroy(0));
     is!(c, 0, cuSurfObjectDestroy(0));
     let mut surface = 0;
-    is!(
-        c,
-        0,
-        cuSurfObjectCreate(&raw mut surface, &raw const resource)
-    );
+    is!(c, 0, cuSurfObjectCreate(&raw mut surface, &raw const resource));
     is!(c, 0, cuSurfObjectGetResourceDesc(&raw mut of, surface));
     is!(c, 0, cuSurfObjectDestroy(surface));
     let of_nothing = of_array(ptr::null_mut());
-    is!(
-        c,
-        1,
-        cuSurfObjectCreate(&raw mut surface, &raw const of_nothing)
-    );
+    is!(c, 1, cuSurfObjectCreate(&raw mut surface, &raw const of_nothing));
     let of_memory = linear(memory, float, 1, 40);
-    is!(
-        c,
-        1,
-        cuSurfObjectCreate(&raw mut surface, &raw const of_memory)
-    );
+    is!(c, 1, cuSurfObjectCreate(&raw mut surface, &raw const of_memory));
 }
 
 #[test]
@@ -605,44 +568,16 @@ fn references_of_a_module() {
     let mut c = Codes::new();
     let module = gpu.text(REFERENCES);
     let (mut texture, mut again, mut surface) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    is!(
-        c,
-        0,
-        cuModuleGetTexRef(&raw mut texture, module, c"tr".as_ptr())
-    );
-    is!(
-        c,
-        0,
-        cuModuleGetTexRef(&raw mut again, module, c"tr".as_ptr())
-    );
+    is!(c, 0, cuModuleGetTexRef(&raw mut texture, module, c"tr".as_ptr()));
+    is!(c, 0, cuModuleGetTexRef(&raw mut again, module, c"tr".as_ptr()));
     c.that(texture == again, || {
         "the second query returned another handle".to_owned()
     });
-    is!(
-        c,
-        500,
-        cuModuleGetTexRef(&raw mut again, module, c"nope".as_ptr())
-    );
-    is!(
-        c,
-        500,
-        cuModuleGetTexRef(&raw mut again, module, c"sr".as_ptr())
-    );
-    is!(
-        c,
-        500,
-        cuModuleGetSurfRef(&raw mut surface, module, c"tr".as_ptr())
-    );
-    is!(
-        c,
-        0,
-        cuModuleGetSurfRef(&raw mut surface, module, c"sr".as_ptr())
-    );
-    is!(
-        c,
-        1,
-        cuModuleGetTexRef(ptr::null_mut(), module, c"tr".as_ptr())
-    );
+    is!(c, 500, cuModuleGetTexRef(&raw mut again, module, c"nope".as_ptr()));
+    is!(c, 500, cuModuleGetTexRef(&raw mut again, module, c"sr".as_ptr()));
+    is!(c, 500, cuModuleGetSurfRef(&raw mut surface, module, c"tr".as_ptr()));
+    is!(c, 0, cuModuleGetSurfRef(&raw mut surface, module, c"sr".as_ptr()));
+    is!(c, 1, cuModuleGetTexRef(ptr::null_mut(), module, c"tr".as_ptr()));
     let (mut address, mut bytes) = (0, 0);
     is!(
         c,
@@ -656,9 +591,7 @@ fn references_of_a_module() {
         gpu.read::<u32>(out, 4)
     };
     // Nothing is bound yet.
-    c.that(launch(&gpu, "t") == [0; 4], || {
-        "an unbound texture".to_owned()
-    });
+    c.that(launch(&gpu, "t") == [0; 4], || "an unbound texture".to_owned());
     let mut texels = Texels {
         format: "f32",
         channels: 1,
@@ -672,11 +605,7 @@ fn references_of_a_module() {
     (texels.format, texels.flags) = ("u32", CUDA_ARRAY3D_SURFACE_LDST);
     // SAFETY: as above.
     let writable = unsafe { texels.make().res.array.hArray };
-    is!(
-        c,
-        0,
-        cuTexRefSetArray(texture, array, CU_TRSA_OVERRIDE_FORMAT)
-    );
+    is!(c, 0, cuTexRefSetArray(texture, array, CU_TRSA_OVERRIDE_FORMAT));
     c.that(launch(&gpu, "t") == [1f32.to_bits(), 0, 0, 0], || {
         "a bound array".to_owned()
     });
@@ -688,11 +617,7 @@ fn references_of_a_module() {
     c.that(bound == array, || "the bound array".to_owned());
     is!(c, 1, cuTexRefGetAddress(&raw mut address, texture));
     is!(c, 1, cuTexRefSetFlags(texture, 0x40));
-    is!(
-        c,
-        0,
-        cuTexRefSetFlags(texture, CU_TRSF_NORMALIZED_COORDINATES)
-    );
+    is!(c, 0, cuTexRefSetFlags(texture, CU_TRSF_NORMALIZED_COORDINATES));
     is!(
         c,
         1,
@@ -709,27 +634,15 @@ fn references_of_a_module() {
     c.that(launch(&gpu, "t")[0] == 2f32.to_bits(), || {
         "normalized, wrapped".to_owned()
     });
-    is!(
-        c,
-        1,
-        cuTexRefSetFormat(texture, CUarray_format::CU_AD_FORMAT_FLOAT, 3)
-    );
+    is!(c, 1, cuTexRefSetFormat(texture, CUarray_format::CU_AD_FORMAT_FLOAT, 3));
     is!(c, 400, cuTexRefSetArray(ptr::null_mut(), array, 0));
     is!(c, 400, cuTexRefSetArray(texture, ptr::null_mut(), 0));
     // Memory: the offset is the distance from an aligned address.
     let memory = gpu.upload(&floats(64));
     let mut offset = 99;
-    is!(
-        c,
-        0,
-        cuTexRefSetAddress(&raw mut offset, texture, memory + 4, 12)
-    );
+    is!(c, 0, cuTexRefSetAddress(&raw mut offset, texture, memory + 4, 12));
     c.that(offset == 4, || format!("offset {offset}"));
-    is!(
-        c,
-        1,
-        cuTexRefSetAddress(ptr::null_mut(), texture, memory + 4, 12)
-    );
+    is!(c, 1, cuTexRefSetAddress(ptr::null_mut(), texture, memory + 4, 12));
     is!(c, 0, cuTexRefGetAddress(&raw mut address, texture));
     is!(c, 1, cuTexRefGetArray(&raw mut bound, texture));
 
@@ -737,15 +650,9 @@ fn references_of_a_module() {
     is!(c, 1, cuSurfRefSetArray(surface, writable, 1));
     is!(c, 0, cuSurfRefSetArray(surface, writable, 0));
     let expected = 2f32.to_bits() + 1;
-    c.that(launch(&gpu, "s")[0] == expected, || {
-        "a bound surface".to_owned()
-    });
+    c.that(launch(&gpu, "s")[0] == expected, || "a bound surface".to_owned());
     let mut back = [0u32; 4];
-    is!(
-        c,
-        0,
-        cuMemcpyAtoH(back.as_mut_ptr().cast(), writable, 0, 16)
-    );
+    is!(c, 0, cuMemcpyAtoH(back.as_mut_ptr().cast(), writable, 0, 16));
     c.that(back[2] == expected && back[1] == 1f32.to_bits(), || {
         format!("{back:x?}")
     });
@@ -753,14 +660,9 @@ fn references_of_a_module() {
     let mut own = ptr::null_mut();
     is!(c, 0, cuTexRefCreate(&raw mut own));
     let (mut kind, mut channels) = (CUarray_format(0), 0);
-    is!(
-        c,
-        0,
-        cuTexRefGetFormat(&raw mut kind, &raw mut channels, own)
-    );
-    c.that(
-        kind == CUarray_format::CU_AD_FORMAT_FLOAT && channels == 1,
-        || format!("{kind:?} x {channels}"),
-    );
+    is!(c, 0, cuTexRefGetFormat(&raw mut kind, &raw mut channels, own));
+    c.that(kind == CUarray_format::CU_AD_FORMAT_FLOAT && channels == 1, || {
+        format!("{kind:?} x {channels}")
+    });
     is!(c, 0, cuTexRefDestroy(own));
 }

@@ -15,9 +15,7 @@ fn attach_and_detach() {
     is!(c, 201, cuCtxAttach(&raw mut attached, 0));
     ok!(cuCtxCreate(&raw mut a, 0, 0));
     is!(c, 0, cuCtxAttach(&raw mut attached, 0));
-    c.that(attached == a, || {
-        "attach returned another handle".to_owned()
-    });
+    c.that(attached == a, || "attach returned another handle".to_owned());
     is!(c, 1, cuCtxAttach(&raw mut attached, 1));
     is!(c, 1, cuCtxAttach(ptr::null_mut(), 0));
 

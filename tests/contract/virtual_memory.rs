@@ -80,18 +80,10 @@ fn addresses_are_reserved_alone() {
     for bytes in [0, 4096, 65536, MIB2 + 4096] {
         is!(c, 1, cuMemAddressReserve(&raw mut base, bytes, 0, 0, 0));
     }
-    is!(
-        c,
-        1,
-        cuMemAddressReserve(&raw mut base, MIB2, 3 * MIB2, 0, 0)
-    );
+    is!(c, 1, cuMemAddressReserve(&raw mut base, MIB2, 3 * MIB2, 0, 0));
     is!(c, 1, cuMemAddressReserve(&raw mut base, MIB2, 0, 0, 1));
     is!(c, 2, cuMemAddressReserve(&raw mut base, 1 << 48, 0, 0, 0));
-    is!(
-        c,
-        1,
-        cuMemAddressReserve(std::ptr::null_mut(), MIB2, 0, 0, 0)
-    );
+    is!(c, 1, cuMemAddressReserve(std::ptr::null_mut(), MIB2, 0, 0, 0));
     for align in [0, 1, 4096, MIB2, 2 * MIB2, 1 << 30] {
         ok!(cuMemAddressReserve(&raw mut base, MIB2, align, 0, 0));
         assert_eq!(base % align.max(MIB2) as u64, 0);
@@ -114,19 +106,9 @@ fn addresses_are_reserved_alone() {
         ok!(cuMemAddressFree(base, 2 * MIB2));
     }
     assert_eq!(there, base);
-    ok!(cuMemAddressReserve(
-        &raw mut elsewhere,
-        2 * MIB2,
-        0,
-        base,
-        0
-    ));
+    ok!(cuMemAddressReserve(&raw mut elsewhere, 2 * MIB2, 0, base, 0));
     assert_ne!(elsewhere, base);
-    is!(
-        c,
-        1,
-        cuMemAddressReserve(&raw mut there, MIB2, 0, base + 4096, 0)
-    );
+    is!(c, 1, cuMemAddressReserve(&raw mut there, MIB2, 0, base + 4096, 0));
     is!(c, 0, cuMemAddressFree(base, 2 * MIB2));
     is!(c, 0, cuMemAddressFree(elsewhere, 2 * MIB2));
 }
@@ -134,9 +116,7 @@ fn addresses_are_reserved_alone() {
 #[test]
 fn memory_without_an_address() {
     // Alone in its process: memory that other tests allocate would be counted.
-    child!("memory_without_an_address", {
-        memory_without_an_address_alone()
-    });
+    child!("memory_without_an_address", { memory_without_an_address_alone() });
 }
 
 fn memory_without_an_address_alone() {
@@ -158,53 +138,21 @@ fn memory_without_an_address_alone() {
         cuMemGetAllocationGranularity(&raw mut granule, &raw const props, options(2))
     );
     for bytes in [0, 1, 65536, MIB2 - 1, MIB2 + 65536] {
-        is!(
-            c,
-            1,
-            cuMemCreate(&raw mut handle, bytes, &raw const props, 0)
-        );
+        is!(c, 1, cuMemCreate(&raw mut handle, bytes, &raw const props, 0));
     }
-    is!(
-        c,
-        2,
-        cuMemCreate(&raw mut handle, 1 << 40, &raw const props, 0)
-    );
-    is!(
-        c,
-        1,
-        cuMemCreate(&raw mut handle, MIB2, &raw const props, 1)
-    );
-    is!(
-        c,
-        1,
-        cuMemCreate(std::ptr::null_mut(), MIB2, &raw const props, 0)
-    );
-    is!(
-        c,
-        1,
-        cuMemCreate(&raw mut handle, MIB2, std::ptr::null(), 0)
-    );
+    is!(c, 2, cuMemCreate(&raw mut handle, 1 << 40, &raw const props, 0));
+    is!(c, 1, cuMemCreate(&raw mut handle, MIB2, &raw const props, 1));
+    is!(c, 1, cuMemCreate(std::ptr::null_mut(), MIB2, &raw const props, 0));
+    is!(c, 1, cuMemCreate(&raw mut handle, MIB2, std::ptr::null(), 0));
     let mut other = props;
     other.location = on_device(99);
-    is!(
-        c,
-        101,
-        cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
-    );
+    is!(c, 101, cuMemCreate(&raw mut handle, MIB2, &raw const other, 0));
     other = props;
     other.location.type_ = Location::CU_MEM_LOCATION_TYPE_INVALID;
-    is!(
-        c,
-        1,
-        cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
-    );
+    is!(c, 1, cuMemCreate(&raw mut handle, MIB2, &raw const other, 0));
     other = props;
     other.type_ = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_INVALID;
-    is!(
-        c,
-        1,
-        cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
-    );
+    is!(c, 1, cuMemCreate(&raw mut handle, MIB2, &raw const other, 0));
 
     // A handle can be released only once.
     let handle = create(MIB2);
@@ -253,19 +201,11 @@ fn mappings_of_one_memory_share_its_contents() {
     set_access(base, 12 * MIB2, 3);
 
     // A kernel's writes through one address are visible at the other.
-    gpu.launch(
-        write,
-        [1; 3],
-        [1; 3],
-        0,
-        &mut arguments![at(1) + 8, 4711_u32],
-    );
+    gpu.launch(write, [1; 3], [1; 3], 0, &mut arguments![at(1) + 8, 4711_u32]);
     assert_eq!(gpu.read::<u32>(at(9) + 8, 1), [4711]);
     assert_eq!(gpu.read::<u32>(at(5) + 8, 1), [0]);
     // Copies and fills continue from one mapping to the next.
-    let pattern: Vec<u32> = (0..2 * MIB2 as u32 / 4)
-        .map(|i| i.wrapping_mul(77))
-        .collect();
+    let pattern: Vec<u32> = (0..2 * MIB2 as u32 / 4).map(|i| i.wrapping_mul(77)).collect();
     gpu.write(at(3), &pattern);
     assert_eq!(gpu.read::<u32>(at(3), pattern.len()), pattern);
     assert_eq!(gpu.read::<u32>(at(11), MIB2 / 4), pattern[..MIB2 / 4]);
@@ -309,11 +249,7 @@ fn access_is_set_and_queried() {
     let (base, handle) = (reserve(4 * MIB2), create(2 * MIB2));
     ok!(cuMemMap(base, 2 * MIB2, 0, handle, 0));
     let (location, mut flags) = (on_device(0), 9);
-    is!(
-        c,
-        0,
-        cuMemGetAccess(&raw mut flags, &raw const location, base)
-    );
+    is!(c, 0, cuMemGetAccess(&raw mut flags, &raw const location, base));
     assert_eq!(flags, 0);
     let mut word = 5_u32;
     let host = (&raw mut word).cast::<c_void>();
@@ -327,11 +263,7 @@ fn access_is_set_and_queried() {
         is!(c, 1, cuMemSetAccess(base, 2 * MIB2, &raw const wish, 1));
     }
     set_access(base, 2 * MIB2, 3);
-    ok!(cuMemGetAccess(
-        &raw mut flags,
-        &raw const location,
-        base + 5
-    ));
+    ok!(cuMemGetAccess(&raw mut flags, &raw const location, base + 5));
     assert_eq!(flags, 3);
     is!(c, 0, cuMemcpyHtoD(base + 4, host, 4));
     set_access(base, 2 * MIB2, 1);
@@ -343,11 +275,7 @@ fn access_is_set_and_queried() {
     is!(c, 0, cuMemUnmap(base, 2 * MIB2));
     // A new mapping has no access.
     ok!(cuMemMap(base, 2 * MIB2, 0, handle, 0));
-    is!(
-        c,
-        0,
-        cuMemGetAccess(&raw mut flags, &raw const location, base)
-    );
+    is!(c, 0, cuMemGetAccess(&raw mut flags, &raw const location, base));
     assert_eq!(flags, 0);
     is!(c, 0, cuMemUnmap(base, 2 * MIB2));
     is!(c, 0, cuMemRelease(handle));
@@ -389,16 +317,12 @@ fn kernel_without_access() {
 
 #[test]
 fn kernel_writes_to_read_only_memory() {
-    child!("kernel_writes_to_read_only_memory", {
-        kernel_writes(1, 0, 700)
-    });
+    child!("kernel_writes_to_read_only_memory", { kernel_writes(1, 0, 700) });
 }
 
 #[test]
 fn kernel_writes_beyond_the_mapping() {
-    child!("kernel_writes_beyond_the_mapping", {
-        kernel_writes(3, MIB2, 700)
-    });
+    child!("kernel_writes_beyond_the_mapping", { kernel_writes(3, MIB2, 700) });
 }
 
 #[test]
@@ -432,26 +356,14 @@ fn memory_is_exported_and_imported() {
     assert!(fd >= 0);
     // SAFETY: the descriptor is the caller's.
     let exported = unsafe { OwnedFd::from_raw_fd(fd) };
-    is!(
-        c,
-        1,
-        cuMemExportToShareableHandle(out, handle, descriptor, 1)
-    );
+    is!(c, 1, cuMemExportToShareableHandle(out, handle, descriptor, 1));
     let none = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
     is!(c, 1, cuMemExportToShareableHandle(out, handle, none, 0));
     let plain = create(MIB2);
-    is!(
-        c,
-        1,
-        cuMemExportToShareableHandle(out, plain, descriptor, 0)
-    );
+    is!(c, 1, cuMemExportToShareableHandle(out, plain, descriptor, 0));
     let mut imported = 0;
     let number = fd as usize as *mut c_void;
-    ok!(cuMemImportFromShareableHandle(
-        &raw mut imported,
-        number,
-        descriptor
-    ));
+    ok!(cuMemImportFromShareableHandle(&raw mut imported, number, descriptor));
     drop(exported);
     let base = reserve(2 * MIB2);
     ok!(cuMemMap(base, MIB2, 0, handle, 0));
@@ -482,18 +394,10 @@ fn pointer_attributes_of_mapped_addresses() {
     let context = Attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
     let mut range = (0, 0);
     assert_eq!(ask(context).0, 1, "nothing is mapped");
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at)
-    );
+    is!(c, 500, cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at));
     let handle = create(2 * MIB2);
     ok!(cuMemMap(base + MIB2 as u64, 2 * MIB2, 0, handle, 0));
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at)
-    );
+    is!(c, 500, cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at));
     assert_eq!(ask(Attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER), (1, 0));
     set_access(base + MIB2 as u64, 2 * MIB2, 3);
     ok!(cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at));
@@ -508,14 +412,8 @@ fn pointer_attributes_of_mapped_addresses() {
         (Attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE, 4 * MIB2 as u64),
         (Attribute::CU_POINTER_ATTRIBUTE_MAPPED, 1),
         (Attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, 3),
-        (
-            Attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
-            2 * MIB2 as u64,
-        ),
-        (
-            Attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
-            base + MIB2 as u64,
-        ),
+        (Attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE, 2 * MIB2 as u64),
+        (Attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, base + MIB2 as u64),
     ] {
         let got = ask(attribute);
         c.that(got == (0, value), || {
@@ -523,18 +421,11 @@ fn pointer_attributes_of_mapped_addresses() {
         });
     }
     let mut props = CUmemAllocationProp::default();
-    ok!(cuMemGetAllocationPropertiesFromHandle(
-        &raw mut props,
-        handle
-    ));
+    ok!(cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle));
     assert_eq!(props.location.type_, Location::CU_MEM_LOCATION_TYPE_DEVICE);
     ok!(cuMemRelease(handle));
     // The memory stays mapped, but the handle can no longer be used to map it.
-    is!(
-        c,
-        0,
-        cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle)
-    );
+    is!(c, 0, cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle));
     is!(c, 1, cuMemMap(base, 2 * MIB2, 0, handle, 0));
     ok!(cuMemUnmap(base + MIB2 as u64, 2 * MIB2));
     ok!(cuMemAddressFree(base, 4 * MIB2));

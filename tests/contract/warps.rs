@@ -52,11 +52,7 @@ fn shuffles() {
                 if at >= by { lane - by } else { lane },
                 if at + by < width { lane + by } else { lane },
                 // A source lane before the first lane of the segment counts as inside.
-                if lane ^ by < first + width {
-                    lane ^ by
-                } else {
-                    lane
-                },
+                if lane ^ by < first + width { lane ^ by } else { lane },
             ];
             for (mode, from) in from.into_iter().enumerate() {
                 assert_eq!(
@@ -81,16 +77,8 @@ fn source_lanes_outside_the_segment() {
     let expected: Vec<i32> = (0..32_i32)
         .flat_map(|lane| {
             let by = by[lane as usize].cast_signed();
-            let up = if lane % 8 >= by {
-                lane - by + 1
-            } else {
-                -(lane + 1)
-            };
-            let down = if lane % 8 + by < 8 {
-                lane + by + 1
-            } else {
-                -(lane + 1)
-            };
+            let up = if lane % 8 >= by { lane - by + 1 } else { -(lane + 1) };
+            let down = if lane % 8 + by < 8 { lane + by + 1 } else { -(lane + 1) };
             [up, down]
         })
         .collect();
@@ -110,9 +98,7 @@ fn shuffles_of_wide_and_floating_point_values() {
     gpu.launch(kernel, [1, 1, 1], [64, 1, 1], 0, &mut arguments);
     let expected: Vec<i64> = (0..64).map(|t| l[t ^ 5]).collect();
     assert_eq!(gpu.read::<i64>(lo, 64), expected);
-    let expected: Vec<f64> = (0..64)
-        .map(|t| if t % 32 + 3 < 32 { d[t + 3] } else { d[t] })
-        .collect();
+    let expected: Vec<f64> = (0..64).map(|t| if t % 32 + 3 < 32 { d[t + 3] } else { d[t] }).collect();
     assert_eq!(gpu.read::<f64>(dout, 64), expected);
     let expected: Vec<f32> = (0..64).map(|t| f[t ^ 31]).collect();
     assert_eq!(gpu.read::<f32>(fo, 64), expected);
@@ -128,13 +114,7 @@ fn shuffles_and_votes_of_some_lanes() {
         .flat_map(|input| MASKS.map(|mask| (input.clone(), mask)))
     {
         let (data, out) = (gpu.upload(&input), gpu.alloc(640));
-        gpu.launch(
-            kernel,
-            [1, 1, 1],
-            [32, 1, 1],
-            0,
-            &mut arguments![data, mask, out],
-        );
+        gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![data, mask, out]);
         let ballot = members(mask)
             .filter(|&lane| input[lane] > 0)
             .fold(0_u32, |b, lane| b | 1 << lane);
@@ -161,12 +141,8 @@ fn two_sets_of_lanes() {
     let (data, out) = (gpu.upload(&input), gpu.alloc(128));
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![data, out]);
     let even = (0..32).step_by(2).map(|i| input[i]).max().unwrap_or(0);
-    let odd = (1..32)
-        .step_by(2)
-        .fold(0_i32, |sum, i| sum.wrapping_add(input[i]));
-    let expected: Vec<i32> = (0..32)
-        .map(|t| if t & 1 == 1 { odd } else { even })
-        .collect();
+    let odd = (1..32).step_by(2).fold(0_i32, |sum, i| sum.wrapping_add(input[i]));
+    let expected: Vec<i32> = (0..32).map(|t| if t & 1 == 1 { odd } else { even }).collect();
     assert_eq!(gpu.read::<i32>(out, 32), expected);
 }
 
@@ -297,11 +273,8 @@ fn matches() {
         gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments);
         let mut expected = vec![0xdead_u32; 192];
         for lane in members(mask) {
-            let alike = |same: &dyn Fn(usize) -> bool| {
-                members(mask)
-                    .filter(|&m| same(m))
-                    .fold(0_u32, |b, m| b | 1 << m)
-            };
+            let alike =
+                |same: &dyn Fn(usize) -> bool| members(mask).filter(|&m| same(m)).fold(0_u32, |b, m| b | 1 << m);
             let narrow = alike(&|m| input[m] == input[lane]);
             let broad = alike(&|m| wide[m] == wide[lane]);
             let all = |found: u32| if found == mask { mask } else { 0 };

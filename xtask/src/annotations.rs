@@ -75,12 +75,8 @@ impl Annotations {
         let mut entry = entry.clone();
         let symbol = entry.symbol.clone();
         let holder = self.holder(&symbol);
-        let holder = entries
-            .iter()
-            .find(|other| Some(other.symbol.as_str()) == holder);
-        if let Some(holder) =
-            holder.filter(|holder| holder.parameters.len() == entry.parameters.len())
-        {
+        let holder = entries.iter().find(|other| Some(other.symbol.as_str()) == holder);
+        if let Some(holder) = holder.filter(|holder| holder.parameters.len() == entry.parameters.len()) {
             for ((name, _), (other, _)) in entry.parameters.iter_mut().zip(&holder.parameters) {
                 name.clone_from(other);
             }
@@ -113,10 +109,7 @@ impl Annotations {
 
 /// Returns true if an export of the 32-bit era was replaced by another.
 fn is_widened(entry: &Entry, other: &Entry) -> bool {
-    entry.legacy
-        && other.base == entry.base
-        && other.since == WIDENED
-        && other.stream != StreamMode::PerThread
+    entry.legacy && other.base == entry.base && other.since == WIDENED && other.stream != StreamMode::PerThread
 }
 
 /// Returns true if an export is of the 32-bit era.

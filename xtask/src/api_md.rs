@@ -29,23 +29,14 @@ impl<'a> Table<'a> {
     /// Reads the sources of the objects, and the list of exports that the software driver implements.
     pub(crate) fn read(registry: &'a Registry, calls: &'a [Call]) -> Result<Self, String> {
         let software = output_of_example("cuda-driver-soft", "implemented")?;
-        Self::new(
-            registry,
-            calls,
-            software.lines().map(str::to_owned).collect(),
-        )
+        Self::new(registry, calls, software.lines().map(str::to_owned).collect())
     }
 
-    fn new(
-        registry: &'a Registry,
-        calls: &'a [Call],
-        software: BTreeSet<String>,
-    ) -> Result<Self, String> {
+    fn new(registry: &'a Registry, calls: &'a [Call], software: BTreeSet<String>) -> Result<Self, String> {
         let mut methods = BTreeMap::new();
         let source = root().join("src");
         for file in rust_files(&source)? {
-            if !file.starts_with(source.join("checked")) && !file.starts_with(source.join("tests"))
-            {
+            if !file.starts_with(source.join("checked")) && !file.starts_with(source.join("tests")) {
                 calls_of_methods(&read(&file)?, &mut methods);
             }
         }
@@ -165,11 +156,7 @@ impl<'a> Table<'a> {
             ),
             None => Default::default(),
         };
-        let software = if self.software.contains(symbol) {
-            "yes"
-        } else {
-            ""
-        };
+        let software = if self.software.contains(symbol) { "yes" } else { "" };
         let mut since = version(entry.since);
         let annotation = self.registry.annotations.of(symbol);
         let older = annotation.and_then(|annotation| annotation.get("fallback")?.as_str());
@@ -189,9 +176,7 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {
-        let path = entry
-            .map_err(|e| format!("{}: {e}", folder.display()))?
-            .path();
+        let path = entry.map_err(|e| format!("{}: {e}", folder.display()))?.path();
         if path.is_dir() {
             found.extend(rust_files(&path)?);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -219,9 +204,9 @@ fn calls_of_methods(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) 
             (object, method) = (None, None);
         }
         if let Some((before, rest)) = code.split_once("fn ") {
-            let is_head = before.split_whitespace().all(|word| {
-                word.starts_with("pub") || ["unsafe", "const", "async", "extern"].contains(&word)
-            });
+            let is_head = before
+                .split_whitespace()
+                .all(|word| word.starts_with("pub") || ["unsafe", "const", "async", "extern"].contains(&word));
             if is_head && (indent == 0 || (indent == 4 && object.is_some())) {
                 let end = rest.find(['(', '<']).unwrap_or(rest.len());
                 let name = &rest[..end];
@@ -292,16 +277,9 @@ mod tests {
         }
         for call in table.methods.keys() {
             let is_call = table.checked.values().any(|checked| checked == call);
-            assert!(
-                is_call,
-                "a method calls {call}, which is not a checked call"
-            );
+            assert!(is_call, "a method calls {call}, which is not a checked call");
         }
-        let rows = table
-            .text()
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .count();
+        let rows = table.text().lines().filter(|line| line.starts_with("| `")).count();
         assert_eq!(rows, 580);
     }
 
@@ -335,10 +313,7 @@ pub fn version() -> i32 {
         assert_eq!(
             found,
             [
-                (
-                    "legacy::driver_get_version".to_owned(),
-                    vec!["version".to_owned()]
-                ),
+                ("legacy::driver_get_version".to_owned(), vec!["version".to_owned()]),
                 ("mem_alloc".to_owned(), vec!["Buffer::new".to_owned()]),
             ]
         );

@@ -95,19 +95,13 @@ fn problems(registry: &Registry) -> Vec<String> {
 fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
     let mut found = Vec::new();
     let kinds = kinds(annotation);
-    let known: BTreeSet<&str> = entry
-        .parameters
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let known: BTreeSet<&str> = entry.parameters.iter().map(|(name, _)| name.as_str()).collect();
     for name in kinds.keys().filter(|name| !known.contains(**name)) {
         found.push(format!("there is no parameter {name}"));
     }
     let counters: BTreeSet<&str> = kinds.values().filter_map(|kind| counter(kind)).collect();
     for name in counters.iter().filter(|name| !known.contains(**name)) {
-        found.push(format!(
-            "an array is counted by {name}, which is not a parameter"
-        ));
+        found.push(format!("an array is counted by {name}, which is not a parameter"));
     }
     for (name, ty) in &entry.parameters {
         let is_counter = counters.contains(name.as_str());
@@ -130,9 +124,7 @@ fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
 fn contradiction(kind: &str, ty: &CType) -> Option<&'static str> {
     let is_read_only = ty.pointers == 1 && ty.constant;
     match word(kind) {
-        "destroyed" | "released" if ty.pointers > 0 => {
-            Some("only a handle passed by value can be destroyed")
-        }
+        "destroyed" | "released" if ty.pointers > 0 => Some("only a handle passed by value can be destroyed"),
         "raw" | "destroyed" | "released" | "string" | "text" | "bytes" | "buf" | "vec" | "bool"
             if kind.ends_with('?') =>
         {
@@ -140,27 +132,20 @@ fn contradiction(kind: &str, ty: &CType) -> Option<&'static str> {
         }
         "destroyed" | "released" => None,
         "bool" if ty.pointers == 0 && ty.is_truth() => None,
-        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
-        | "buf" | "vec" | "list" | "bool" | "copied"
+        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes" | "buf" | "vec"
+        | "list" | "bool" | "copied"
             if ty.pointers == 0 =>
         {
             Some("it is passed by value")
         }
-        "out" | "new" | "lent" | "inout" | "string" | "buf" | "vec" | "list" | "bool"
-        | "copied"
-            if is_read_only =>
-        {
+        "out" | "new" | "lent" | "inout" | "string" | "buf" | "vec" | "list" | "bool" | "copied" if is_read_only => {
             Some("the target is constant")
         }
-        "text" if !(ty.is_char() && ty.constant && ty.pointers == 2) => {
-            Some("it is not a pointer to a string")
-        }
+        "text" if !(ty.is_char() && ty.constant && ty.pointers == 2) => Some("it is not a pointer to a string"),
         "str" if !(ty.is_char() && ty.constant && ty.pointers == 1) => Some("it is not a string"),
-        "string" if !(ty.is_char() && !ty.constant && ty.pointers == 1) => {
-            Some("it is not a text buffer")
-        }
-        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
-        | "buf" | "vec" | "list" | "bool" | "copied" => None,
+        "string" if !(ty.is_char() && !ty.constant && ty.pointers == 1) => Some("it is not a text buffer"),
+        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes" | "buf" | "vec"
+        | "list" | "bool" | "copied" => None,
         _ => Some("there is no such direction"),
     }
 }
@@ -234,10 +219,7 @@ mod tests {
         let entries = [entry("cuInit", &[("Flags", "c_uint")])];
         assert_eq!(
             found("[cuExit]\ngroup = \"A\"\ndoes = \"B.\"", &entries),
-            [
-                "[cuExit] is not an exported function",
-                "cuInit has no annotation"
-            ]
+            ["[cuExit] is not an exported function", "cuInit has no annotation"]
         );
     }
 
@@ -279,8 +261,7 @@ mod tests {
         let text = format!("[cuF]\ngroup = \"A\"\ndoes = \"B.\"\n{keys}");
         let found = found(&text, &[entry("cuF", parameters)]);
         let bare = found.iter().map(|what| what.strip_prefix("[cuF] "));
-        bare.map(|what| what.expect("of the function").to_owned())
-            .collect()
+        bare.map(|what| what.expect("of the function").to_owned()).collect()
     }
 
     #[test]
@@ -322,9 +303,7 @@ mod tests {
         );
         assert_eq!(
             ask("a = \"released\", c = \"out\""),
-            [
-                "a: \"released\" contradicts the type *mut CUgraph: only a handle passed by value can be destroyed"
-            ]
+            ["a: \"released\" contradicts the type *mut CUgraph: only a handle passed by value can be destroyed"]
         );
     }
 
@@ -368,11 +347,7 @@ mod tests {
             since,
             ..entry(symbol, &[])
         };
-        let entries = [
-            variant("cuFOld", 2000),
-            variant("cuF", 3000),
-            variant("cuG", 3000),
-        ];
+        let entries = [variant("cuFOld", 2000), variant("cuF", 3000), variant("cuG", 3000)];
         let ask = |old: &str, new: &str| {
             let head = "group = \"A\"\ndoes = \"B.\"";
             let text = format!("[cuFOld]\n{head}\n{old}\n[cuF]\n{head}\n{new}\n[cuG]\n{head}\n");
@@ -405,9 +380,7 @@ mod tests {
         let mut entries = entries;
         entries[0].base = "cuH".to_owned();
         let text = "group = \"A\"\ndoes = \"B.\"\n";
-        let text = format!(
-            "[cuFOld]\n{text}{replaced}\n[cuF]\n{text}fallback = \"cuFOld\"\n[cuG]\n{text}"
-        );
+        let text = format!("[cuFOld]\n{text}{replaced}\n[cuF]\n{text}fallback = \"cuFOld\"\n[cuG]\n{text}");
         assert_eq!(
             found(&text, &entries),
             ["[cuF] falls back to cuFOld, which has another base name"]

@@ -61,10 +61,7 @@ const FILE: &str = "cuda-driver-sys/api/directions.txt";
 /// Functions of headers that these bindings are not made from: `cudaProfiler.h`, `cudaEGL.h`, `cudaGL.h`,
 /// `cudaVDPAU.h`.
 fn is_of_another_header(name: &str) -> bool {
-    name.starts_with("cuProfiler")
-        || ["EGL", "Egl", "GL", "VDPAU"]
-            .iter()
-            .any(|part| name.contains(part))
+    name.starts_with("cuProfiler") || ["EGL", "Egl", "GL", "VDPAU"].iter().any(|part| name.contains(part))
 }
 
 /// Writes the file; with `--check`, fails if the file has other contents.
@@ -73,9 +70,7 @@ pub(crate) fn run() -> Result<(), String> {
         None => false,
         Some("--check") => true,
         Some(other) => {
-            return Err(format!(
-                "unknown option {other}; the only option is --check"
-            ));
+            return Err(format!("unknown option {other}; the only option is --check"));
         }
     };
     let registry = Registry::read()?;
@@ -92,10 +87,7 @@ pub(crate) fn run() -> Result<(), String> {
                 function.name
             )
         })?;
-        let directions = entry
-            .parameters
-            .iter()
-            .map(|(name, _)| function.direction(name));
+        let directions = entry.parameters.iter().map(|(name, _)| function.direction(name));
         let directions: Vec<&str> = directions.collect();
         lines.insert(&entry.symbol, directions);
     }
@@ -179,16 +171,13 @@ fn functions(source: &str) -> Vec<Function> {
         else {
             continue;
         };
-        let parameters = parameters
-            .rsplit_once(')')
-            .map_or(parameters, |(list, _)| list);
+        let parameters = parameters.rsplit_once(')').map_or(parameters, |(list, _)| list);
         let mut returns = BTreeSet::new();
         let mut listing = false;
         while let Some(line) = lines.next_if(|line| line.is_empty() || line.starts_with(' ')) {
             if line == "    Returns" {
                 listing = true;
-            } else if line.trim() == "See Also" || line.trim() == "Notes" || line.trim() == "\"\"\""
-            {
+            } else if line.trim() == "See Also" || line.trim() == "Notes" || line.trim() == "\"\"\"" {
                 listing = false;
             } else if listing
                 && !line.starts_with("     ")

@@ -181,9 +181,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     if !file.is_file() {
         // Each process uses its own folder, since several may fetch the same package.
         let process = std::process::id();
-        let wheels = root()
-            .join(".cache/wheels")
-            .join(format!("{name}-{version}.{process}"));
+        let wheels = root().join(".cache/wheels").join(format!("{name}-{version}.{process}"));
         let pinned = format!("{name}=={version}");
         let mut failure = None;
         for pause in [0, 2, 10] {
@@ -233,12 +231,8 @@ pub(crate) fn current_stamp() -> Result<String, String> {
 
 /// Returns the SHA-256 of a file, in hexadecimal digits.
 fn sha256_of(file: &Path) -> Result<String, String> {
-    const PROGRAM: &str =
-        "import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], 'rb').read()).hexdigest())";
-    let output = Command::new("python3")
-        .args(["-c", PROGRAM])
-        .arg(file)
-        .output();
+    const PROGRAM: &str = "import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], 'rb').read()).hexdigest())";
+    let output = Command::new("python3").args(["-c", PROGRAM]).arg(file).output();
     let output = output.map_err(|e| format!("python3: {e}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -24,9 +24,7 @@ pub(crate) fn run() -> Result<(), String> {
         Some("--check") => true,
         Some("--print") => return print(std::env::args().nth(3).unwrap_or_default().as_ref()),
         Some(other) => {
-            return Err(format!(
-                "unknown option {other}; the only option is --check"
-            ));
+            return Err(format!("unknown option {other}; the only option is --check"));
         }
     };
     let folder = root().join("tests/kernels");
@@ -38,11 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
     let mut expected = Vec::new();
     let mut stale = Vec::new();
     for source in &sources {
-        let name = source
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let ptx = compile(source)?;
         let target = generated.join(source.with_extension("ptx").file_name().unwrap_or_default());
         if fs::read_to_string(&target).ok().as_ref() != Some(&ptx) {
@@ -69,10 +63,7 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     if stale.is_empty() {
-        println!(
-            "{} kernel files compiled with NVRTC {VERSION}",
-            sources.len()
-        );
+        println!("{} kernel files compiled with NVRTC {VERSION}", sources.len());
         Ok(())
     } else {
         Err(format!("{}\nrun: cargo xtask kernels", stale.join("\n")))
@@ -97,11 +88,7 @@ fn compile(source: &Path) -> Result<String, String> {
 
 /// Compiles one file and prints its PTX.
 fn print(source: &Path) -> Result<(), String> {
-    let name = source
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let nvrtc = Nvrtc::load(&headers::nvrtc()?)?;
     print!("{}", nvrtc.compile(&name, &read(source)?)?);
     Ok(())
@@ -111,9 +98,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut found = Vec::new();
     for entry in entries {
-        let path = entry
-            .map_err(|e| format!("{}: {e}", folder.display()))?
-            .path();
+        let path = entry.map_err(|e| format!("{}: {e}", folder.display()))?.path();
         if path.extension().is_some_and(|e| e == extension) {
             found.push(path);
         }
@@ -180,10 +165,7 @@ impl Nvrtc {
             format!("--gpu-architecture=compute_{architecture}"),
             "--std=c++17".to_owned(),
         ];
-        for line in text
-            .lines()
-            .filter_map(|line| line.strip_prefix("// nvrtc: "))
-        {
+        for line in text.lines().filter_map(|line| line.strip_prefix("// nvrtc: ")) {
             options.extend(line.split_whitespace().map(str::to_owned));
         }
 
@@ -273,6 +255,5 @@ impl Nvrtc {
 
 fn open(path: &Path) -> Result<Library, String> {
     // SAFETY: NVRTC's libraries run nothing at load that has a precondition.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }
-        .map_err(|e| format!("{}: {e}", path.display()))
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.map_err(|e| format!("{}: {e}", path.display()))
 }

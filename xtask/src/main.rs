@@ -34,11 +34,7 @@ use std::process::ExitCode;
 type Task = (&'static str, &'static str, fn() -> Result<(), String>);
 
 const TASKS: &[Task] = &[
-    (
-        "generate",
-        "write every committed generated file",
-        generate::run,
-    ),
+    ("generate", "write every committed generated file", generate::run),
     (
         "news",
         "list the questions that a new header leaves to a person",
@@ -76,10 +72,7 @@ const NOT_FETCHED: u8 = 75;
 
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1);
-    let Some((_, _, task)) = TASKS
-        .iter()
-        .find(|(name, _, _)| Some(*name) == wanted.as_deref())
-    else {
+    let Some((_, _, task)) = TASKS.iter().find(|(name, _, _)| Some(*name) == wanted.as_deref()) else {
         eprintln!("usage: cargo xtask <task>");
         for (name, description, _) in TASKS {
             eprintln!("  {name:12} {description}");

@@ -31,8 +31,7 @@ fn header(input: &Input, include: &Path) -> (Model, String) {
 }
 
 fn committed_bindings() -> (Model, Vec<Entry>) {
-    committed::read_folder(&root().join("cuda-driver-sys/src/generated"))
-        .expect("the committed bindings")
+    committed::read_folder(&root().join("cuda-driver-sys/src/generated")).expect("the committed bindings")
 }
 
 /// Returns all rendered files, without the first lines, which name the inputs.
@@ -43,11 +42,7 @@ fn rendered(model: &Model, registry: &[Entry]) -> Vec<(&'static str, String)> {
         .map(|file| {
             (
                 file.name,
-                file.text
-                    .split_once('\n')
-                    .expect("a first line")
-                    .1
-                    .to_owned(),
+                file.text.split_once('\n').expect("a first line").1.to_owned(),
             )
         })
         .collect()
@@ -57,8 +52,7 @@ fn rendered(model: &Model, registry: &[Entry]) -> Vec<(&'static str, String)> {
 fn committed_bindings_are_read_back_as_they_were_written() {
     let (model, registry) = committed_bindings();
     for (name, text) in rendered(&model, &registry) {
-        let file = read(&root().join("cuda-driver-sys/src/generated").join(name))
-            .expect("a committed file");
+        let file = read(&root().join("cuda-driver-sys/src/generated").join(name)).expect("a committed file");
         assert!(
             file.split_once('\n').expect("a first line").1 == text,
             "{name} is not read back as it was written"
@@ -76,8 +70,7 @@ fn headers_agree_and_an_older_one_adds_nothing() {
         let (theirs, typedefs) = header(&input, &include);
         assert_eq!(left_out(&ours, &registry, &theirs), [""; 0]);
         let merged = merge(ours.clone(), registry.clone(), &theirs, &typedefs);
-        let (model, entries) =
-            merged.unwrap_or_else(|differences| panic!("{}", differences.join("\n")));
+        let (model, entries) = merged.unwrap_or_else(|differences| panic!("{}", differences.join("\n")));
         assert!(
             rendered(&model, &entries) == rendered(&ours, &registry),
             "{} added something",
@@ -111,11 +104,7 @@ fn a_newer_header_adds_what_it_has() {
     let (old, _) = header(&input, &frozen);
     let (_, mut old_registry) = committed_bindings();
     let all = old_registry.len();
-    old_registry.retain(|entry| {
-        old.functions
-            .iter()
-            .any(|function| function.name == entry.symbol)
-    });
+    old_registry.retain(|entry| old.functions.iter().any(|function| function.name == entry.symbol));
     let known = old_registry.len();
     assert!(known < all);
     let (new, new_typedefs) = header(&input, &input.include);
@@ -147,10 +136,7 @@ fn a_header_with_differences_is_refused() {
     let (ours, registry) = committed_bindings();
     let mut theirs = ours.clone();
     theirs.enumerations[0].values[0].1 += 1;
-    let layout = theirs
-        .layouts
-        .get_mut("CUuuid_st")
-        .expect("a record of the header");
+    let layout = theirs.layouts.get_mut("CUuuid_st").expect("a record of the header");
     layout.size += 1;
     // This size changed between releases, but never to this value.
     let layout = theirs
@@ -173,9 +159,7 @@ fn a_header_with_differences_is_refused() {
         name: registry[0].symbol.clone(),
         parameters: registry[0].parameters.clone(),
     };
-    function
-        .parameters
-        .push(("more".to_owned(), "c_int".to_owned()));
+    function.parameters.push(("more".to_owned(), "c_int".to_owned()));
     theirs.functions.push(function);
     let differences = merge(ours, registry, &theirs, "").expect_err("five differences");
     assert_eq!(
@@ -204,11 +188,7 @@ fn records_without_a_name_are_named_after_their_member() {
         );
         let file = syn::parse_file(&source).expect("Rust");
         let records = Model::from_bindgen(&file).map(|model| model.records);
-        records.map(|all| {
-            all.into_iter()
-                .map(|record| record.name)
-                .collect::<Vec<_>>()
-        })
+        records.map(|all| all.into_iter().map(|record| record.name).collect::<Vec<_>>())
     };
     assert_eq!(
         names("pub k: R__bindgen_ty_1,"),
@@ -220,10 +200,7 @@ fn records_without_a_name_are_named_after_their_member() {
         names("pub k: R__bindgen_ty_1, pub e: R__bindgen_ty_4,"),
         Err("R__bindgen_ty_4, the type of R__e, is not a record".to_owned())
     );
-    assert_eq!(
-        names(""),
-        Err("R__bindgen_ty_1 is not the type of a member".to_owned())
-    );
+    assert_eq!(names(""), Err("R__bindgen_ty_1 is not the type of a member".to_owned()));
 }
 
 #[test]
@@ -232,8 +209,7 @@ fn generated_files_name_the_bindgen_that_is_locked() {
     let package = lock
         .split("\n\n")
         .find(|package| package.contains("name = \"bindgen\"\n"));
-    let version =
-        package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
+    let version = package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
     let version = version.expect("the lock file has bindgen");
     assert!(
         bindings::render::GENERATOR.ends_with(&format!("(bindgen {version})")),
@@ -265,9 +241,7 @@ fn targets_of_pointers_are_compared() {
     };
     assert_eq!(
         found(&ty(0, "*mut c_ulonglong"), "cuDeviceGetCount"),
-        [
-            "cuDeviceGetCount takes (pointer to 32-bit integer), but (pointer to 64-bit integer) in the header"
-        ]
+        ["cuDeviceGetCount takes (pointer to 32-bit integer), but (pointer to 64-bit integer) in the header"]
     );
     // A target that the driver may now write is a difference; one that it only reads is not.
     assert_eq!(
@@ -280,8 +254,7 @@ fn targets_of_pointers_are_compared() {
     assert!(found(&ty(0, "*mut CUdevice"), "cuDeviceGetCount").is_empty());
     let callback = |theirs: &mut Model, _: &mut Parameters| {
         let alias = theirs.aliases.iter_mut().find(|one| one.name == "CUhostFn");
-        alias.expect("a callback").target =
-            syn::parse_quote!(Option<unsafe extern "system" fn(userData: u32)>);
+        alias.expect("a callback").target = syn::parse_quote!(Option<unsafe extern "system" fn(userData: u32)>);
     };
     assert_eq!(found(&callback, "cuLaunchHostFunc").len(), 1);
     // A smaller record, with a name from an earlier header and with an unknown name.
@@ -313,12 +286,7 @@ fn a_function_that_the_typedefs_forget_is_as_new_as_the_header() {
     }
     let typedefs = "typedef CUresult (CUDAAPI *PFN_cuNoveltyAdd_v99000)(void);\n";
     let (_, entries) = merge(ours, registry, &theirs, typedefs).expect("nothing differs");
-    let since = |name: &str| {
-        entries
-            .iter()
-            .find(|one| one.symbol == name)
-            .map(|one| one.since)
-    };
+    let since = |name: &str| entries.iter().find(|one| one.symbol == name).map(|one| one.since);
     assert_eq!(since("cuNoveltyAdd"), Some(99_000));
     assert_eq!(since("cuNoveltyForget"), Some(99_010));
 }

@@ -65,11 +65,7 @@ fn release(model: &Model) -> String {
 
 /// Returns the files written by hand that name the release before.
 fn mentions(before: &Model) -> Result<Option<String>, String> {
-    let words = format!(
-        "{}|{}",
-        release(before).replace('.', "\\."),
-        merge::version(before)
-    );
+    let words = format!("{}|{}", release(before).replace('.', "\\."), merge::version(before));
     // Generated files, lists of all releases, and history.
     let others = [
         "*/generated/*",
@@ -121,12 +117,7 @@ fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String
         ));
     }
     let dropped: Vec<String> = macros(header)
-        .filter(|(name, _)| {
-            !model
-                .constants
-                .iter()
-                .any(|constant| constant.name == *name)
-        })
+        .filter(|(name, _)| !model.constants.iter().any(|constant| constant.name == *name))
         .filter(|(name, _)| !has_word(&by_hand.constants, name))
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
@@ -213,8 +204,7 @@ fn looks_like_flags(enumeration: &Enumeration) -> bool {
         .filter(|value| value.is_power_of_two())
         .fold(0, |all, value| all | value);
     // 1 and 2 alone may as well be a choice between two.
-    single > 2 && bits.iter().all(|value| value & !all == 0)
-        || enumeration.name.to_lowercase().contains("flag")
+    single > 2 && bits.iter().all(|value| value & !all == 0) || enumeration.name.to_lowercase().contains("flag")
 }
 
 /// Returns every name in the bindings except functions, which are never removed.
@@ -240,9 +230,8 @@ fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
             .trim_start()
             .split_once(char::is_whitespace)?;
         let value = value.split("/*").next()?.trim();
-        let is_value = (name.starts_with("CU_") || name.starts_with("CUDA_"))
-            && name != "CUDA_CB"
-            && !name.contains('(');
+        let is_value =
+            (name.starts_with("CU_") || name.starts_with("CUDA_")) && name != "CUDA_CB" && !name.contains('(');
         (is_value && !value.is_empty()).then_some((name, value))
     })
 }

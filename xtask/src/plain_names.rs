@@ -12,15 +12,8 @@ use crate::bindings::registry::{Entry, entry, introduced, split_stream, variants
 ///
 /// # Errors
 /// Returns an error for an export without a version, and for a plain name without an export.
-pub(crate) fn registry(
-    declared: &[Declaration],
-    typedefs: &str,
-    frozen: &str,
-) -> Result<Vec<Entry>, String> {
-    let symbols: BTreeSet<String> = declared
-        .iter()
-        .map(|declaration| declaration.name.clone())
-        .collect();
+pub(crate) fn registry(declared: &[Declaration], typedefs: &str, frozen: &str) -> Result<Vec<Entry>, String> {
+    let symbols: BTreeSet<String> = declared.iter().map(|declaration| declaration.name.clone()).collect();
     let since = introduced(&symbols, typedefs);
     let plain = plain_names(&symbols, frozen)?;
     let known = |declaration: &Declaration| {
@@ -35,10 +28,7 @@ pub(crate) fn registry(
 }
 
 /// Returns the export of every plain name.
-fn plain_names(
-    symbols: &BTreeSet<String>,
-    frozen: &str,
-) -> Result<BTreeMap<String, String>, String> {
+fn plain_names(symbols: &BTreeSet<String>, frozen: &str) -> Result<BTreeMap<String, String>, String> {
     let defined = defined_aliases(frozen);
     let mut plain = BTreeMap::new();
     for ((base, suffix), list) in variants(symbols) {
@@ -51,9 +41,7 @@ fn plain_names(
             None => list.first().copied().unwrap_or(base),
         };
         if !symbols.contains(target) {
-            return Err(format!(
-                "the plain name {base} means {target}, which is not exported"
-            ));
+            return Err(format!("the plain name {base} means {target}, which is not exported"));
         }
         plain.insert(base.to_owned(), target.to_owned());
     }
@@ -64,13 +52,8 @@ fn plain_names(
 fn defined_aliases(header: &str) -> BTreeMap<String, String> {
     let mut aliases = BTreeMap::new();
     for line in header.lines() {
-        let mut words = line
-            .trim_start()
-            .strip_prefix('#')
-            .unwrap_or("")
-            .split_whitespace();
-        let (Some("define"), Some(name), Some(target)) = (words.next(), words.next(), words.next())
-        else {
+        let mut words = line.trim_start().strip_prefix('#').unwrap_or("").split_whitespace();
+        let (Some("define"), Some(name), Some(target)) = (words.next(), words.next(), words.next()) else {
             continue;
         };
         let target = target
@@ -78,9 +61,7 @@ fn defined_aliases(header: &str) -> BTreeMap<String, String> {
             .trim_start_matches("__CUDA_API_PTSZ(");
         let target = split_stream(target.trim_end_matches(')')).0;
         if name.starts_with("cu") && !name.contains('(') && target.starts_with("cu") {
-            aliases
-                .entry(name.to_owned())
-                .or_insert_with(|| target.to_owned());
+            aliases.entry(name.to_owned()).or_insert_with(|| target.to_owned());
         }
     }
     aliases
@@ -90,10 +71,7 @@ fn defined_aliases(header: &str) -> BTreeMap<String, String> {
 fn declares(header: &str, name: &str) -> bool {
     header.match_indices(name).any(|(at, _)| {
         let before = header[..at].chars().next_back();
-        let after = header[at + name.len()..]
-            .trim_start_matches([' ', '\t'])
-            .chars()
-            .next();
+        let after = header[at + name.len()..].trim_start_matches([' ', '\t']).chars().next();
         let whole = !before.is_some_and(|c| c.is_alphanumeric() || c == '_');
         whole && after == Some('(')
     })
@@ -102,7 +80,5 @@ fn declares(header: &str, name: &str) -> bool {
 /// Returns the CUDA version that introduced an export.
 fn version_of(symbol: &str, since: &BTreeMap<String, u32>) -> Result<u32, String> {
     let version = since.get(symbol).copied();
-    version.ok_or_else(|| {
-        format!("{symbol}: cudaTypedefs.h does not contain the CUDA version that introduced it")
-    })
+    version.ok_or_else(|| format!("{symbol}: cudaTypedefs.h does not contain the CUDA version that introduced it"))
 }

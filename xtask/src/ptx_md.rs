@@ -30,10 +30,7 @@ const GROUPS: &[(&str, &str)] = &[
         "Across the lanes of a warp, and atomic operations",
         "activemask atom elect match red redux shfl vote",
     ),
-    (
-        "Textures and surfaces",
-        "istypep suld suq sured sust tex tld4 txq",
-    ),
+    ("Textures and surfaces", "istypep suld suq sured sust tex tld4 txq"),
     (
         "Asynchronous copies and matrices",
         "cp ldmatrix stmatrix movmatrix mma wmma",
@@ -44,21 +41,15 @@ const GROUPS: &[(&str, &str)] = &[
     ),
 ];
 
-const NOTE_MMA: &str = "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
+const NOTE_MMA: &str =
+    "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
 
-const NOTE_VIDEO: &str =
-    "as in the manual; on recent GPUs results are cut to 32 bits before they are saturated";
+const NOTE_VIDEO: &str = "as in the manual; on recent GPUs results are cut to 32 bits before they are saturated";
 
 /// Notes on instructions that run. A note on `bar` also applies to `barrier`.
 const NOTES: &[(&str, &str)] = &[
-    (
-        "rcp",
-        "`.approx` is correctly rounded, which a GPU's is not",
-    ),
-    (
-        "sqrt",
-        "`.approx` is correctly rounded, which a GPU's is not",
-    ),
+    ("rcp", "`.approx` is correctly rounded, which a GPU's is not"),
+    ("sqrt", "`.approx` is correctly rounded, which a GPU's is not"),
     (
         "div",
         "`.approx` and `.full` are correctly rounded, which a GPU's are not",
@@ -89,10 +80,7 @@ const NOTES: &[(&str, &str)] = &[
     ("vmad", NOTE_VIDEO),
     ("wmma", NOTE_MMA),
     ("cp", "copies at once; copies of tensors do not run"),
-    (
-        "alloca",
-        "needs room below the context's limit of the stack",
-    ),
+    ("alloca", "needs room below the context's limit of the stack"),
     ("createpolicy", "gives a number that nothing looks at"),
     ("mapa", "every block is a cluster"),
     ("getctarank", "every block is a cluster"),
@@ -130,24 +118,17 @@ impl Forms {
         };
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
-            let number = |text: &str| {
-                text.parse::<u32>()
-                    .map_err(|e| format!("`{line}` of ptx_forms: {e}"))
-            };
+            let number = |text: &str| text.parse::<u32>().map_err(|e| format!("`{line}` of ptx_forms: {e}"));
             match fields.as_slice() {
                 ["later", name, ptx, sm] => {
                     let since = ((*ptx).to_owned(), number(sm)?);
                     known.later.insert((*name).to_owned(), since);
                 }
                 ["class", name, members] => {
-                    known
-                        .classes
-                        .push(((*name).to_owned(), (*members).to_owned()));
+                    known.classes.push(((*name).to_owned(), (*members).to_owned()));
                 }
                 [syntax, ptx, sm, forms, missing] => {
-                    let end = syntax
-                        .find(|c: char| !c.is_alphanumeric())
-                        .unwrap_or(syntax.len());
+                    let end = syntax.find(|c: char| !c.is_alphanumeric()).unwrap_or(syntax.len());
                     let rows = known.rows.entry(syntax[..end].to_owned()).or_default();
                     rows.push(Row {
                         syntax: (*syntax).to_owned(),
@@ -168,10 +149,7 @@ impl Forms {
         let rows = || self.rows.values().flatten();
         let forms: usize = rows().map(|row| row.forms).sum();
         let missing: usize = rows().map(|row| row.missing.len()).sum();
-        let whole = self
-            .later
-            .keys()
-            .filter(|root| !self.rows.contains_key(*root));
+        let whole = self.later.keys().filter(|root| !self.rows.contains_key(*root));
         format!(
             "{} instructions run, in {} forms; {} forms of them and {} more instructions load, but a kernel that reaches \
              them is refused at its launch, by their name.",
@@ -202,12 +180,7 @@ impl Forms {
              - **PTX**, **sm**: the version and architecture that the line needs; a modifier may need more.\n\
              - **Not there**: which of the forms do not run.\n",
         );
-        let mut left: BTreeSet<&str> = self
-            .rows
-            .keys()
-            .chain(self.later.keys())
-            .map(String::as_str)
-            .collect();
+        let mut left: BTreeSet<&str> = self.rows.keys().chain(self.later.keys()).map(String::as_str).collect();
         for (title, roots) in GROUPS {
             let roots: Vec<&str> = roots.split_whitespace().collect();
             for root in &roots {
@@ -232,10 +205,7 @@ impl Forms {
             "\n## {title}\n\n| Syntax | Forms | PTX | sm | Not there |\n| --- | --- | --- | --- | --- |"
         );
         for name in roots {
-            let note = NOTES
-                .iter()
-                .find(|(root, _)| root == name)
-                .map(|(_, note)| *note);
+            let note = NOTES.iter().find(|(root, _)| root == name).map(|(_, note)| *note);
             let mut note = note.map(|note| format!("*{name}: {note}*"));
             for row in self.rows.get(*name).into_iter().flatten() {
                 let forms = match row.forms {

@@ -28,9 +28,7 @@ impl Registry {
         let input = headers::generator_input()?;
         let header = bindings::read_header(&input)?;
         let mut plainly = input;
-        plainly
-            .clang_args
-            .push("-U__CUDA_API_VERSION_INTERNAL".to_owned());
+        plainly.clang_args.push("-U__CUDA_API_VERSION_INTERNAL".to_owned());
         let current = bindings::read_header(&plainly)?.functions;
         let annotations = Annotations::read()?;
         let typedefs = read(&headers::current()?.join("cudaTypedefs.h"))?;
@@ -106,8 +104,7 @@ impl Registry {
             "CUgraphConditionalHandle",
         ];
         let alias = self.header.aliases.iter().find(|alias| alias.name == base);
-        NUMBERS.contains(&base)
-            || alias.is_some_and(|alias| type_text(&alias.target).starts_with("*mut CU"))
+        NUMBERS.contains(&base) || alias.is_some_and(|alias| type_text(&alias.target).starts_with("*mut CU"))
     }
 }
 

@@ -32,21 +32,14 @@ pub(crate) fn run() -> Result<(), String> {
         let ours_is = entry.group.ends_with("_DEPRECATED");
         let theirs_is = own_names(entry).any(|name| marked.contains(name));
         if ours_is != theirs_is {
-            let (one, other) = if ours_is {
-                ("is", "is not")
-            } else {
-                ("is not", "is")
-            };
+            let (one, other) = if ours_is { ("is", "is not") } else { ("is not", "is") };
             wrong.push(format!(
                 "[{}] {one} in a group of deprecated functions, but {other} marked as deprecated in the header",
                 entry.symbol
             ));
         }
         let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
-            one.difference(other)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ")
+            one.difference(other).cloned().collect::<Vec<_>>().join(", ")
         };
         if ours != *theirs {
             wrong.push(format!(
@@ -59,19 +52,14 @@ pub(crate) fn run() -> Result<(), String> {
     }
     if wrong.is_empty() {
         let release = headers::current_release()?;
-        println!(
-            "the result codes and deprecations of {compared} functions are those of the {release} header"
-        );
+        println!("the result codes and deprecations of {compared} functions are those of the {release} header");
         return Ok(());
     }
     Err(format!("annotations.toml:\n  {}", wrong.join("\n  ")))
 }
 
 /// Returns the manual's codes for an export: under its own name, a plain name, or its base name.
-fn of<'a>(
-    entry: &Entry,
-    manual: &'a BTreeMap<String, BTreeSet<String>>,
-) -> Option<&'a BTreeSet<String>> {
+fn of<'a>(entry: &Entry, manual: &'a BTreeMap<String, BTreeSet<String>>) -> Option<&'a BTreeSet<String>> {
     own_names(entry).find_map(|name| manual.get(name))
 }
 
@@ -88,8 +76,7 @@ fn deprecated(header: &str) -> BTreeSet<String> {
         .filter_map(|rest| rest.trim_start().strip_prefix("CUresult CUDAAPI"))
         .map(|rest| {
             let name = rest.trim_start().chars();
-            name.take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect()
+            name.take_while(|c| c.is_alphanumeric() || *c == '_').collect()
         })
         .collect()
 }
@@ -100,10 +87,7 @@ fn documented(header: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found = BTreeMap::new();
     for (at, _) in header.match_indices(DECLARATION) {
         let rest = header[at + DECLARATION.len()..].trim_start();
-        let name: String = rest
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect();
+        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         let Some((before, comment)) = header[..at].rsplit_once("/**") else {
             continue;
         };

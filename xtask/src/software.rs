@@ -16,8 +16,5 @@ pub(crate) fn output_of_example(package: &str, name: &str) -> Result<String, Str
     if output.status.success() {
         return Ok(text(&output.stdout));
     }
-    Err(format!(
-        "cargo run --example {name} failed:\n{}",
-        text(&output.stderr)
-    ))
+    Err(format!("cargo run --example {name} failed:\n{}", text(&output.stderr)))
 }

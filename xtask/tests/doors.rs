@@ -73,8 +73,7 @@ impl Crate {
 
     /// Reads a file and the files of its child modules, which lie in `folder`.
     fn file(&mut self, file: &Path, folder: &Path, path: ModulePath) {
-        let text = std::fs::read_to_string(file)
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let tokens: TokenStream = text
             .parse()
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -135,10 +134,7 @@ impl Crate {
         if module.globs.is_empty() {
             return Some(found.to_vec());
         }
-        let mut candidates = module
-            .globs
-            .iter()
-            .filter_map(|target| behind(target, rest));
+        let mut candidates = module.globs.iter().filter_map(|target| behind(target, rest));
         candidates.find(|origin| self.modules[origin].defined.contains(name))
     }
 
@@ -147,11 +143,7 @@ impl Crate {
         let of = |(path, module)| {
             let (path, module): (&ModulePath, &Module) = (path, module);
             let room = path.first()?;
-            let named = module
-                .uses
-                .iter()
-                .chain(module.exports.values())
-                .chain(&module.globs);
+            let named = module.uses.iter().chain(module.exports.values()).chain(&module.globs);
             let used = named.filter_map(|used| self.origin(used)?.first().cloned());
             Some((path, used.filter(|used| used != room).collect()))
         };
@@ -161,11 +153,7 @@ impl Crate {
     /// The imports of each file: module to modules.
     fn imports(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
         let of = |(path, module): (&ModulePath, &Module)| {
-            let mut targets: BTreeSet<ModulePath> = module
-                .uses
-                .iter()
-                .filter_map(|used| self.origin(used))
-                .collect();
+            let mut targets: BTreeSet<ModulePath> = module.uses.iter().filter_map(|used| self.origin(used)).collect();
             targets.remove(path);
             (path.clone(), targets)
         };
@@ -182,12 +170,7 @@ struct Child {
 fn children(tokens: &[TokenTree]) -> Vec<Child> {
     let mut found = Vec::new();
     for (i, window) in tokens.windows(3).enumerate() {
-        let [
-            TokenTree::Ident(word),
-            TokenTree::Ident(name),
-            TokenTree::Punct(end),
-        ] = window
-        else {
+        let [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Punct(end)] = window else {
             continue;
         };
         if word != "mod" || end.as_char() != ';' {
@@ -274,12 +257,7 @@ impl Reader<'_> {
                         .iter()
                         .position(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ';'))
                         .map_or(tokens.len(), |n| at + n);
-                    self.tree(
-                        &tokens[at + 1..end],
-                        path,
-                        None,
-                        exported && path == self.file,
-                    );
+                    self.tree(&tokens[at + 1..end], path, None, exported && path == self.file);
                     at = end + 1;
                 }
                 TokenTree::Ident(word) => {
@@ -321,13 +299,7 @@ impl Reader<'_> {
     }
 
     /// Reads a tree of imports: `a::{b, c::*}`. `base` is the path before it, if that is one of this crate.
-    fn tree(
-        &mut self,
-        tokens: &[TokenTree],
-        path: &[String],
-        base: Option<&[String]>,
-        exported: bool,
-    ) {
+    fn tree(&mut self, tokens: &[TokenTree], path: &[String], base: Option<&[String]>, exported: bool) {
         for branch in tokens.split(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ',')) {
             let (words, rest) = words(branch, 0);
             let full = match base {
@@ -410,8 +382,7 @@ impl Reader<'_> {
 /// The words of the path that starts at `at`, and the position behind it.
 fn words(tokens: &[TokenTree], mut at: usize) -> (Vec<String>, usize) {
     let mut words = Vec::new();
-    let colon =
-        |t: Option<&TokenTree>| matches!(t, Some(TokenTree::Punct(p)) if p.as_char() == ':');
+    let colon = |t: Option<&TokenTree>| matches!(t, Some(TokenTree::Punct(p)) if p.as_char() == ':');
     while let Some(TokenTree::Ident(word)) = tokens.get(at) {
         words.push(word.to_string());
         at += 1;
@@ -436,10 +407,7 @@ fn roots() -> Vec<String> {
         for kind in ["tests", "examples"] {
             let entries = std::fs::read_dir(workspace().join(folder).join(kind));
             for entry in entries.into_iter().flatten().flatten() {
-                let name = entry
-                    .file_name()
-                    .into_string()
-                    .expect("a file's name is Unicode");
+                let name = entry.file_name().into_string().expect("a file's name is Unicode");
                 candidates.push(if name.ends_with(".rs") {
                     format!("{kind}/{name}")
                 } else {
@@ -462,13 +430,7 @@ fn roots() -> Vec<String> {
 fn allowed(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let file = folder.join("src/rooms.md");
     let text = std::fs::read_to_string(&file).unwrap_or_default();
-    let names = |cell: &str| -> BTreeSet<String> {
-        cell.split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect()
-    };
+    let names = |cell: &str| -> BTreeSet<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     text.lines()
         .filter(|line| line.starts_with("| `") || line.starts_with("| [`"))
         .map(|line| {
@@ -497,9 +459,7 @@ fn imports_go_through_allowed_doors() {
             }
         }
         for room in allowed.keys().filter(|room| !rooms.contains(room)) {
-            wrong.push(format!(
-                "{folder}/src/rooms.md: there is no module `{room}`"
-            ));
+            wrong.push(format!("{folder}/src/rooms.md: there is no module `{room}`"));
         }
         for (from, targets) in &uses {
             for to in targets {
@@ -523,10 +483,7 @@ fn rooms_do_not_use_each_other_in_circles() {
     for folder in CRATES {
         let allowed = allowed(&workspace().join(folder));
         let circles = circles(&allowed);
-        assert!(
-            circles.is_empty(),
-            "{folder}/src/rooms.md allows circles: {circles:?}"
-        );
+        assert!(circles.is_empty(), "{folder}/src/rooms.md allows circles: {circles:?}");
     }
 }
 
@@ -541,29 +498,18 @@ fn circles_of_files_are_small_and_within_one_module() {
             largest = largest.max(circle.len());
             if circle.len() > LARGEST_CIRCLE || !is_family(&circle) {
                 let names: Vec<String> = circle.iter().map(|path| path.join("::")).collect();
-                wrong.push(format!(
-                    "{root} ({} files): {}",
-                    circle.len(),
-                    names.join(", ")
-                ));
+                wrong.push(format!("{root} ({} files): {}", circle.len(), names.join(", ")));
             }
         }
     }
     println!("{count} circles, the largest of {largest} files");
-    assert!(
-        wrong.is_empty(),
-        "files import in circles:\n{}",
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "files import in circles:\n{}", wrong.join("\n"));
 }
 
 /// True if one of the files is the parent of the others, or all are parts of one module below the crate root.
 fn is_family(circle: &[ModulePath]) -> bool {
     let below = |parent: &[String]| circle.iter().all(|file| file.starts_with(parent));
-    circle.iter().any(|parent| below(parent))
-        || circle[0]
-            .first()
-            .is_some_and(|room| below(std::slice::from_ref(room)))
+    circle.iter().any(|parent| below(parent)) || circle[0].first().is_some_and(|room| below(std::slice::from_ref(room)))
 }
 
 /// The strongly connected components of more than one node.

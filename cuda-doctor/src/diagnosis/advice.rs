@@ -28,11 +28,7 @@ pub(super) fn last_line(findings: &Findings, problems: &[Problem], verdict: Verd
 fn works(findings: &Findings, problems: &[Problem]) -> String {
     let library = findings.driver.library.as_ref();
     let is_software = library.is_some_and(|library| library.kind == LibraryKind::Software);
-    let count = findings
-        .kernel_runs
-        .iter()
-        .filter(|run| run.is_correct())
-        .count();
+    let count = findings.kernel_runs.iter().filter(|run| run.is_correct()).count();
     let devices = match (count, is_software) {
         (1, false) => "1 GPU".to_owned(),
         (1, true) => "1 device of the software driver".to_owned(),
@@ -40,11 +36,7 @@ fn works(findings: &Findings, problems: &[Problem]) -> String {
         (_, true) => format!("{count} devices of the software driver"),
     };
     let has_advice = problems.iter().any(|problem| !problem.advice.is_empty());
-    let notes = if has_advice {
-        "; see the notes above"
-    } else {
-        ""
-    };
+    let notes = if has_advice { "; see the notes above" } else { "" };
     format!("nothing: CUDA works on {devices}{notes}.")
 }
 
@@ -63,8 +55,7 @@ pub(super) fn install(system: &System) -> String {
     match &system.gpus {
         Some(gpus) if gpus.is_empty() => or_software(""),
         Some(_) if system.has_nouveau => {
-            "install NVIDIA's driver and restart the machine, so that it replaces nouveau."
-                .to_owned()
+            "install NVIDIA's driver and restart the machine, so that it replaces nouveau.".to_owned()
         }
         Some(_) => "install NVIDIA's driver.".to_owned(),
         None => or_software("if this machine has an NVIDIA GPU, install NVIDIA's driver"),
@@ -81,9 +72,7 @@ pub(super) fn start_container(runtime: &str) -> String {
             "start the container with `--device nvidia.com/gpu=all`; the host needs the driver and NVIDIA's container toolkit"
         }
         "apptainer" => "start the container with `--nv`; the host needs the driver",
-        _ => {
-            "start the container with `--gpus all`; the host needs the driver and NVIDIA's container toolkit"
-        }
+        _ => "start the container with `--gpus all`; the host needs the driver and NVIDIA's container toolkit",
     };
     or_software(how)
 }

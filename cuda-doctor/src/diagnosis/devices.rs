@@ -4,9 +4,7 @@ use cuda_driver::sys::CUresult;
 
 use super::problem::{Cause, Problem, Severity};
 use crate::attributes::COMPUTE_MODE;
-use crate::findings::{
-    CallFailure, Choice, Device, Ending, Findings, KernelResult, KernelRun, LibraryKind,
-};
+use crate::findings::{CallFailure, Choice, Device, Ending, Findings, KernelResult, KernelRun, LibraryKind};
 
 /// The compute mode that allows no process.
 const PROHIBITED: i32 = 2;
@@ -41,14 +39,7 @@ fn kernel(findings: &Findings, run: &KernelRun) -> Option<Problem> {
             format!("did not answer within {seconds} seconds: {step}"),
             restart.to_owned(),
         ),
-        (
-            Ending::Crashed {
-                step,
-                status,
-                output,
-            },
-            _,
-        ) => (
+        (Ending::Crashed { step, status, output }, _) => (
             Cause::Crash,
             format!("ended the process with {status}: {step}; {output}")
                 .trim_end_matches("; ")
@@ -78,11 +69,7 @@ fn kernel(findings: &Findings, run: &KernelRun) -> Option<Problem> {
             restart.to_owned(),
         ),
         (_, Some(KernelResult::Correct)) => return None,
-        (_, None) => (
-            Cause::Kernel,
-            "gave no result".to_owned(),
-            restart.to_owned(),
-        ),
+        (_, None) => (Cause::Kernel, "gave no result".to_owned(), restart.to_owned()),
     };
     Some(Problem::new(
         cause,
@@ -93,21 +80,11 @@ fn kernel(findings: &Findings, run: &KernelRun) -> Option<Problem> {
 }
 
 fn device(findings: &Findings, ordinal: u32) -> Option<&Device> {
-    findings
-        .driver
-        .devices
-        .iter()
-        .find(|device| device.ordinal == ordinal)
+    findings.driver.devices.iter().find(|device| device.ordinal == ordinal)
 }
 
-fn failed(
-    findings: &Findings,
-    device: Option<&Device>,
-    failure: &CallFailure,
-    otherwise: &str,
-) -> String {
-    let is_prohibited =
-        device.is_some_and(|device| device.attributes.get(COMPUTE_MODE) == Some(&PROHIBITED));
+fn failed(findings: &Findings, device: Option<&Device>, failure: &CallFailure, otherwise: &str) -> String {
+    let is_prohibited = device.is_some_and(|device| device.attributes.get(COMPUTE_MODE) == Some(&PROHIBITED));
     if is_prohibited {
         return "allow processes on the device: nvidia-smi --compute-mode=0 (as root).".to_owned();
     }
@@ -119,9 +96,7 @@ fn failed(
             "install the driver again: libnvidia-ptxjitcompiler.so.1, which compiles PTX, is missing."
         }
         CUresult::CUDA_ERROR_JIT_COMPILATION_DISABLED => "unset CUDA_DISABLE_PTX_JIT.",
-        CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
-            if findings.variable("CUDA_DISABLE_PTX_JIT").is_some() =>
-        {
+        CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU if findings.variable("CUDA_DISABLE_PTX_JIT").is_some() => {
             "unset CUDA_DISABLE_PTX_JIT."
         }
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
@@ -148,8 +123,7 @@ fn software(findings: &Findings) -> Option<Problem> {
     if !is_software(findings) {
         return None;
     }
-    let is_asked_for =
-        findings.choice != Choice::Search || findings.variable("CUDA_DRIVER") == Some("software");
+    let is_asked_for = findings.choice != Choice::Search || findings.variable("CUDA_DRIVER") == Some("software");
     let text = "The driver is the software driver: kernels give correct results, on the CPU.";
     Some(if is_asked_for {
         Problem::new(Cause::SoftwareDriver, Severity::Note, text, "")

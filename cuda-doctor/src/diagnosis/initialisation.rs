@@ -4,9 +4,7 @@ use cuda_driver::sys::CUresult;
 
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
-use crate::findings::{
-    Access, CallFailure, Choice, Findings, LibraryFile, LibraryKind, LibraryRole, Node, Variable,
-};
+use crate::findings::{Access, CallFailure, Choice, Findings, LibraryFile, LibraryKind, LibraryRole, Node, Variable};
 
 /// Returns a problem if `cuInit` failed or the driver shows no device.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
@@ -19,14 +17,7 @@ pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
 }
 
 fn failed(findings: &Findings, failure: &CallFailure) -> Problem {
-    let broken = |cause, advice: &str| {
-        Problem::new(
-            cause,
-            Severity::Broken,
-            format!("{}.", failure.message),
-            advice,
-        )
-    };
+    let broken = |cause, advice: &str| Problem::new(cause, Severity::Broken, format!("{}.", failure.message), advice);
     let library = findings.driver.library.as_ref();
     if library.is_some_and(|library| library.kind == LibraryKind::Software) {
         return broken(
@@ -95,17 +86,12 @@ fn mismatch_advice(findings: &Findings, module: Option<&str>) -> String {
         .as_ref()
         .and_then(|library| library.path.as_deref());
     let files = || findings.library_files.iter();
-    let matching = files().find(|file| {
-        file.role == LibraryRole::Driver && file.version.as_deref() == module && module.is_some()
-    });
+    let matching =
+        files().find(|file| file.role == LibraryRole::Driver && file.version.as_deref() == module && module.is_some());
     if let Some(matching) = matching {
-        let path_of =
-            |file: &LibraryFile| file.real_path.clone().unwrap_or_else(|| file.path.clone());
+        let path_of = |file: &LibraryFile| file.real_path.clone().unwrap_or_else(|| file.path.clone());
         let listed = files().find(|file| Some(path_of(file).as_str()) == loaded);
-        let path = listed
-            .map(|file| file.path.as_str())
-            .or(loaded)
-            .unwrap_or("the other");
+        let path = listed.map(|file| file.path.as_str()).or(loaded).unwrap_or("the other");
         return format!(
             "keep programs from loading {path}, for example by removing its folder from LD_LIBRARY_PATH: {} has the kernel \
              module's version.",
@@ -144,7 +130,10 @@ fn no_device(findings: &Findings) -> Problem {
     }
     let (text, advice) = match &system.gpus {
         Some(gpus) if !gpus.is_empty() => (
-            format!("The driver finds no device, but the PCI bus has an NVIDIA GPU at {}.", gpus[0].address),
+            format!(
+                "The driver finds no device, but the PCI bus has an NVIDIA GPU at {}.",
+                gpus[0].address
+            ),
             "update the driver, which may be older than the GPU; the system's log (dmesg) may say more.".to_owned(),
         ),
         Some(_) => (
@@ -161,17 +150,13 @@ fn no_device(findings: &Findings) -> Problem {
 
 /// Returns a problem if `hides` returns true for the value of `CUDA_VISIBLE_DEVICES`.
 fn hidden(findings: &Findings, hides: impl Fn(&str) -> bool) -> Option<Problem> {
-    let is_visible_devices = |variable: &&Variable| {
-        variable.name == "CUDA_VISIBLE_DEVICES" && hides(variable.value.trim())
-    };
+    let is_visible_devices =
+        |variable: &&Variable| variable.name == "CUDA_VISIBLE_DEVICES" && hides(variable.value.trim());
     let variable = findings.variables.iter().find(is_visible_devices)?;
     Some(Problem::new(
         Cause::HiddenDevices,
         Severity::NoGpu,
-        format!(
-            "CUDA_VISIBLE_DEVICES=\"{}\" leaves no device.",
-            variable.value
-        ),
+        format!("CUDA_VISIBLE_DEVICES=\"{}\" leaves no device.", variable.value),
         "unset CUDA_VISIBLE_DEVICES, or set it to the numbers of devices: 0 is the first.",
     ))
 }
@@ -185,20 +170,17 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
         .collect();
     let first = denied.first()?;
     let paths: Vec<&str> = denied.iter().map(|node| node.path.as_str()).collect();
-    let user = findings.process.user.as_ref().map_or_else(
-        || "this user".to_owned(),
-        |user| format!("user {}", user.id),
-    );
+    let user = findings
+        .process
+        .user
+        .as_ref()
+        .map_or_else(|| "this user".to_owned(), |user| format!("user {}", user.id));
     // If the permission bits allow everything, the container's rules forbid the access.
     let allowed_by_bits = first.mode.is_some_and(|mode| mode & 0o666 == 0o666);
     let advice = match (allowed_by_bits, &findings.system.container, first.group) {
         (true, Some(container), _) => advice::start_container(&container.runtime),
-        (_, _, Some(group))
-            if group != 0 && first.mode.is_some_and(|mode| mode & 0o060 == 0o060) =>
-        {
-            format!(
-                "add the user to group {group} (usermod --append --groups {group} USER) and log in again."
-            )
+        (_, _, Some(group)) if group != 0 && first.mode.is_some_and(|mode| mode & 0o060 == 0o060) => {
+            format!("add the user to group {group} (usermod --append --groups {group} USER) and log in again.")
         }
         _ => format!(
             "allow all users to use the GPU: chmod a+rw {}; a udev rule or nvidia-modprobe makes this permanent.",
@@ -207,12 +189,7 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
     };
     let text = format!("{user} may not open {}.", paths.join(", "));
     let text = text[..1].to_uppercase() + &text[1..];
-    Some(Problem::new(
-        Cause::Permissions,
-        Severity::Broken,
-        text,
-        advice,
-    ))
+    Some(Problem::new(Cause::Permissions, Severity::Broken, text, advice))
 }
 
 /// Returns a problem if there is no device node of a GPU.
@@ -254,12 +231,7 @@ fn missing_nodes(findings: &Findings) -> Option<Problem> {
                  refused by Secure Boot.",
             )
         };
-        return Some(Problem::new(
-            Cause::NoKernelModule,
-            Severity::Broken,
-            text,
-            advice,
-        ));
+        return Some(Problem::new(Cause::NoKernelModule, Severity::Broken, text, advice));
     }
     Some(Problem::new(
         Cause::NoDevice,

@@ -51,21 +51,18 @@ fn ended(findings: &Findings) -> Option<Problem> {
         Ending::TimedOut { step, seconds } => {
             format!("The driver did not answer within {seconds} seconds: {step}.")
         }
-        Ending::Crashed {
-            step,
-            status,
-            output,
-        } if output.is_empty() => format!("The driver crashed with {status}: {step}."),
-        Ending::Crashed {
-            step,
-            status,
-            output,
-        } => format!("The driver crashed with {status}: {step}. It printed: {output}"),
+        Ending::Crashed { step, status, output } if output.is_empty() => {
+            format!("The driver crashed with {status}: {step}.")
+        }
+        Ending::Crashed { step, status, output } => {
+            format!("The driver crashed with {status}: {step}. It printed: {output}")
+        }
         Ending::NotStarted { message } => {
             format!("The process that examines the driver could not be started: {message}.")
         }
     };
-    let advice = "restart the machine; if that does not help, install the driver again. The system's log (dmesg) may say more.";
+    let advice =
+        "restart the machine; if that does not help, install the driver again. The system's log (dmesg) may say more.";
     Some(Problem::new(Cause::Crash, Severity::Broken, text, advice))
 }
 
@@ -108,17 +105,12 @@ fn stub_loaded(findings: &Findings) -> Option<Problem> {
         return None;
     }
     let Choice::Named { variable, path } = &findings.choice else {
-        return Some(stub(
-            findings,
-            library.path.as_deref().unwrap_or(&library.place),
-        ));
+        return Some(stub(findings, library.path.as_deref().unwrap_or(&library.place)));
     };
     Some(Problem::new(
         Cause::NamedLibrary,
         Severity::Broken,
-        format!(
-            "{variable} names {path}, the stub library of a CUDA toolkit, which is for linking only."
-        ),
+        format!("{variable} names {path}, the stub library of a CUDA toolkit, which is for linking only."),
         format!("unset {variable}, so that the system's driver is used."),
     ))
 }
@@ -127,9 +119,7 @@ fn stub(findings: &Findings, path: &str) -> Problem {
     Problem::new(
         Cause::StubOnly,
         Severity::NoGpu,
-        format!(
-            "{path} is the stub library of a CUDA toolkit, for linking only. There is a toolkit, but no driver."
-        ),
+        format!("{path} is the stub library of a CUDA toolkit, for linking only. There is a toolkit, but no driver."),
         advice::install(&findings.system),
     )
 }
@@ -236,9 +226,7 @@ fn message_for<'a>(findings: &'a Findings, file: &LibraryFile) -> Option<&'a str
         .attempts
         .iter()
         .find_map(|attempt| match &attempt.result {
-            AttemptResult::Failed { message } if attempt.place.ends_with(&file.path) => {
-                Some(message.as_str())
-            }
+            AttemptResult::Failed { message } if attempt.place.ends_with(&file.path) => Some(message.as_str()),
             _ => None,
         })
 }
@@ -277,38 +265,24 @@ fn nothing(findings: &Findings) -> Problem {
         return Problem::new(
             Cause::NoDriver,
             Severity::Broken,
-            format!(
-                "NVIDIA's kernel module {version} is loaded, but libcuda.so.1 is not installed."
-            ),
+            format!("NVIDIA's kernel module {version} is loaded, but libcuda.so.1 is not installed."),
             "install the driver's libraries for CUDA in the kernel module's version (on Debian the package libcuda1, on Ubuntu \
              libnvidia-compute).",
         );
     }
     let text = match &system.gpus {
-        Some(gpus) if gpus.is_empty() => {
-            "There is no CUDA driver, and no NVIDIA GPU on the PCI bus.".to_owned()
-        }
+        Some(gpus) if gpus.is_empty() => "There is no CUDA driver, and no NVIDIA GPU on the PCI bus.".to_owned(),
         Some(gpus) => {
             let addresses: Vec<&str> = gpus.iter().map(|gpu| gpu.address.as_str()).collect();
-            format!(
-                "There is no CUDA driver for the GPU at {}.",
-                addresses.join(", ")
-            )
+            format!("There is no CUDA driver for the GPU at {}.", addresses.join(", "))
         }
         None => "There is no CUDA driver.".to_owned(),
     };
-    Problem::new(
-        Cause::NoDriver,
-        Severity::NoGpu,
-        text,
-        advice::install(system),
-    )
+    Problem::new(Cause::NoDriver, Severity::NoGpu, text, advice::install(system))
 }
 
 fn no_library_in_container(findings: &Findings, container: &Container) -> Problem {
-    let capabilities = findings
-        .variable("NVIDIA_DRIVER_CAPABILITIES")
-        .unwrap_or("all");
+    let capabilities = findings.variable("NVIDIA_DRIVER_CAPABILITIES").unwrap_or("all");
     let has_compute = capabilities
         .split(',')
         .any(|part| matches!(part.trim(), "all" | "compute"));

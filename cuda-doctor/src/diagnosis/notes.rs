@@ -44,11 +44,7 @@ fn too_old(findings: &Findings) -> Option<Problem> {
 /// Notes missing functions that the driver's CUDA version should have.
 fn incomplete(findings: &Findings) -> Option<Problem> {
     let version = findings.driver.cuda_version?;
-    let lacking = findings
-        .driver
-        .missing
-        .iter()
-        .filter(|group| group.since <= version);
+    let lacking = findings.driver.missing.iter().filter(|group| group.since <= version);
     let names: Vec<&str> = lacking
         .flat_map(|group| group.functions.iter().map(String::as_str))
         .collect();
@@ -73,7 +69,9 @@ fn mismatch(findings: &Findings) -> Option<Problem> {
     (findings.driver.is_initialised && library.kind == LibraryKind::Real && module != version).then(|| {
         note(
             Cause::VersionMismatch,
-            format!("The kernel module has version {module} and the driver's library {version}, which work together here."),
+            format!(
+                "The kernel module has version {module} and the driver's library {version}, which work together here."
+            ),
             "",
         )
     })

@@ -53,12 +53,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(
-        cause: Cause,
-        severity: Severity,
-        text: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
+    pub(super) fn new(cause: Cause, severity: Severity, text: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
             cause,
             severity,

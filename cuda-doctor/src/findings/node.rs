@@ -48,11 +48,7 @@ impl Node {
     /// Returns true for a node without which CUDA does not work. Nodes for profilers and displays are not needed.
     #[must_use]
     pub fn is_needed(&self) -> bool {
-        self.is_gpu()
-            || matches!(
-                self.name(),
-                "nvidiactl" | "nvidia-uvm" | "nvmap" | "nvhost-ctrl-gpu"
-            )
+        self.is_gpu() || matches!(self.name(), "nvidiactl" | "nvidia-uvm" | "nvmap" | "nvhost-ctrl-gpu")
     }
 
     fn name(&self) -> &str {

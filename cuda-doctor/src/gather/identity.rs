@@ -25,8 +25,7 @@ pub(super) fn user(surroundings: &Surroundings) -> Option<User> {
         .chain(others)
         .filter_map(|number| number.parse().ok())
         .collect();
-    let capabilities =
-        field("CapEff").and_then(|mut words| u64::from_str_radix(words.next()?, 16).ok());
+    let capabilities = field("CapEff").and_then(|mut words| u64::from_str_radix(words.next()?, 16).ok());
     Some(User {
         id,
         groups,

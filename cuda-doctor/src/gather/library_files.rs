@@ -61,11 +61,7 @@ pub(super) fn find(surroundings: &Surroundings) -> Vec<LibraryFile> {
 fn folders(surroundings: &Surroundings) -> Vec<PathBuf> {
     let root = &surroundings.root;
     let mut folders = Vec::new();
-    for folder in surroundings
-        .variable("LD_LIBRARY_PATH")
-        .unwrap_or_default()
-        .split(':')
-    {
+    for folder in surroundings.variable("LD_LIBRARY_PATH").unwrap_or_default().split(':') {
         if folder.starts_with('/') {
             folders.push(paths::below(root, folder));
         }
@@ -87,9 +83,7 @@ fn folders(surroundings: &Surroundings) -> Vec<PathBuf> {
                 let names = paths::names(root, parent)
                     .into_iter()
                     .filter(|name| name.starts_with(start));
-                folders.extend(
-                    names.map(|name| paths::below(root, &format!("{parent}/{name}{after}"))),
-                );
+                folders.extend(names.map(|name| paths::below(root, &format!("{parent}/{name}{after}"))));
             }
         }
     }
@@ -99,10 +93,7 @@ fn folders(surroundings: &Surroundings) -> Vec<PathBuf> {
 fn describe(root: &Path, path: &Path, real: &Path) -> LibraryFile {
     let role = if is_stub(path) || is_stub(real) {
         LibraryRole::Stub
-    } else if path
-        .parent()
-        .is_some_and(|folder| folder.ends_with("compat"))
-    {
+    } else if path.parent().is_some_and(|folder| folder.ends_with("compat")) {
         LibraryRole::Compatibility
     } else {
         LibraryRole::Driver

@@ -19,25 +19,13 @@ pub(super) fn find(surroundings: &Surroundings, user: Option<&User>) -> Vec<Node
     let mut nodes = Vec::new();
     for name in paths::names(&surroundings.root, "/dev") {
         if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-            add(
-                surroundings,
-                user,
-                &format!("/dev/{name}"),
-                DEPTH,
-                &mut nodes,
-            );
+            add(surroundings, user, &format!("/dev/{name}"), DEPTH, &mut nodes);
         }
     }
     nodes
 }
 
-fn add(
-    surroundings: &Surroundings,
-    user: Option<&User>,
-    path: &str,
-    depth: u32,
-    nodes: &mut Vec<Node>,
-) {
+fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32, nodes: &mut Vec<Node>) {
     let file = paths::below(&surroundings.root, path);
     let Ok(metadata) = fs::metadata(&file) else {
         return;
@@ -45,13 +33,7 @@ fn add(
     if metadata.is_dir() {
         if depth > 0 {
             for name in paths::names(&surroundings.root, path) {
-                add(
-                    surroundings,
-                    user,
-                    &format!("{path}/{name}"),
-                    depth - 1,
-                    nodes,
-                );
+                add(surroundings, user, &format!("{path}/{name}"), depth - 1, nodes);
             }
         }
         return;

@@ -36,10 +36,5 @@ pub(super) fn gpus(surroundings: &Surroundings) -> Option<Vec<Gpu>> {
             address,
         })
     };
-    Some(
-        paths::names(root, DEVICES)
-            .into_iter()
-            .filter_map(gpu)
-            .collect(),
-    )
+    Some(paths::names(root, DEVICES).into_iter().filter_map(gpu).collect())
 }

@@ -24,10 +24,7 @@ fn kernel_module(surroundings: &Surroundings) -> Option<KernelModule> {
     if let Some(text) = read("/proc/driver/nvidia/version") {
         let line = text.lines().next().unwrap_or_default();
         return Some(KernelModule {
-            version: line
-                .split_whitespace()
-                .find(|word| is_version(word))
-                .map(str::to_owned),
+            version: line.split_whitespace().find(|word| is_version(word)).map(str::to_owned),
             is_open: line.contains("Open Kernel Module"),
         });
     }
@@ -82,8 +79,7 @@ fn container(surroundings: &Surroundings) -> Option<Container> {
 
 fn is_wsl(surroundings: &Surroundings) -> bool {
     let version = paths::read(&surroundings.root, "/proc/version").unwrap_or_default();
-    version.to_ascii_lowercase().contains("microsoft")
-        || paths::below(&surroundings.root, "/dev/dxg").exists()
+    version.to_ascii_lowercase().contains("microsoft") || paths::below(&surroundings.root, "/dev/dxg").exists()
 }
 
 fn jetson(surroundings: &Surroundings) -> Option<String> {

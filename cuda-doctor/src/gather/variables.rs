@@ -13,10 +13,7 @@ const VARIABLES: [(&str, &str); 17] = [
         "CUDA_DRIVER_LIBRARY",
         "names the driver's library for cuda-driver; nothing else is searched",
     ),
-    (
-        "LD_LIBRARY_PATH",
-        "folders that the system's loader searches first",
-    ),
+    ("LD_LIBRARY_PATH", "folders that the system's loader searches first"),
     (
         "LD_PRELOAD",
         "libraries that are loaded before the program and may replace the driver's functions",
@@ -35,10 +32,7 @@ const VARIABLES: [(&str, &str); 17] = [
         "the driver's parts that NVIDIA's container toolkit adds; CUDA needs compute",
     ),
     ("CUDA_MODULE_LOADING", "lazy or eager loading of kernels"),
-    (
-        "CUDA_LAUNCH_BLOCKING",
-        "1 makes each launch wait for its kernel",
-    ),
+    ("CUDA_LAUNCH_BLOCKING", "1 makes each launch wait for its kernel"),
     ("CUDA_CACHE_DISABLE", "1 compiles PTX again in each process"),
     ("CUDA_CACHE_PATH", "the folder for compiled PTX"),
     (

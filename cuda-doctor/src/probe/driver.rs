@@ -13,9 +13,7 @@ use super::progress::{begin, complete};
 use super::task::Place;
 use crate::attributes::ATTRIBUTES;
 use crate::call_failure::{call_failure, failure_of};
-use crate::findings::{
-    self, Attempt, AttemptResult, Driver, DriverLibrary, LibraryKind, MissingFunctions,
-};
+use crate::findings::{self, Attempt, AttemptResult, Driver, DriverLibrary, LibraryKind, MissingFunctions};
 use crate::library_version::library_version;
 
 /// Examines the driver at the first place that has one.
@@ -121,11 +119,7 @@ fn describe(library: &'static Library, driver: &mut Driver, output: &mut dyn Wri
         }
     };
     for (ordinal, device) in (0..).zip(devices) {
-        begin(
-            format!("reading the attributes of device {ordinal}"),
-            driver,
-            output,
-        );
+        begin(format!("reading the attributes of device {ordinal}"), driver, output);
         driver.devices.push(describe_device(ordinal, device));
     }
 }
@@ -155,10 +149,7 @@ fn describe_device(ordinal: u32, device: Device) -> findings::Device {
         name: device.name().ok(),
         uuid: uuid(device).ok(),
         pci_bus_id: device.pci_bus_id().ok(),
-        memory: device
-            .total_mem()
-            .ok()
-            .and_then(|bytes| u64::try_from(bytes).ok()),
+        memory: device.total_mem().ok().and_then(|bytes| u64::try_from(bytes).ok()),
         attributes: ATTRIBUTES.iter().filter_map(attribute).collect(),
     }
 }

@@ -58,12 +58,7 @@ pub(super) fn run(place: &Place, ordinal: u32, open: Open<'_>, output: &mut dyn 
     complete(&Some(result), output);
 }
 
-fn run_steps(
-    place: &Place,
-    ordinal: u32,
-    open: Open<'_>,
-    output: &mut dyn Write,
-) -> Result<KernelResult, CallFailure> {
+fn run_steps(place: &Place, ordinal: u32, open: Open<'_>, output: &mut dyn Write) -> Result<KernelResult, CallFailure> {
     let mut step = |name: &str| begin(name, &None::<KernelResult>, output);
     let failed = |error: Error| call_failure(&error);
 

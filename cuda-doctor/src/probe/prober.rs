@@ -31,10 +31,7 @@ pub struct Prober {
 impl Prober {
     /// Makes a prober whose tasks may take `timeout` each. `command` returns the command that does a task with
     /// [`examine`](super::examine).
-    pub fn new(
-        timeout: Duration,
-        command: impl Fn(&Task) -> io::Result<Command> + 'static,
-    ) -> Self {
+    pub fn new(timeout: Duration, command: impl Fn(&Task) -> io::Result<Command> + 'static) -> Self {
         Self {
             timeout,
             command: Box::new(command),
@@ -88,24 +85,22 @@ impl Prober {
             }
         }
         // Standard output is closed, so the process is ending.
-        Ok(
-            match wait(&mut child, deadline.max(Instant::now() + GRACE))? {
-                Some(status) if status.success() && is_complete => Ending::Completed,
-                Some(status) => Ending::Crashed {
-                    step,
-                    status: describe(status),
-                    output: end_of(&errors),
-                },
-                None => {
-                    child.kill()?;
-                    _ = wait(&mut child, Instant::now() + GRACE)?;
-                    Ending::TimedOut {
-                        step,
-                        seconds: self.timeout.as_secs(),
-                    }
-                }
+        Ok(match wait(&mut child, deadline.max(Instant::now() + GRACE))? {
+            Some(status) if status.success() && is_complete => Ending::Completed,
+            Some(status) => Ending::Crashed {
+                step,
+                status: describe(status),
+                output: end_of(&errors),
             },
-        )
+            None => {
+                child.kill()?;
+                _ = wait(&mut child, Instant::now() + GRACE)?;
+                Ending::TimedOut {
+                    step,
+                    seconds: self.timeout.as_secs(),
+                }
+            }
+        })
     }
 }
 
@@ -124,10 +119,7 @@ fn lines_of(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
         thread::spawn(move || {
             let mut stream = BufReader::new(stream);
             let mut line = Vec::new();
-            while stream
-                .read_until(b'\n', &mut line)
-                .is_ok_and(|length| length > 0)
-            {
+            while stream.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
                 let text = String::from_utf8_lossy(&line).into_owned();
                 line.clear();
                 if sender.send(text).is_err() {

@@ -7,10 +7,7 @@ use crate::findings::{Device, Ending, Findings, KernelResult, KernelRun};
 /// Writes a section for each device.
 pub(super) fn write(findings: &Findings, output: &mut String) {
     for device in &findings.driver.devices {
-        let run = findings
-            .kernel_runs
-            .iter()
-            .find(|run| run.ordinal == device.ordinal);
+        let run = findings.kernel_runs.iter().find(|run| run.ordinal == device.ordinal);
         let name = device.name.as_deref().unwrap_or("(no name)");
         section(device, run).write(&format!("Device {}: {name}", device.ordinal), output);
     }
@@ -23,10 +20,7 @@ fn section(device: &Device, run: Option<&KernelRun>) -> Section {
         device.attributes.get(CAPABILITY_MINOR),
     );
     if let (Some(major), Some(minor)) = capability {
-        section.row(
-            "compute capability",
-            format!("{major}.{minor} (sm_{major}{minor})"),
-        );
+        section.row("compute capability", format!("{major}.{minor} (sm_{major}{minor})"));
     }
     if let Some(memory) = device.memory {
         section.row("memory", bytes(memory));
@@ -43,10 +37,7 @@ fn section(device: &Device, run: Option<&KernelRun>) -> Section {
             section.row(attribute.label, value_text(&attribute, *value));
         }
     }
-    section.row(
-        "test kernel",
-        run.map_or_else(|| "not run".to_owned(), result_text),
-    );
+    section.row("test kernel", run.map_or_else(|| "not run".to_owned(), result_text));
     section
 }
 

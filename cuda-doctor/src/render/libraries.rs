@@ -3,9 +3,7 @@
 
 use super::section::Section;
 use crate::diagnosis::{cuda_version, missing_summary};
-use crate::findings::{
-    AttemptResult, Choice, Ending, Findings, LibraryFile, LibraryKind, LibraryRole,
-};
+use crate::findings::{AttemptResult, Choice, Ending, Findings, LibraryFile, LibraryKind, LibraryRole};
 
 /// The maximum number of missing functions that are named for one CUDA version.
 const NAMED: usize = 3;
@@ -71,16 +69,11 @@ fn driver(findings: &Findings) -> Section {
     if let Some(library) = &driver.library {
         let kind = match library.kind {
             LibraryKind::Real => "NVIDIA's driver",
-            LibraryKind::Software => {
-                "software driver of this project, which runs kernels on the CPU"
-            }
+            LibraryKind::Software => "software driver of this project, which runs kernels on the CPU",
             LibraryKind::Stub => "toolkit's stub, not a driver",
         };
         section.row("kind", kind);
-        section.row(
-            "library",
-            library.path.as_deref().unwrap_or("part of this program"),
-        );
+        section.row("library", library.path.as_deref().unwrap_or("part of this program"));
         if let Some(version) = &library.version {
             section.row("version", version);
         }
@@ -93,10 +86,7 @@ fn driver(findings: &Findings) -> Section {
         (None, true) => section.row("start", "cuInit succeeded"),
         (None, false) => {}
     }
-    if !matches!(
-        findings.driver_ending,
-        Ending::Completed | Ending::NotNeeded
-    ) {
+    if !matches!(findings.driver_ending, Ending::Completed | Ending::NotNeeded) {
         section.row("process", super::devices::ending(&findings.driver_ending));
     }
     section

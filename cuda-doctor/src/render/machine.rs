@@ -22,10 +22,7 @@ fn machine(findings: &Findings) -> Section {
         .map_or_else(String::new, |user| format!(", user {}", user.id));
     section.row(
         "program",
-        format!(
-            "{}-bit, {}, {}{user}",
-            process.bits, process.architecture, process.os
-        ),
+        format!("{}-bit, {}, {}{user}", process.bits, process.architecture, process.os),
     );
     match &system.kernel_module {
         Some(module) => {
@@ -51,10 +48,7 @@ fn machine(findings: &Findings) -> Section {
                 let driver = gpu.driver.as_deref().unwrap_or("none");
                 section.row(
                     "PCI bus",
-                    format!(
-                        "GPU {} at {}, kernel driver: {driver}",
-                        gpu.device, gpu.address
-                    ),
+                    format!("GPU {} at {}, kernel driver: {driver}", gpu.device, gpu.address),
                 );
             }
         }
@@ -67,10 +61,7 @@ fn machine(findings: &Findings) -> Section {
         );
     }
     if system.is_wsl {
-        section.row(
-            "WSL",
-            "yes: the driver of Windows is used, in /usr/lib/wsl/lib",
-        );
+        section.row("WSL", "yes: the driver of Windows is used, in /usr/lib/wsl/lib");
     }
     if let Some(model) = &system.jetson {
         section.row("Jetson", model);
@@ -83,21 +74,16 @@ fn nodes(findings: &Findings) -> Section {
     if findings.nodes.is_empty() && findings.process.os == "linux" {
         section.row("none", "");
     }
-    let (needed, others): (Vec<&Node>, Vec<&Node>) =
-        findings.nodes.iter().partition(|node| node.is_needed());
+    let (needed, others): (Vec<&Node>, Vec<&Node>) = findings.nodes.iter().partition(|node| node.is_needed());
     for node in needed.iter().chain(&others).take(LISTED) {
-        let mode = node
-            .mode
-            .map_or_else(String::new, |mode| format!("{mode:04o} "));
+        let mode = node.mode.map_or_else(String::new, |mode| format!("{mode:04o} "));
         let owner = match (node.owner, node.group) {
             (Some(owner), Some(group)) => format!("owner {owner}:{group}, "),
             _ => String::new(),
         };
         let access = match &node.access {
             Access::Usable => "usable".to_owned(),
-            Access::Denied { .. } if !node.is_needed() => {
-                "no access, which CUDA does not need".to_owned()
-            }
+            Access::Denied { .. } if !node.is_needed() => "no access, which CUDA does not need".to_owned(),
             Access::Denied { message } => format!("DENIED: {message}"),
             Access::Failed { message } => format!("cannot be opened: {message}"),
         };
@@ -112,10 +98,7 @@ fn nodes(findings: &Findings) -> Section {
 fn variables(findings: &Findings) -> Section {
     let mut section = Section::default();
     for variable in &findings.variables {
-        section.row(
-            format!("{}={}", variable.name, variable.value),
-            &variable.effect,
-        );
+        section.row(format!("{}={}", variable.name, variable.value), &variable.effect);
     }
     section
 }

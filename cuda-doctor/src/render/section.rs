@@ -23,10 +23,7 @@ impl Section {
             return;
         }
         let lengths = self.rows.iter().map(|(name, _)| name.chars().count());
-        let width = lengths
-            .filter(|length| *length <= WIDEST)
-            .max()
-            .unwrap_or_default();
+        let width = lengths.filter(|length| *length <= WIDEST).max().unwrap_or_default();
         // Writing to a string cannot fail.
         _ = writeln!(output, "{title}");
         for (name, text) in &self.rows {

@@ -48,9 +48,7 @@ impl Driver {
             return cuda_doctor::open(place);
         }
         // SAFETY: the functions are those of the software driver, or of the same type.
-        let library = unsafe {
-            Library::from_resolver("the driver of a test", move |symbol| self.resolve(symbol))
-        };
+        let library = unsafe { Library::from_resolver("the driver of a test", move |symbol| self.resolve(symbol)) };
         library.map_err(|error| error.to_string())
     }
 

@@ -28,10 +28,7 @@ fn child_process() {
         return;
     };
     let task: Task = serde_json::from_str(&task).expect("a task");
-    let driver: Driver = std::env::var(DRIVER)
-        .expect("a driver")
-        .parse()
-        .expect("a driver");
+    let driver: Driver = std::env::var(DRIVER).expect("a driver").parse().expect("a driver");
     examine(&task, &|place| driver.open(place), &mut io::stdout());
 }
 
@@ -43,12 +40,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(
-        surroundings: &Surroundings,
-        driver: Driver,
-        timeout: u64,
-        software: &'static [(&str, &str)],
-    ) -> Self {
+    fn of(surroundings: &Surroundings, driver: Driver, timeout: u64, software: &'static [(&str, &str)]) -> Self {
         let command = move |task: &Task| {
             let mut command = Command::new(std::env::current_exe()?);
             command.args(["--exact", "child_process", "--nocapture"]);
@@ -58,10 +50,7 @@ impl Report {
             command.envs(software.iter().copied());
             Ok(command)
         };
-        let findings = gather(
-            surroundings,
-            &Prober::new(Duration::from_secs(timeout), command),
-        );
+        let findings = gather(surroundings, &Prober::new(Duration::from_secs(timeout), command));
         let diagnosis = diagnose(&findings);
         let text = text(&findings, &diagnosis);
         println!("{text}");
@@ -85,8 +74,7 @@ impl Report {
         let json = json(&self.findings, &self.diagnosis).expect("JSON");
         let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(value["exit_code"], self.diagnosis.exit_code);
-        let findings: Findings =
-            serde_json::from_value(value["findings"].clone()).expect("findings");
+        let findings: Findings = serde_json::from_value(value["findings"].clone()).expect("findings");
         assert_eq!(findings, self.findings);
         assert_eq!(
             diagnose(&findings),
@@ -122,11 +110,7 @@ fn no_driver() {
 #[test]
 fn no_driver_for_a_gpu() {
     let report = Report::new(&Tree::new("gpu-none").gpu(Some("nouveau")), Driver::File);
-    report.assert(
-        Verdict::NoGpu,
-        Cause::NoDriver,
-        "so that it replaces nouveau",
-    );
+    report.assert(Verdict::NoGpu, Cause::NoDriver, "so that it replaces nouveau");
     report.assert_text("There is no CUDA driver for the GPU at 0000:17:00.0.");
 }
 
@@ -134,17 +118,12 @@ fn no_driver_for_a_gpu() {
 fn stub_only() {
     let report = Report::new(&Tree::new("stub").gpu(None).toolkit(), Driver::File);
     report.assert(Verdict::NoGpu, Cause::StubOnly, "install NVIDIA's driver.");
-    report.assert_text(
-        "/usr/local/cuda-13.5/lib64/stubs/libcuda.so is the stub library of a CUDA toolkit",
-    );
+    report.assert_text("/usr/local/cuda-13.5/lib64/stubs/libcuda.so is the stub library of a CUDA toolkit");
 }
 
 #[test]
 fn stub_in_the_drivers_place() {
-    let report = Report::new(
-        &Tree::new("stub-installed").driver("13.5"),
-        Driver::Init(34),
-    );
+    let report = Report::new(&Tree::new("stub-installed").driver("13.5"), Driver::Init(34));
     report.assert(Verdict::NoGpu, Cause::StubOnly, "");
     let library = report.findings.driver.library.as_ref().expect("a library");
     assert_eq!(library.kind, LibraryKind::Stub);
@@ -165,36 +144,22 @@ fn stub_that_hides_the_driver() {
     findings.driver.attempts[0].result = AttemptResult::Stub { path };
     let diagnosis = diagnose(&findings);
     assert_eq!(diagnosis.problems[0].cause, Cause::StubFirst);
-    assert!(
-        diagnosis.advice.contains("LD_LIBRARY_PATH"),
-        "{}",
-        diagnosis.advice
-    );
+    assert!(diagnosis.advice.contains("LD_LIBRARY_PATH"), "{}", diagnosis.advice);
 }
 
 #[test]
 fn stub_that_a_variable_names() {
     let tree = Tree::new("stub-named").toolkit();
-    let path = tree
-        .root()
-        .join("usr/local/cuda-13.5/lib64/stubs/libcuda.so");
+    let path = tree.root().join("usr/local/cuda-13.5/lib64/stubs/libcuda.so");
     let tree = tree.variable("CUDA_DRIVER_LIBRARY", &path.to_string_lossy());
     let report = Report::new(&tree, Driver::Init(34));
-    report.assert(
-        Verdict::Broken,
-        Cause::NamedLibrary,
-        "unset CUDA_DRIVER_LIBRARY",
-    );
+    report.assert(Verdict::Broken, Cause::NamedLibrary, "unset CUDA_DRIVER_LIBRARY");
 }
 
 #[test]
 fn software_driver() {
     let report = Report::new(&Tree::new("software").driver("1.1"), Driver::Software);
-    report.assert(
-        Verdict::NoGpu,
-        Cause::SoftwareDriver,
-        "CUDA_DRIVER=software",
-    );
+    report.assert(Verdict::NoGpu, Cause::SoftwareDriver, "CUDA_DRIVER=software");
     assert_eq!(report.diagnosis.exit_code, 1);
     report.assert_text("Device 0: Software CUDA device (sm_90)");
     assert!(report.findings.kernel_runs[0].is_correct());
@@ -202,9 +167,7 @@ fn software_driver() {
 
 #[test]
 fn software_driver_that_was_asked_for() {
-    let tree = Tree::new("asked-for")
-        .driver("1.1")
-        .variable("CUDA_DRIVER", "software");
+    let tree = Tree::new("asked-for").driver("1.1").variable("CUDA_DRIVER", "software");
     let report = Report::new(&tree, Driver::Software);
     report.assert(
         Verdict::Works,
@@ -214,10 +177,9 @@ fn software_driver_that_was_asked_for() {
     assert_eq!(report.diagnosis.exit_code, 0);
 
     let named = Tree::new("named").driver("1.1");
-    let path = named.root().join(format!(
-        "usr/lib/{}-linux-gnu/libcuda.so.1",
-        std::env::consts::ARCH
-    ));
+    let path = named
+        .root()
+        .join(format!("usr/lib/{}-linux-gnu/libcuda.so.1", std::env::consts::ARCH));
     let named = named.variable("CUDA_DRIVER_LIBRARY", &path.to_string_lossy());
     let report = Report::new(&named, Driver::Software);
     report.assert(Verdict::Works, Cause::SoftwareDriver, "nothing");
@@ -238,21 +200,10 @@ fn gpu() {
     };
     assert_eq!(report.diagnosis.verdict, Verdict::Works, "{}", report.text);
     assert_eq!(report.diagnosis.exit_code, 0);
-    let worst = report
-        .diagnosis
-        .problems
-        .first()
-        .map(|problem| problem.severity);
+    let worst = report.diagnosis.problems.first().map(|problem| problem.severity);
+    assert!(matches!(worst, None | Some(Severity::Note)), "{}", report.text);
     assert!(
-        matches!(worst, None | Some(Severity::Note)),
-        "{}",
-        report.text
-    );
-    assert!(
-        report
-            .diagnosis
-            .advice
-            .starts_with("nothing: CUDA works on "),
+        report.diagnosis.advice.starts_with("nothing: CUDA works on "),
         "{}",
         report.text
     );
@@ -274,12 +225,7 @@ fn driver_too_old() {
         .kernel_module("470.256.02")
         .nodes(0o666)
         .driver("470.256.02");
-    let report = Report::of(
-        tree.surroundings(),
-        Driver::Gpu,
-        300,
-        &[("CUDA_SOFT_VERSION", "11.4")],
-    );
+    let report = Report::of(tree.surroundings(), Driver::Gpu, 300, &[("CUDA_SOFT_VERSION", "11.4")]);
     // The GPU works for programs that need no newer function.
     report.assert(Verdict::Works, Cause::TooOld, "see the notes above");
     report.assert_text("update the driver to 515 or later");
@@ -299,11 +245,7 @@ fn wrong_permissions() {
     let is_root = root_owns_nodes(&tree);
     let report = Report::new(&tree, Driver::Init(999));
     if is_root {
-        report.assert(
-            Verdict::Broken,
-            Cause::Permissions,
-            "add the user to group 44",
-        );
+        report.assert(Verdict::Broken, Cause::Permissions, "add the user to group 44");
         report.assert_text("User 1000 may not open /dev/nvidia-uvm, /dev/nvidia0, /dev/nvidiactl.");
         report.assert_text("0660 owner 0:44, DENIED: user 1000 may not read and write it");
     } else {
@@ -331,7 +273,9 @@ fn container_without_devices() {
         .kernel_module(VERSION);
     let report = Report::new(&tree, Driver::File);
     report.assert(Verdict::NoGpu, Cause::Container, "`--gpus all`");
-    report.assert_text("The host has NVIDIA's driver, but this container (docker) was started without the driver's library.");
+    report.assert_text(
+        "The host has NVIDIA's driver, but this container (docker) was started without the driver's library.",
+    );
 
     let report = Report::new(&tree.driver(VERSION), Driver::Init(100));
     report.assert(Verdict::NoGpu, Cause::Container, "`--gpus all`");
@@ -347,13 +291,8 @@ fn version_mismatch() {
         .nodes(0o666)
         .driver(VERSION);
     let report = Report::new(&tree, Driver::Init(803));
-    report.assert(
-        Verdict::Broken,
-        Cause::VersionMismatch,
-        "restart the machine",
-    );
-    report
-        .assert_text("The kernel module has version 580.95.05 and the driver's library 580.159.04");
+    report.assert(Verdict::Broken, Cause::VersionMismatch, "restart the machine");
+    report.assert_text("The kernel module has version 580.95.05 and the driver's library 580.159.04");
     report.assert_text("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)");
     assert_eq!(report.diagnosis.exit_code, 2);
 
@@ -388,9 +327,7 @@ fn thirty_two_bits() {
         Cause::ThirtyTwoBit,
         "install the driver's 64-bit libraries",
     );
-    report.assert_text(
-        "/usr/lib/i386-linux-gnu/libcuda.so.1 is the driver's library for 32-bit programs",
-    );
+    report.assert_text("/usr/lib/i386-linux-gnu/libcuda.so.1 is the driver's library for 32-bit programs");
 }
 
 #[test]
@@ -442,27 +379,14 @@ fn hidden_devices() {
         .kernel_module(VERSION)
         .nodes(0o666)
         .driver(VERSION);
-    let report = Report::new(
-        &tree.variable("CUDA_VISIBLE_DEVICES", ""),
-        Driver::Init(100),
-    );
-    report.assert(
-        Verdict::NoGpu,
-        Cause::HiddenDevices,
-        "unset CUDA_VISIBLE_DEVICES",
-    );
+    let report = Report::new(&tree.variable("CUDA_VISIBLE_DEVICES", ""), Driver::Init(100));
+    report.assert(Verdict::NoGpu, Cause::HiddenDevices, "unset CUDA_VISIBLE_DEVICES");
 }
 
 #[test]
 fn container_that_lacks_a_part_of_the_driver() {
-    let tree = Tree::new("capabilities")
-        .docker()
-        .kernel_module(VERSION)
-        .nodes(0o666);
-    let report = Report::new(
-        &tree.variable("NVIDIA_DRIVER_CAPABILITIES", "utility"),
-        Driver::File,
-    );
+    let tree = Tree::new("capabilities").docker().kernel_module(VERSION).nodes(0o666);
+    let report = Report::new(&tree.variable("NVIDIA_DRIVER_CAPABILITIES", "utility"), Driver::File);
     report.assert(
         Verdict::Broken,
         Cause::Container,
@@ -477,17 +401,12 @@ fn kernel_module_without_library() {
         Driver::File,
     );
     report.assert(Verdict::Broken, Cause::NoDriver, "libcuda1");
-    report.assert_text(
-        "NVIDIA's kernel module 580.159.04 is loaded, but libcuda.so.1 is not installed.",
-    );
+    report.assert_text("NVIDIA's kernel module 580.159.04 is loaded, but libcuda.so.1 is not installed.");
 }
 
 #[test]
 fn kernel_module_that_is_not_loaded() {
-    let report = Report::new(
-        &Tree::new("module").gpu(None).driver(VERSION),
-        Driver::Init(100),
-    );
+    let report = Report::new(&Tree::new("module").gpu(None).driver(VERSION), Driver::Init(100));
     report.assert(Verdict::Broken, Cause::NoKernelModule, "modprobe nvidia");
 }
 
@@ -507,11 +426,7 @@ fn library_where_the_loader_does_not_look() {
 #[test]
 fn library_that_cannot_be_loaded() {
     let report = Report::new(&Tree::new("truncated").driver(VERSION), Driver::File);
-    report.assert(
-        Verdict::Broken,
-        Cause::NotLoadable,
-        "install the driver again",
-    );
+    report.assert(Verdict::Broken, Cause::NotLoadable, "install the driver again");
     let attempts = &report.findings.driver.attempts;
     let last = attempts.last().map(|attempt| &attempt.result);
     assert!(

@@ -39,9 +39,7 @@ impl Tree {
 
     /// Sets an environment variable.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
-        self.surroundings
-            .variables
-            .insert(name.to_owned(), value.to_owned());
+        self.surroundings.variables.insert(name.to_owned(), value.to_owned());
         self
     }
 
@@ -67,9 +65,7 @@ impl Tree {
 
     /// Loads NVIDIA's kernel module.
     pub(crate) fn kernel_module(self, version: &str) -> Self {
-        let line = format!(
-            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Thu Oct 19 18:56:32 UTC 2023\n"
-        );
+        let line = format!("NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Thu Oct 19 18:56:32 UTC 2023\n");
         self.file("proc/driver/nvidia/version", line);
         self
     }

@@ -30,10 +30,7 @@ fn alloc(bytes: u64) -> u64 {
 fn processor_time() -> Duration {
     #[cfg(unix)]
     {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the call writes only to `time`.
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -68,9 +65,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
         return;
     }
     let program = program(module);
-    let kernel = program
-        .kernel(kernel)
-        .unwrap_or_else(|| panic!("no kernel {kernel}"));
+    let kernel = program.kernel(kernel).unwrap_or_else(|| panic!("no kernel {kernel}"));
     let mut params = vec![0; kernel.param_bytes() as usize];
     for ((offset, size), arg) in kernel.params().zip(args) {
         params[offset as usize..(offset + size) as usize].copy_from_slice(arg);
@@ -110,11 +105,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     let block = format!("{x} x {y}");
     print!("{:16} {block:8} {:8.2}", kernel.name(), each(best[0]));
     if asked.plain {
-        print!(
-            " {:8.2} {:5.2}",
-            each(best[1]),
-            each(best[1]) / each(best[0])
-        );
+        print!(" {:8.2} {:5.2}", each(best[1]), each(best[1]) / each(best[0]));
     }
     println!();
 }
@@ -145,9 +136,7 @@ fn main() {
     println!("{:?}; nanoseconds per thread", asked.isa);
     let n: u32 = 1 << 20;
     let [a, b, c] = [(); 3].map(|()| alloc(4 * u64::from(n)));
-    let values: Vec<u8> = (0..n)
-        .flat_map(|i| (i as f32 / 7.0).to_le_bytes())
-        .collect();
+    let values: Vec<u8> = (0..n).flat_map(|i| (i as f32 / 7.0).to_le_bytes()).collect();
     for address in [a, b, c] {
         address_space()
             .write(address, &values)
@@ -168,13 +157,7 @@ fn main() {
     let (count, long) = (number(n), u64::from(n).to_le_bytes());
     let blocks = (n / 256, 1);
     let row = (256, 1);
-    time(
-        "vector_add",
-        "vector_add",
-        blocks,
-        row,
-        &[&a, &b, &c, &count],
-    );
+    time("vector_add", "vector_add", blocks, row, &[&a, &b, &c, &count]);
     let factor = 1.5f32.to_le_bytes();
     time("saxpy", "saxpy", blocks, row, &[&factor, &a, &b, &long]);
     time("reduce", "reduce_sum_f32", blocks, row, &[&a, &b, &count]);
@@ -191,32 +174,18 @@ fn main() {
     time("typical", "blur", (64, 64), (16, 16), &picture);
     time("typical", "blur", (32, 128), (32, 8), &picture);
     time("typical", "grey", blocks, row, &[&a, &b, &count]);
-    time(
-        "typical",
-        "scale_four",
-        (256, 1),
-        row,
-        &[&a, &b, &number(n / 4)],
-    );
+    time("typical", "scale_four", (256, 1), row, &[&a, &b, &number(n / 4)]);
     time("typical", "histogram", (64, 1), row, &[&a, &c, &count]);
     time("typical", "scan", blocks, row, &[&a, &b]);
     time("typical", "softmax", (256, 1), row, &[&a, &b, &side]);
-    time(
-        "typical",
-        "bodies",
-        (4, 1),
-        (128, 1),
-        &[&a, &b, &number(512)],
-    );
+    time("typical", "bodies", (4, 1), (128, 1), &[&a, &b, &number(512)]);
     time("typical", "hash", (64, 1), row, &[&b, &number(64)]);
     let side = number(128);
     let product: [&[u8]; 6] = [&a, &b, &c, &side, &side, &side];
     time("typical.sm_80", "gemm_half", (8, 4), (64, 1), &product);
 
     let small = number(1 << 14);
-    let numbers: Vec<u8> = (0..1u32 << 14)
-        .flat_map(|i| (i + 1).to_le_bytes())
-        .collect();
+    let numbers: Vec<u8> = (0..1u32 << 14).flat_map(|i| (i + 1).to_le_bytes()).collect();
     address_space()
         .write(u64::from_le_bytes(a), &numbers)
         .unwrap_or_else(|e| panic!("{e}"));

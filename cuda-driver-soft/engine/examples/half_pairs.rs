@@ -24,19 +24,11 @@ fn bits<F: Float>(value: F) -> u16 {
 }
 
 fn add<F: Float>(a: u16, b: u16, _: u16) -> u16 {
-    bits(
-        F::from_bits(a.into())
-            .add_r(F::from_bits(b.into()), RN)
-            .value,
-    )
+    bits(F::from_bits(a.into()).add_r(F::from_bits(b.into()), RN).value)
 }
 
 fn mul<F: Float>(a: u16, b: u16, _: u16) -> u16 {
-    bits(
-        F::from_bits(a.into())
-            .mul_r(F::from_bits(b.into()), RN)
-            .value,
-    )
+    bits(F::from_bits(a.into()).mul_r(F::from_bits(b.into()), RN).value)
 }
 
 fn fma<F: Float>(a: u16, b: u16, c: u16) -> u16 {
@@ -48,10 +40,7 @@ fn operation(name: &str) -> Option<Operation> {
     Some(match name {
         "add.f16" => (|a, b, _| add_f16(a, b, false, false), add::<Half>),
         "mul.f16" => (|a, b, _| mul_f16(a, b, false, false), mul::<Half>),
-        "fma.f16" => (
-            |a, b, c| fma_f16(a, b, c, false, false, false, false),
-            fma::<Half>,
-        ),
+        "fma.f16" => (|a, b, c| fma_f16(a, b, c, false, false, false, false), fma::<Half>),
         "add.bf16" => (|a, b, _| add_bf16(a, b), add::<BFloat>),
         "mul.bf16" => (|a, b, _| mul_bf16(a, b), mul::<BFloat>),
         "fma.bf16" => (|a, b, c| fma_bf16(a, b, c, false, false), fma::<BFloat>),
@@ -62,11 +51,7 @@ fn operation(name: &str) -> Option<Operation> {
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
-    let step = arguments
-        .next()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1usize)
-        .max(1);
+    let step = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(1usize).max(1);
     let Some((ours, theirs)) = operation(&name) else {
         eprintln!(
             "unknown operation {name:?}; the operations are add.f16, mul.f16, fma.f16, add.bf16, mul.bf16 or fma.bf16"
@@ -83,8 +68,7 @@ fn main() -> ExitCode {
                     let Ok(a) = u16::try_from(a) else { return };
                     for b in 0..=u16::MAX {
                         // Alternate between values near the negated product, where the sum cancels, and other values.
-                        let c =
-                            mul_f16(a, b, false, false) ^ 0x8000 ^ (a.wrapping_mul(b) >> (b & 15));
+                        let c = mul_f16(a, b, false, false) ^ 0x8000 ^ (a.wrapping_mul(b) >> (b & 15));
                         let (x, y) = (ours(a, b, c), theirs(a, b, c));
                         if x != y && wrong.fetch_add(1, Ordering::Relaxed) < 20 {
                             println!("{name} {a:04x} {b:04x} {c:04x}: {x:04x}, not {y:04x}");
@@ -95,10 +79,7 @@ fn main() -> ExitCode {
         }
     });
     let wrong = wrong.into_inner();
-    println!(
-        "{name}: {wrong} wrong of {}",
-        65_536usize.div_ceil(step) * 65_536
-    );
+    println!("{name}: {wrong} wrong of {}", 65_536usize.div_ceil(step) * 65_536);
     if wrong == 0 {
         ExitCode::SUCCESS
     } else {

@@ -17,12 +17,8 @@ fn main() -> std::process::ExitCode {
     // By row: forms, and forms that do not run.
     let mut rows: BTreeMap<usize, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     // Without `.sync` these do not exist in newer versions.
-    let old = |s: &Sample| {
-        ["shfl.", "vote."]
-            .iter()
-            .any(|root| s.opcode.starts_with(root))
-            && !s.opcode.contains(".sync")
-    };
+    let old =
+        |s: &Sample| ["shfl.", "vote."].iter().any(|root| s.opcode.starts_with(root)) && !s.opcode.contains(".sync");
     let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);
     let chunks = new.chunks(CHUNK).map(|chunk| ("9.5", "sm_90a", chunk));
     for (version, target, chunk) in chunks.chain([("6.0", "sm_60", old.as_slice())]) {
@@ -62,25 +58,11 @@ fn main() -> std::process::ExitCode {
 }
 
 /// Returns the samples that cannot be run. Samples that do not even load are added to `wrong`.
-fn unsupported(
-    version: &str,
-    target: &str,
-    samples: &[Sample],
-    wrong: &mut Vec<String>,
-) -> BTreeSet<usize> {
+fn unsupported(version: &str, target: &str, samples: &[Sample], wrong: &mut Vec<String>) -> BTreeSet<usize> {
     let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
-    let wide = if version == "9.5" {
-        Sample::WIDE_REGISTERS
-    } else {
-        ""
-    };
+    let wide = if version == "9.5" { Sample::WIDE_REGISTERS } else { "" };
     for (i, sample) in samples.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            ".entry k{i}() {{ {} {wide} {} }}",
-            Sample::REGISTERS,
-            sample.text
-        );
+        let _ = writeln!(text, ".entry k{i}() {{ {} {wide} {} }}", Sample::REGISTERS, sample.text);
     }
     let module = match ptx::load(text.as_bytes(), &Limits::default()) {
         Ok(loaded) => loaded.module,

@@ -19,12 +19,7 @@ fn main() -> std::process::ExitCode {
         match arg.as_str() {
             "--ir" => show = true,
             "--run" => run = true,
-            "--sm" => {
-                limits.sm = args
-                    .next()
-                    .and_then(|n| n.parse().ok())
-                    .unwrap_or(limits.sm)
-            }
+            "--sm" => limits.sm = args.next().and_then(|n| n.parse().ok()).unwrap_or(limits.sm),
             file => failed |= !load(file, &limits, show, run),
         }
     }

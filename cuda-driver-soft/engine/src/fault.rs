@@ -143,9 +143,7 @@ impl Fault {
             FaultKind::InvalidPc { .. } => 718,
             FaultKind::Trap | FaultKind::FreedTwice { .. } | FaultKind::NoBlock { .. } => 719,
             FaultKind::Assert { .. } => 710,
-            FaultKind::BarrierMisuse { .. }
-            | FaultKind::Deadlock { .. }
-            | FaultKind::Budget { .. } => 702,
+            FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } | FaultKind::Budget { .. } => 702,
             FaultKind::Unsupported { .. } => 801,
             FaultKind::OutOfMemory => 2,
         }
@@ -218,9 +216,7 @@ impl fmt::Display for FaultKind {
                 "access at {address:#x} to shared memory of block {}, which is not in the cluster",
                 address >> 24
             ),
-            FaultKind::NoCluster => {
-                f.write_str("an instruction for clusters, in a launch without clusters")
-            }
+            FaultKind::NoCluster => f.write_str("an instruction for clusters, in a launch without clusters"),
             FaultKind::Trap => f.write_str("trap"),
             FaultKind::Assert {
                 file,
@@ -230,10 +226,9 @@ impl fmt::Display for FaultKind {
             } => {
                 write!(f, "{file}:{line}: {function}: Assertion `{message}` failed")
             }
-            FaultKind::InvalidPc { address } => write!(
-                f,
-                "call of {address:#x}, which is not the address of a function"
-            ),
+            FaultKind::InvalidPc { address } => {
+                write!(f, "call of {address:#x}, which is not the address of a function")
+            }
             FaultKind::FreedTwice { address } => {
                 write!(f, "free of {address:#x}, which was freed before")
             }
@@ -246,10 +241,7 @@ impl fmt::Display for FaultKind {
             FaultKind::BarrierMisuse { report } => write!(f, "invalid use of a barrier: {report}"),
             FaultKind::Deadlock { report } => write!(f, "deadlock: {report}"),
             FaultKind::Budget { instructions } => {
-                write!(
-                    f,
-                    "the launch exceeded its budget of {instructions} warp instructions"
-                )
+                write!(f, "the launch exceeded its budget of {instructions} warp instructions")
             }
             FaultKind::Unsupported { opcode } => {
                 write!(f, "unsupported instruction `{opcode}`")
@@ -291,10 +283,7 @@ impl fmt::Display for Nearest {
             }
             Some(Allocation { base, bytes, .. }) if self.0 - base - bytes < 1 << 32 => {
                 let past = self.0 - base - bytes;
-                write!(
-                    f,
-                    "{past} bytes past the end of the {bytes} bytes at {base:#x}"
-                )?;
+                write!(f, "{past} bytes past the end of the {bytes} bytes at {base:#x}")?;
                 if past < GRANULE {
                     // The program may run without a fault on a GPU: explain the difference.
                     write!(

@@ -38,9 +38,7 @@ impl MemoryReservation {
             return Some(());
         }
         let fits = |reserved: u64| reserved.checked_add(more).filter(|all| *all <= limit());
-        RESERVED
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-            .ok()?;
+        RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         self.0 += more;
         Some(())
     }

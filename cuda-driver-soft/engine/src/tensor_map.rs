@@ -203,16 +203,7 @@ mod tests {
         assert_eq!(TensorMap::decode(&map.encode()), Some(map));
         assert_eq!(TensorMap::decode(&[0; BYTES]), None);
         assert_eq!(TensorMap::decode(&[0x5A; BYTES]), None);
-        for (at, value) in [
-            (8, 0),
-            (8, 6),
-            (9, 16),
-            (10, 3),
-            (11, 7),
-            (13, 2),
-            (14, 4),
-            (15, 0),
-        ] {
+        for (at, value) in [(8, 0), (8, 6), (9, 16), (10, 3), (11, 7), (13, 2), (14, 4), (15, 0)] {
             let mut bytes = map.encode();
             bytes[at] = value;
             assert_eq!(TensorMap::decode(&bytes), None, "byte {at} = {value}");

@@ -76,9 +76,7 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
         // The size is arbitrary; both addresses of a copy are the same.
         FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
-        FaultKind::IllegalAddress { .. }
-        | FaultKind::SharedOutOfRange { .. }
-        | FaultKind::Misaligned { .. }
+        FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. } | FaultKind::Misaligned { .. }
             if opcode.contains(".async.bulk") =>
         {
             true
@@ -89,11 +87,7 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         // Missing lanes of a partial warp provide no row addresses.
         FaultKind::IllegalAddress { .. } if opcode.contains("matrix") => true,
         // The stride is arbitrary.
-        FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. }
-            if opcode.starts_with("wmma") =>
-        {
-            true
-        }
+        FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. } if opcode.starts_with("wmma") => true,
         // Parameters cannot be written.
         FaultKind::IllegalAddress { write: true, .. } => opcode.contains(".param"),
         _ => false,
@@ -125,10 +119,7 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
         },
         ty => ty,
     };
-    let register = TYPES
-        .iter()
-        .find(|(name, _)| *name == ty)
-        .map_or("rb32", |(_, r)| *r);
+    let register = TYPES.iter().find(|(name, _)| *name == ty).map_or("rb32", |(_, r)| *r);
     let vector = match elements {
         n if flags.contains('*') && n > 1 => format!("{{{}}}", vec![register; n].join(",")),
         _ => register.into(),
@@ -204,19 +195,10 @@ fn candidates() -> Vec<String> {
     let mut by_root: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let rows = ptx::table_rows();
     for row in &rows {
-        let end = row
-            .syntax
-            .find(['.', '{', '<', '(', ' '])
-            .unwrap_or(row.syntax.len());
-        by_root
-            .entry(&row.syntax[..end])
-            .or_default()
-            .push(row.syntax);
+        let end = row.syntax.find(['.', '{', '<', '(', ' ']).unwrap_or(row.syntax.len());
+        by_root.entry(&row.syntax[..end]).or_default().push(row.syntax);
     }
-    let opcodes: BTreeSet<String> = ptx::every_form()
-        .into_iter()
-        .map(|(opcode, _)| opcode)
-        .collect();
+    let opcodes: BTreeSet<String> = ptx::every_form().into_iter().map(|(opcode, _)| opcode).collect();
     // Cache hints do nothing: one of each kind is enough.
     const ALIKE: &[&str] = &[
         ".L1::evict_normal",
@@ -249,15 +231,10 @@ fn candidates() -> Vec<String> {
 
 /// Returns a kernel with this instruction.
 fn kernel(number: usize, instruction: &str) -> String {
-    let variable = [
-        (".shared", "sv"),
-        (".local", "lv"),
-        (".const", "cv"),
-        (".param", "pv"),
-    ]
-    .iter()
-    .find(|(space, _)| instruction.contains(space))
-    .map_or("gv", |(_, name)| *name);
+    let variable = [(".shared", "sv"), (".local", "lv"), (".const", "cv"), (".param", "pv")]
+        .iter()
+        .find(|(space, _)| instruction.contains(space))
+        .map_or("gv", |(_, name)| *name);
     // 0 is a texture without texels.
     let handle = ["tex", "tld4", "txq", "su"]
         .iter()
@@ -300,15 +277,11 @@ fn accepted_instructions_run() {
             .module;
         let program = Program::load(module, 1).expect("memory for a few variables");
         for (n, instruction) in part.iter().enumerate() {
-            let opcode = instruction
-                .split(' ')
-                .next()
-                .unwrap_or("")
-                .trim_end_matches(';');
+            let opcode = instruction.split(' ').next().unwrap_or("").trim_end_matches(';');
             let kernel = program.kernel(&format!("k{n}")).expect("it is in the text");
-            let listed = NOT_RUN.iter().position(|(begins, has, _)| {
-                opcode.starts_with(begins) && instruction.contains(has)
-            });
+            let listed = NOT_RUN
+                .iter()
+                .position(|(begins, has, _)| opcode.starts_with(begins) && instruction.contains(has));
             match (kernel.unsupported(), listed) {
                 (None, None) => {}
                 (Some(_), Some(line)) => {
@@ -345,9 +318,7 @@ fn accepted_instructions_run() {
     }
     for (line, listed) in NOT_RUN.iter().enumerate() {
         if !used.contains(&line) {
-            wrong.push(format!(
-                "no accepted instruction matches {listed:?} on the list"
-            ));
+            wrong.push(format!("no accepted instruction matches {listed:?} on the list"));
         }
     }
     let count = wrong.len();

@@ -88,7 +88,5 @@ pub fn baseline_isa() -> bool {
 /// Returns true if `CUDA_SOFT_LOG` is set to anything but `0`: the driver logs why calls fail. Default: false.
 pub fn log() -> bool {
     static LOG: OnceLock<bool> = OnceLock::new();
-    *LOG.get_or_init(|| {
-        std::env::var_os("CUDA_SOFT_LOG").is_some_and(|value| !value.is_empty() && value != "0")
-    })
+    *LOG.get_or_init(|| std::env::var_os("CUDA_SOFT_LOG").is_some_and(|value| !value.is_empty() && value != "0"))
 }

@@ -105,11 +105,7 @@ mod platform {
 
     #[link(name = "kernel32")]
     unsafe extern "system" {
-        fn VirtualQuery(
-            address: *const c_void,
-            information: *mut MemoryInformation,
-            bytes: usize,
-        ) -> usize;
+        fn VirtualQuery(address: *const c_void, information: *mut MemoryInformation, bytes: usize) -> usize;
     }
 
     pub(super) fn mapping(address: u64, bytes: u64) -> Mapping {
@@ -145,8 +141,7 @@ mod platform {
         let at = usize::try_from(address).ok()? as *const c_void;
         // SAFETY: the address is only looked up. The function writes at most the given number of bytes to the
         // structure, which is local and has the documented layout.
-        let written =
-            unsafe { VirtualQuery(at, &raw mut information, size_of::<MemoryInformation>()) };
+        let written = unsafe { VirtualQuery(at, &raw mut information, size_of::<MemoryInformation>()) };
         let start = information.base as u64;
         let end = start.checked_add(information.bytes as u64)?;
         if written == 0 || end <= address {
@@ -180,7 +175,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn adjacent_regions_gaps_and_rights() {
-        let maps = b"1000-3000 rw-p 0 0 0 /a\xff b\n3000-4000 rw-p 0\n4000-5000 r--p 0\n5000-6000 ---p 0\n8000-9000 rwxp 0\n";
+        let maps =
+            b"1000-3000 rw-p 0 0 0 /a\xff b\n3000-4000 rw-p 0\n4000-5000 r--p 0\n5000-6000 ---p 0\n8000-9000 rwxp 0\n";
         let of = |address, bytes| super::of_regions(super::platform::regions(maps), address, bytes);
         assert_eq!(of(0x1000, 0x3000), Mapping::Writable);
         assert_eq!(of(0x2fff, 2), Mapping::Writable);

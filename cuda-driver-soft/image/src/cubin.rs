@@ -89,12 +89,7 @@ pub fn write(sources: &[Source], sm: Option<u32>) -> Vec<u8> {
         bytes
     };
     elf.extend([0; SECTION_BYTES]);
-    elf.extend(section_header(
-        SOURCES_NAME,
-        PROGBITS,
-        HEADER_BYTES,
-        payload.len(),
-    ));
+    elf.extend(section_header(SOURCES_NAME, PROGBITS, HEADER_BYTES, payload.len()));
     elf.extend(section_header(NAMES_NAME, STRTAB, names_at, NAMES.len()));
     elf
 }

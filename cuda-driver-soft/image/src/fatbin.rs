@@ -181,9 +181,7 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
             kind == KIND_PTX && found <= sm && best.as_ref().is_none_or(|best| best.sm < found)
         };
         if entry.kind == KIND_CONCATENATION {
-            let parts = parts(entry.header).ok_or(Failure::Malformed(
-                "the headers of an entry's parts are cut off",
-            ))?;
+            let parts = parts(entry.header).ok_or(Failure::Malformed("the headers of an entry's parts are cut off"))?;
             for part in parts {
                 if is_better(part.kind, part.sm, &best) {
                     best = Some(Found {
@@ -298,14 +296,7 @@ mod tests {
             all.extend(text);
             parts.extend(part);
         }
-        entry(
-            KIND_CONCATENATION,
-            0,
-            0x11 | FLAG_ZSTD,
-            &zstd(&all),
-            all.len(),
-            &parts,
-        )
+        entry(KIND_CONCATENATION, 0, 0x11 | FLAG_ZSTD, &zstd(&all), all.len(), &parts)
     }
 
     #[test]
@@ -313,14 +304,7 @@ mod tests {
         let plain = entry(KIND_PTX, 52, 0x11, TEXT, 0, &[0; 16]);
         let lz4 = lz4_flex::block::compress(TEXT);
         let lz4 = entry(KIND_PTX, 60, 0x11 | FLAG_LZ4, &lz4, TEXT.len(), &[0; 16]);
-        let zstd = entry(
-            KIND_PTX,
-            70,
-            0x11 | FLAG_ZSTD,
-            &zstd(TEXT),
-            TEXT.len(),
-            &[0; 16],
-        );
+        let zstd = entry(KIND_PTX, 70, 0x11 | FLAG_ZSTD, &zstd(TEXT), TEXT.len(), &[0; 16]);
         for one in [plain, lz4, zstd, concatenation()] {
             assert_eq!(ptx(&binary(&[one]), 90).as_deref(), Ok(TEXT));
         }

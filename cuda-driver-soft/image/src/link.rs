@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ptx::PROVIDED_FUNCTIONS;
 use ptx::ir::{
-    Address, Body, CallSlot, Callee, Code, FuncId, Function, Linkage, Module, Op, Operand, Reloc,
-    RelocTarget, Space, Target, VarId, Variable,
+    Address, Body, CallSlot, Callee, Code, FuncId, Function, Linkage, Module, Op, Operand, Reloc, RelocTarget, Space,
+    Target, VarId, Variable,
 };
 
 /// A module and its name in messages.
@@ -64,10 +64,7 @@ fn is_external(variable: &Variable) -> bool {
 /// Returns a name that both `new` and one of the others define, and the name of that input.
 pub fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a str, &'a str)> {
     let functions = new.functions.iter().filter(|f| is_strong(f));
-    let variables = new
-        .variables
-        .iter()
-        .filter(|v| v.linkage == Linkage::Visible);
+    let variables = new.variables.iter().filter(|v| v.linkage == Linkage::Visible);
     let of_function = |name: &str| {
         others.iter().find(|i| {
             let mut all = i.module.functions.iter();
@@ -184,9 +181,7 @@ impl<'a> Linker<'a> {
                 Some(id) => {
                     // `.weak` and `.common` definitions may be repeated. The largest is used.
                     let first = &mut self.variables[id.0 as usize];
-                    if variable.size > first.size
-                        || (first.init.is_empty() && !variable.init.is_empty())
-                    {
+                    if variable.size > first.size || (first.init.is_empty() && !variable.init.is_empty()) {
                         *first = variable.clone();
                         self.owners[id.0 as usize] = input;
                     }
@@ -303,17 +298,9 @@ fn references(module: &Module) -> References {
             RelocTarget::Function(id) => found.functions.push(id),
         }
     }
-    for inst in module
-        .functions
-        .iter()
-        .filter_map(|f| f.body())
-        .flat_map(|b| &b.insts)
-    {
+    for inst in module.functions.iter().filter_map(|f| f.body()).flat_map(|b| &b.insts) {
         let mut operands: Vec<Operand> = inst.srcs.clone();
-        if let Op::Call {
-            callee, args, rets, ..
-        } = &inst.op
-        {
+        if let Op::Call { callee, args, rets, .. } = &inst.op {
             if let Callee::Direct(id) = callee {
                 found.functions.push(*id);
             }
@@ -368,10 +355,7 @@ fn renumber_body(body: &mut Body, new_ids: &NewIds) {
         for operand in &mut inst.srcs {
             renumber_operand(operand, new_ids);
         }
-        if let Op::Call {
-            callee, args, rets, ..
-        } = &mut inst.op
-        {
+        if let Op::Call { callee, args, rets, .. } = &mut inst.op {
             match callee {
                 Callee::Direct(id) => *id = new_ids.function(*id),
                 Callee::Indirect { targets } => {
@@ -418,10 +402,7 @@ mod tests {
     fn addresses_in_a_larger_weak_definition_are_renumbered() {
         let inputs = [
             input("a", ".weak .global .u64 x;"),
-            input(
-                "b",
-                ".global .u32 y; .global .u32 z; .weak .global .u64 x[2] = {z, 0};",
-            ),
+            input("b", ".global .u32 y; .global .u32 z; .weak .global .u64 x[2] = {z, 0};"),
         ];
         let module = link(&inputs).expect("nothing is undefined");
         let x = &module.variables[0];

@@ -44,12 +44,9 @@ const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// Returns a folder that holds the driver under the names that programs look for, and nothing else.
 fn folder() -> Result<PathBuf, String> {
-    let program = std::env::current_exe()
-        .map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
+    let program = std::env::current_exe().map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
     let program = program.canonicalize().unwrap_or(program);
-    let beside = program
-        .parent()
-        .ok_or("the path of soft-cuda has no parent folder")?;
+    let beside = program.parent().ok_or("the path of soft-cuda has no parent folder")?;
     let installed = beside.join("../lib/soft-cuda");
     if installed.join(NAMES[0]).is_file() {
         return Ok(installed);
@@ -119,9 +116,6 @@ fn execute(mut command: Command) -> std::io::Result<ExitCode> {
 fn execute(mut command: Command) -> std::io::Result<ExitCode> {
     let status = command.status()?;
     Ok(ExitCode::from(
-        status
-            .code()
-            .and_then(|code| u8::try_from(code).ok())
-            .unwrap_or(1),
+        status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1),
     ))
 }

@@ -39,9 +39,7 @@ fn include_folder() -> Option<PathBuf> {
         .into_iter()
         .rev()
         .flat_map(|p| ["nvidia/cu13/include", "nvidia/cuda_runtime/include"].map(|i| p.join(i)));
-    toolkits
-        .chain(fetched)
-        .find(|folder| folder.join("cuda.h").is_file())
+    toolkits.chain(fetched).find(|folder| folder.join("cuda.h").is_file())
 }
 
 fn text(output: &Output) -> String {
@@ -63,8 +61,7 @@ fn an_unmodified_c_program_runs() {
         .output()
         .unwrap();
     assert!(folder.status.success(), "{}", text(&folder));
-    let driver =
-        PathBuf::from(String::from_utf8(folder.stdout).unwrap().trim()).join("libcuda.so.1");
+    let driver = PathBuf::from(String::from_utf8(folder.stdout).unwrap().trim()).join("libcuda.so.1");
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let program = out.join("c_program");
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -99,23 +96,13 @@ fn an_unmodified_c_program_runs() {
         .output()
         .unwrap();
     let printed = text(&ran);
-    assert!(
-        ran.status.success() && printed.contains("Result = PASS"),
-        "{printed}"
-    );
-    assert!(
-        printed.contains("Software CUDA device (sm_90)"),
-        "{printed}"
-    );
+    assert!(ran.status.success() && printed.contains("Result = PASS"), "{printed}");
+    assert!(printed.contains("Software CUDA device (sm_90)"), "{printed}");
     // The program is linked by name, not by path: without soft-cuda it does not find this driver.
     let alone = Command::new(&program)
         .env_remove("LD_LIBRARY_PATH")
         .env("LD_BIND_NOW", "1")
         .output()
         .unwrap();
-    assert!(
-        !text(&alone).contains("Software CUDA device"),
-        "{}",
-        text(&alone)
-    );
+    assert!(!text(&alone).contains("Software CUDA device"), "{}", text(&alone));
 }

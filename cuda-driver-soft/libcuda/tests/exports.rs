@@ -70,9 +70,7 @@ fn exactly_the_expected_symbols_are_exported() {
     expected.sort_unstable();
     assert_eq!(exported, expected);
     assert!(
-        elf::dynamic_strings(&bytes)
-            .iter()
-            .any(|s| s == "libcuda.so.1"),
+        elf::dynamic_strings(&bytes).iter().any(|s| s == "libcuda.so.1"),
         "the soname"
     );
 }
@@ -102,25 +100,15 @@ fn the_library_loads_like_any_driver() {
         } else {
             0
         };
-        let code = unsafe {
-            library.cuGetProcAddress_v2(
-                name.as_ptr(),
-                &raw mut found,
-                version,
-                flags,
-                &raw mut status,
-            )
-        };
+        let code =
+            unsafe { library.cuGetProcAddress_v2(name.as_ptr(), &raw mut found, version, flags, &raw mut status) };
         assert_eq!(code, CUresult::CUDA_SUCCESS, "{}", function.name());
         let symbol = library.symbol(function.symbol()).map(|s| s.as_ptr());
         assert_eq!(Some(found), symbol, "{}", function.name());
     }
     // The copy that is linked into this program refuses to start while the loaded one is in use.
     let linked = cuda_driver_soft::library();
-    assert_eq!(
-        unsafe { linked.cuInit(0) },
-        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
-    );
+    assert_eq!(unsafe { linked.cuInit(0) }, CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
     assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
 }
 
@@ -135,11 +123,7 @@ mod elf {
 
     /// Returns (type, offset, size, linked section) of each section.
     fn sections(bytes: &[u8]) -> Vec<(usize, usize, usize, usize)> {
-        let (table, size, count) = (
-            number(bytes, 40, 8),
-            number(bytes, 58, 2),
-            number(bytes, 60, 2),
-        );
+        let (table, size, count) = (number(bytes, 40, 8), number(bytes, 58, 2), number(bytes, 60, 2));
         let section = |i| table + i * size;
         (0..count)
             .map(section)

@@ -66,8 +66,7 @@ impl Ast {
 
 /// Returns the elements of a range; none if the range does not exist.
 fn slice<'a, T>(all: &'a [T], range: &Range<u32>) -> &'a [T] {
-    all.get(range.start as usize..range.end as usize)
-        .unwrap_or(&[])
+    all.get(range.start as usize..range.end as usize).unwrap_or(&[])
 }
 
 /// A declaration at module scope.

@@ -117,14 +117,7 @@ impl Diagnostics {
     }
 
     /// Adds a diagnostic about a place in the text.
-    pub(crate) fn push_at(
-        &mut self,
-        text: &[u8],
-        pos: Pos,
-        severity: Severity,
-        code: DiagnosticCode,
-        message: String,
-    ) {
+    pub(crate) fn push_at(&mut self, text: &[u8], pos: Pos, severity: Severity, code: DiagnosticCode, message: String) {
         let column = self.column(text, pos.offset);
         self.push(Diagnostic {
             severity,
@@ -136,12 +129,7 @@ impl Diagnostics {
     }
 
     /// Adds a diagnostic about the module as a whole.
-    pub(crate) fn push_of_module(
-        &mut self,
-        severity: Severity,
-        code: DiagnosticCode,
-        message: String,
-    ) {
+    pub(crate) fn push_of_module(&mut self, severity: Severity, code: DiagnosticCode, message: String) {
         self.push(Diagnostic {
             severity,
             code,
@@ -186,14 +174,10 @@ impl Diagnostics {
             log.push('\n');
         }
         if self.left_out > 0 {
-            log.push_str(&format!(
-                "ptxas error   : {} more messages left out\n",
-                self.left_out
-            ));
+            log.push_str(&format!("ptxas error   : {} more messages left out\n", self.left_out));
         }
         // Driver 580 has no closing line if the text itself is well formed but does not fit the driver.
-        let malformed =
-            errors().any(|d| d.line > 0 && d.code != DiagnosticCode::UnsupportedVersion);
+        let malformed = errors().any(|d| d.line > 0 && d.code != DiagnosticCode::UnsupportedVersion);
         if malformed && !self.contains(DiagnosticCode::TargetTooNew) {
             log.push_str("ptxas fatal   : Ptx assembly aborted due to errors");
         } else if log.ends_with('\n') {
@@ -205,9 +189,6 @@ impl Diagnostics {
     /// Returns the text for the info log: the warnings.
     pub(crate) fn info_log(&self) -> String {
         let warnings = self.all.iter().filter(|d| d.is_warning());
-        warnings
-            .map(Diagnostic::log_line)
-            .collect::<Vec<_>>()
-            .join("\n")
+        warnings.map(Diagnostic::log_line).collect::<Vec<_>>().join("\n")
     }
 }

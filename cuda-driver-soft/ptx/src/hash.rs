@@ -25,10 +25,7 @@ impl Hasher for FastHasher {
             self.mix(chunk.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b)));
         }
         let rest = chunks.remainder();
-        self.mix(
-            rest.iter()
-                .fold(rest.len() as u64, |v, &b| v << 8 | u64::from(b)),
-        );
+        self.mix(rest.iter().fold(rest.len() as u64, |v, &b| v << 8 | u64::from(b)));
     }
 
     fn write_u32(&mut self, value: u32) {

@@ -123,9 +123,7 @@ impl<'a> Lexer<'a> {
 
     /// Returns the text of a token.
     pub(crate) fn text(&self, token: Token) -> &'a [u8] {
-        self.text
-            .get(token.start as usize..token.end as usize)
-            .unwrap_or(&[])
+        self.text.get(token.start as usize..token.end as usize).unwrap_or(&[])
     }
 
     /// Skips white space, comments and line markers.
@@ -137,9 +135,7 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
             } else if is(b, SPACE) {
                 self.at += 1;
-            } else if (b == b'/' && self.byte(self.at + 1) == b'/')
-                || (b == b'#' && self.line_marker())
-            {
+            } else if (b == b'/' && self.byte(self.at + 1) == b'/') || (b == b'#' && self.line_marker()) {
                 self.skip_to_line_end();
             } else if b == b'/' && self.byte(self.at + 1) == b'*' {
                 self.at += 2;
@@ -356,14 +352,8 @@ mod tests {
 
     #[test]
     fn numbers() {
-        let int = |bits| TokenKind::Int {
-            bits,
-            unsigned: false,
-        };
-        assert_eq!(
-            kinds("017 0x1F 0b101 42"),
-            [int(15), int(31), int(5), int(42)]
-        );
+        let int = |bits| TokenKind::Int { bits, unsigned: false };
+        assert_eq!(kinds("017 0x1F 0b101 42"), [int(15), int(31), int(5), int(42)]);
         assert_eq!(
             kinds("7U 0xFFFFFFFFFFFFFFFF"),
             [
@@ -392,10 +382,7 @@ mod tests {
             bits: v.to_bits(),
             hex: false,
         };
-        assert_eq!(
-            kinds("1.5 .5 5. 1e3 1.5E-3"),
-            [1.5, 0.5, 5.0, 1e3, 1.5e-3].map(decimal)
-        );
+        assert_eq!(kinds("1.5 .5 5. 1e3 1.5E-3"), [1.5, 0.5, 5.0, 1e3, 1.5e-3].map(decimal));
         // With too few digits it is an integer and a word.
         assert_eq!(kinds("0f3f80"), [int(0), TokenKind::Word]);
     }

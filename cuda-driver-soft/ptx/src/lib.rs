@@ -52,8 +52,7 @@ mod unit;
 
 pub use diagnostics::{Diagnostic, DiagnosticCode, Severity};
 pub use forms::{
-    Sample, TableRow, UnimplementedOpcode, every_form, modifier_classes, samples, table_rows,
-    unimplemented_opcodes,
+    Sample, TableRow, UnimplementedOpcode, every_form, modifier_classes, samples, table_rows, unimplemented_opcodes,
 };
 pub use limits::Limits;
 pub use load::{Failure, FailureKind, Loaded, load};

@@ -106,13 +106,7 @@ fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<
             line,
         };
         let message = "Unexpected non-ASCII character encountered".to_owned();
-        diagnostics.push_at(
-            text,
-            pos,
-            Severity::Fatal,
-            DiagnosticCode::NotAscii,
-            message,
-        );
+        diagnostics.push_at(text, pos, Severity::Fatal, DiagnosticCode::NotAscii, message);
         return None;
     }
     let ast = parser::parse(text, limits, diagnostics).ok()?;

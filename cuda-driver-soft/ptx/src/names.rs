@@ -103,10 +103,7 @@ fn split(text: &[u8]) -> (&[u8], u32) {
     if prefix.is_empty() || (number[0] == b'0' && digits > 1) {
         return (text, Name::PLAIN);
     }
-    (
-        prefix,
-        number.iter().fold(0, |v, &b| v * 10 + u32::from(b - b'0')),
-    )
+    (prefix, number.iter().fold(0, |v, &b| v * 10 + u32::from(b - b'0')))
 }
 
 #[cfg(test)]

@@ -138,13 +138,7 @@ impl Scopes {
 
     /// Declares the registers `first` to `first + count - 1` of a prefix in the current scope. Returns false if that
     /// scope already has one of them.
-    pub(crate) fn declare_range(
-        &mut self,
-        prefix: u32,
-        first: u32,
-        count: u32,
-        symbol: Symbol,
-    ) -> bool {
+    pub(crate) fn declare_range(&mut self, prefix: u32, first: u32, count: u32, symbol: Symbol) -> bool {
         let depth = self.depth();
         let end = first.saturating_add(count);
         let ranges = self.ranges.entry(prefix).or_default();
@@ -159,9 +153,7 @@ impl Scopes {
                     names.any(|name| self.singles.get(&name).is_some_and(taken))
                 } else {
                     let mut singles = self.singles.iter();
-                    singles.any(|(n, all)| {
-                        n.prefix == prefix && (first..end).contains(&n.number) && taken(all)
-                    })
+                    singles.any(|(n, all)| n.prefix == prefix && (first..end).contains(&n.number) && taken(all))
                 }
             };
         if clash {
@@ -173,10 +165,7 @@ impl Scopes {
             depth,
             symbol,
         });
-        self.log.push(Name {
-            prefix,
-            number: RANGE,
-        });
+        self.log.push(Name { prefix, number: RANGE });
         true
     }
 
@@ -223,9 +212,7 @@ impl Scopes {
     /// Returns the meaning of a name if it is in a declared range.
     pub(crate) fn get_ranged(&self, name: Name) -> Option<Symbol> {
         let ranges = self.ranges.get(&name.prefix)?;
-        let ranged = ranges
-            .iter()
-            .any(|e| name.number.wrapping_sub(e.first) < e.count);
+        let ranged = ranges.iter().any(|e| name.number.wrapping_sub(e.first) < e.count);
         if ranged { self.get(name) } else { None }
     }
 

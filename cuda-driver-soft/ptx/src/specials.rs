@@ -71,36 +71,11 @@ pub(crate) fn specials(names: &Names) -> FastMap<Name, SpecialReg> {
         ("%total_smem_size", TotalSmemSize, U32, (41, 20)),
         ("%dynamic_smem_size", DynamicSmemSize, U32, (41, 20)),
         ("%aggr_smem_size", AggrSmemSize, U32, (81, 90)),
-        (
-            "%reserved_smem_offset_begin",
-            ReservedSmemOffset(0),
-            U32,
-            (76, 80),
-        ),
-        (
-            "%reserved_smem_offset_end",
-            ReservedSmemOffset(1),
-            U32,
-            (76, 80),
-        ),
-        (
-            "%reserved_smem_offset_cap",
-            ReservedSmemOffset(2),
-            U32,
-            (76, 80),
-        ),
-        (
-            "%reserved_smem_offset_0",
-            ReservedSmemOffset(3),
-            U32,
-            (76, 80),
-        ),
-        (
-            "%reserved_smem_offset_1",
-            ReservedSmemOffset(4),
-            U32,
-            (76, 80),
-        ),
+        ("%reserved_smem_offset_begin", ReservedSmemOffset(0), U32, (76, 80)),
+        ("%reserved_smem_offset_end", ReservedSmemOffset(1), U32, (76, 80)),
+        ("%reserved_smem_offset_cap", ReservedSmemOffset(2), U32, (76, 80)),
+        ("%reserved_smem_offset_0", ReservedSmemOffset(3), U32, (76, 80)),
+        ("%reserved_smem_offset_1", ReservedSmemOffset(4), U32, (76, 80)),
         ("%current_graph_exec", CurrentGraphExec, U64, (80, 50)),
     ] {
         add(text, register, ty, false, since);

@@ -87,8 +87,7 @@ pub(crate) fn alignment(var: &Var) -> u64 {
 /// Returns the end of memory that holds variables of these sizes and alignments one after the other.
 pub(crate) fn layout_end(sizes: impl Iterator<Item = (u64, u64)>) -> u64 {
     sizes.fold(0u64, |end, (size, align)| {
-        end.next_multiple_of(align.min(MAX_ALIGN))
-            .saturating_add(size)
+        end.next_multiple_of(align.min(MAX_ALIGN)).saturating_add(size)
     })
 }
 

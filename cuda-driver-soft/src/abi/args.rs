@@ -22,8 +22,7 @@ impl Caller {
 
     /// Returns a place for a result; NULL is `CUDA_ERROR_INVALID_VALUE`.
     pub(crate) fn out<T>(self, pointer: *mut T) -> Result<Out<T>> {
-        self.out_or_null(pointer)
-            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+        self.out_or_null(pointer).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     /// Returns a place for an optional result; `None` for NULL.

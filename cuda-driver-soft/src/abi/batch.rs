@@ -3,8 +3,8 @@
 use std::ffi::{c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUDA_MEMCPY3D_BATCH_OP, CUdeviceptr, CUmemLocation, CUmemcpy3DOperand, CUmemcpy3DOperandType,
-    CUmemcpyAttributes, CUmemcpyFlags, CUmemcpySrcAccessOrder, CUstream,
+    CUDA_MEMCPY3D_BATCH_OP, CUdeviceptr, CUmemLocation, CUmemcpy3DOperand, CUmemcpy3DOperandType, CUmemcpyAttributes,
+    CUmemcpyFlags, CUmemcpySrcAccessOrder, CUstream,
 };
 
 use super::args::{Caller, set};
@@ -47,9 +47,7 @@ fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Resul
 fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
     use CUmemcpySrcAccessOrder as Order;
     match order {
-        Order::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM | Order::CU_MEMCPY_SRC_ACCESS_ORDER_ANY => {
-            Ok(false)
-        }
+        Order::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM | Order::CU_MEMCPY_SRC_ACCESS_ORDER_ANY => Ok(false),
         Order::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL => Ok(true),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
@@ -87,10 +85,7 @@ impl Batch {
             if sizes[i] == 0 {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
-            let (to, from) = (
-                unified_place(c, to[i], sizes[i])?,
-                unified_place(c, from[i], sizes[i])?,
-            );
+            let (to, from) = (unified_place(c, to[i], sizes[i])?, unified_place(c, from[i], sizes[i])?);
             to.check_writable()?;
             copies.push((to, from, sizes[i] as u64, orders[entries[i]]));
         }
@@ -102,13 +97,7 @@ impl Batch {
     }
 }
 
-fn one(
-    to: MemoryPlace,
-    from: MemoryPlace,
-    bytes: u64,
-    now: bool,
-    stream: &StreamRef,
-) -> Result<()> {
+fn one(to: MemoryPlace, from: MemoryPlace, bytes: u64, now: bool, stream: &StreamRef) -> Result<()> {
     if now {
         submit::copy_snapshot(to, from, bytes, stream)
     } else {
@@ -116,13 +105,7 @@ fn one(
     }
 }
 
-fn batch(
-    c: Caller,
-    batch: Batch,
-    failed: *mut usize,
-    hstream: CUstream,
-    mode: NullStream,
-) -> Result<()> {
+fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: NullStream) -> Result<()> {
     let stream = stream_of(hstream, mode)?;
     // The index in an error that concerns no single copy.
     let mut which = usize::MAX;

@@ -52,14 +52,8 @@ fn info(c: Caller, hstream: CUstream, mode: NullStream, outputs: &CaptureOutputs
     status.set(Status::CU_STREAM_CAPTURE_STATUS_ACTIVE);
     set(c.out_or_null(outputs.id), info.id);
     set(c.out_or_null(outputs.graph), info.graph as CUgraph);
-    set(
-        c.out_or_null(outputs.nodes),
-        info.nodes as *const CUgraphNode,
-    );
-    set(
-        c.out_or_null(outputs.data),
-        info.data as *const CUgraphEdgeData,
-    );
+    set(c.out_or_null(outputs.nodes), info.nodes as *const CUgraphNode);
+    set(c.out_or_null(outputs.data), info.data as *const CUgraphEdgeData);
     set(c.out_or_null(outputs.count), info.count);
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 use cuda_driver_sys::{
-    CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUexecAffinityType, CUfunc_cache,
-    CUlimit, CUsharedconfig,
+    CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUexecAffinityType, CUfunc_cache, CUlimit,
+    CUsharedconfig,
 };
 
 use super::args::{Caller, set};

@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 use cuda_driver_sys::{
-    CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute as P2P, CUdevice_attribute,
-    CUdevprop, CUexecAffinityType, CUuuid,
+    CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute as P2P, CUdevice_attribute, CUdevprop,
+    CUexecAffinityType, CUuuid,
 };
 
 use super::args::Caller;
@@ -35,19 +35,10 @@ fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
 }
 
 /// Checks a query of atomic operations between devices, and writes that none is native, as on an H200.
-fn no_atomics(
-    c: Caller,
-    out: *mut c_uint,
-    operations: *const CUatomicOperation,
-    count: c_uint,
-) -> Result<()> {
+fn no_atomics(c: Caller, out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint) -> Result<()> {
     c.out(out)?;
     let operations = c.array(operations, count as usize)?;
-    if count == 0
-        || operations
-            .iter()
-            .any(|operation| operation.name().is_none())
-    {
+    if count == 0 || operations.iter().any(|operation| operation.name().is_none()) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     for index in 0..operations.len() {

@@ -19,9 +19,7 @@ fn record(hevent: CUevent, hstream: CUstream, mode: NullStream, flags: c_uint) -
 
 fn elapsed(c: Caller, milliseconds: *mut f32, start: CUevent, end: CUevent) -> Result<()> {
     // Driver 580 returns `CUDA_ERROR_INVALID_HANDLE` for NULL here.
-    let out = c
-        .out_or_null(milliseconds)
-        .ok_or(Error::CUDA_ERROR_INVALID_HANDLE)?;
+    let out = c.out_or_null(milliseconds).ok_or(Error::CUDA_ERROR_INVALID_HANDLE)?;
     out.set(event::elapsed(start as usize, end as usize)?);
     Ok(())
 }

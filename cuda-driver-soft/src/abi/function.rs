@@ -4,8 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;
 
 use cuda_driver_sys::{
-    CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUmodule,
-    CUsharedconfig,
+    CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUmodule, CUsharedconfig,
 };
 
 use super::args::set;

@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject,
-    CUuserObject_flags, CUuserObjectRetain_flags,
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject, CUuserObject_flags,
+    CUuserObjectRetain_flags,
 };
 
 use super::args::Caller;
@@ -78,11 +78,7 @@ fn write_edges(c: Caller, list: &[(Edge, usize)], to: &EdgeOutputs) -> Result<()
         count.set(list.len());
         return Ok(());
     }
-    if to.data.is_null()
-        && list
-            .iter()
-            .any(|(edge, _)| edge.data != EdgeData::default())
-    {
+    if to.data.is_null() && list.iter().any(|(edge, _)| edge.data != EdgeData::default()) {
         return Err(Error::CUDA_ERROR_LOSSY_QUERY);
     }
     let room = c.read(to.count.cast_const())?;
@@ -108,12 +104,7 @@ fn write_edges(c: Caller, list: &[(Edge, usize)], to: &EdgeOutputs) -> Result<()
 }
 
 /// Writes nodes without edge data.
-fn write_nodes(
-    c: Caller,
-    nodes: Vec<usize>,
-    to: *mut CUgraphNode,
-    count: *mut usize,
-) -> Result<()> {
+fn write_nodes(c: Caller, nodes: Vec<usize>, to: *mut CUgraphNode, count: *mut usize) -> Result<()> {
     let list: Vec<_> = nodes.into_iter().map(|n| (Edge::plain(n), 0)).collect();
     let others = std::ptr::null_mut();
     let data = std::ptr::null_mut();

@@ -3,19 +3,16 @@
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
-    CUcontext, CUdevice, CUevent, CUgraph, CUgraphExec, CUgraphExecUpdateResult,
-    CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphMem_attribute, CUgraphNode,
-    CUgraphNodeParams, CUgraphNodeType, CUstream, cuuint64_t,
+    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdevice, CUevent, CUgraph,
+    CUgraphExec, CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphMem_attribute,
+    CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUstream, cuuint64_t,
 };
 
 use super::args::{Caller, set};
 use super::exports;
 use super::node_params::operation_of;
-use super::node_structures::{
-    KernelParams, check_context, copy, event_node, fill, kernel, kernel_params, operations,
-};
+use super::node_structures::{KernelParams, check_context, copy, event_node, fill, kernel, kernel_params, operations};
 use super::stream::host_node;
 use crate::call::lookup::graph_exec;
 use crate::call::{graph, stream};
@@ -72,21 +69,12 @@ fn instantiate_with_params(
 }
 
 /// Changes the operation of a node of an executable graph to one of the same type.
-fn change(
-    exec: CUgraphExec,
-    node: CUgraphNode,
-    make: impl FnOnce() -> Result<Operation>,
-) -> Result<()> {
+fn change(exec: CUgraphExec, node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     graph_exec(exec as usize)?.set_operation(node as usize, make()?)
 }
 
 /// Changes a kernel, keeping the attributes that its node has in the executable graph.
-fn change_kernel(
-    c: Caller,
-    graph: CUgraphExec,
-    node: CUgraphNode,
-    params: &KernelParams,
-) -> Result<()> {
+fn change_kernel(c: Caller, graph: CUgraphExec, node: CUgraphNode, params: &KernelParams) -> Result<()> {
     let attributes = attributes_in(graph, node)?;
     change(graph, node, || kernel(c, params, attributes))
 }

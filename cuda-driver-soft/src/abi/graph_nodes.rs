@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
-    CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphChildGraphNodeOwnership, CUgraphEdgeData,
-    CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrValue, CUlaunchAttribute,
-    CUlaunchAttributeID as Id,
+    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
+    CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUgraph,
+    CUgraphChildGraphNodeOwnership, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUgraphNodeType,
+    CUkernelNodeAttrValue, CUlaunchAttribute, CUlaunchAttributeID as Id,
 };
 
 use super::args::Caller;
@@ -16,8 +15,8 @@ use super::graph::edges_from;
 use super::launch::{AttributeEffect, check_attribute, words};
 use super::node_params::{give_params, operation_of};
 use super::node_structures::{
-    batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host,
-    host_params, kernel, kernel_node_params, kernel_params_v1, kernel_params_v2, operations,
+    batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host, host_params, kernel,
+    kernel_node_params, kernel_params_v1, kernel_params_v2, operations,
 };
 use super::pool::alloc_node;
 use crate::call::graph as call;
@@ -44,15 +43,9 @@ fn add(
     count: usize,
     make: impl FnOnce() -> Result<Operation>,
 ) -> Result<()> {
-    add_with(
-        c,
-        out,
-        graph,
-        nodes,
-        std::ptr::null(),
-        count,
-        |graph, after| call::add(graph, after, make()?),
-    )
+    add_with(c, out, graph, nodes, std::ptr::null(), count, |graph, after| {
+        call::add(graph, after, make()?)
+    })
 }
 
 fn add_with(
@@ -549,23 +542,13 @@ fn add_any(
         // SAFETY: the type selects this member; a pointer and an enumeration are valid for any bits.
         let child = unsafe { asked.anonymous1.graph };
         let graph_of = child.graph as usize;
-        return add_with(
-            c,
-            out,
-            graph,
-            nodes,
-            data,
-            count,
-            |graph, after| match child.ownership {
-                Ownership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE => {
-                    call::add_child(graph, after, graph_of)
-                }
-                Ownership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE => {
-                    call::move_child(graph, after, graph_of)
-                }
+        return add_with(c, out, graph, nodes, data, count, |graph, after| {
+            match child.ownership {
+                Ownership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE => call::add_child(graph, after, graph_of),
+                Ownership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE => call::move_child(graph, after, graph_of),
                 _ => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
-            },
-        );
+            }
+        });
     }
     let mut address = 0;
     add_with(c, out, graph, nodes, data, count, |graph, after| {

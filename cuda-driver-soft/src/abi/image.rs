@@ -55,9 +55,7 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
 
 fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     let header = c.array(bytes, fatbin::HEADER)?;
-    let header: &[u8; fatbin::HEADER] = header
-        .first_chunk()
-        .ok_or(Error::CUDA_ERROR_INVALID_IMAGE)?;
+    let header: &[u8; fatbin::HEADER] = header.first_chunk().ok_or(Error::CUDA_ERROR_INVALID_IMAGE)?;
     let length = fatbin::length(header).unwrap_or(usize::MAX);
     if length > MOST_FAT_BINARY {
         host::log!("the fat binary's header states {length} bytes: the image is damaged");
@@ -102,8 +100,7 @@ pub(super) struct Jit {
 
 /// The architectures of `CU_JIT_TARGET`, and 0.
 const TARGETS: [u32; 26] = [
-    0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
-    110, 120, 121,
+    0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121,
 ];
 /// Driver 580 takes the numbers that old headers gave to these architectures, too. It compiles only for the last two.
 const OLD_TARGETS: [u32; 10] = [10, 11, 12, 13, 20, 21, 30, 35, 50, 52];
@@ -132,12 +129,7 @@ fn target(value: u32) -> Result<u32> {
 
 impl Jit {
     /// Reads and checks the options like driver 580.
-    pub(super) fn read(
-        c: Caller,
-        count: c_uint,
-        options: *mut CUjit_option,
-        values: *mut *mut c_void,
-    ) -> Result<Jit> {
+    pub(super) fn read(c: Caller, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) -> Result<Jit> {
         let names = c.array(options.cast_const(), count as usize)?;
         let raw: Vec<*mut c_void> = c.array(values.cast_const(), count as usize)?;
         let mut jit = Jit {
@@ -155,9 +147,7 @@ impl Jit {
             // Small values are in the low half of the pointer.
             let number = *value as usize as u32;
             match *option {
-                CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK
-                    if number == 0 =>
-                {
+                CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK if number == 0 => {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 CUjit_option::CU_JIT_MAX_REGISTERS => jit.options.most_registers = Some(number),
@@ -166,13 +156,9 @@ impl Jit {
                 }
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(*value),
-                CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => {
-                    sizes[0] = Some((number as usize, i))
-                }
+                CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => sizes[0] = Some((number as usize, i)),
                 CUjit_option::CU_JIT_ERROR_LOG_BUFFER => buffers[1] = Some(*value),
-                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => {
-                    sizes[1] = Some((number as usize, i))
-                }
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => sizes[1] = Some((number as usize, i)),
                 CUjit_option::CU_JIT_TARGET => jit.options.target = Some(target(number)?),
                 CUjit_option::CU_JIT_FALLBACK_STRATEGY => jit.falls_back = true,
                 CUjit_option::CU_JIT_CACHE_MODE if number > 2 => {
@@ -232,9 +218,7 @@ impl Jit {
     /// Writes a result of 32 bits, which goes into the option's value itself.
     fn set_value(&self, c: Caller, option: usize, value: u32) {
         c.set_at(
-            (self.values as *mut *mut c_void)
-                .wrapping_add(option)
-                .cast::<u32>(),
+            (self.values as *mut *mut c_void).wrapping_add(option).cast::<u32>(),
             0,
             value,
         );

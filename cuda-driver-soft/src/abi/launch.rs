@@ -4,9 +4,8 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, CUfunction,
-    CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUstream,
-    CUtexref,
+    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, CUfunction, CUlaunchAttribute,
+    CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUstream, CUtexref,
 };
 
 use super::args::Caller;
@@ -27,24 +26,13 @@ use crate::state::{gate, settings};
 const MOST_PARAMS: usize = 32764;
 
 /// Returns the parameter buffer of a launch.
-fn arguments(
-    c: Caller,
-    launch: &CheckedLaunch,
-    params: *mut *mut c_void,
-    extra: *mut *mut c_void,
-) -> Result<Vec<u8>> {
+fn arguments(c: Caller, launch: &CheckedLaunch, params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<Vec<u8>> {
     let layout = launch.params();
-    let packed = if extra.is_null() {
-        None
-    } else {
-        packed(c, extra)?
-    };
+    let packed = if extra.is_null() { None } else { packed(c, extra)? };
     match packed {
         Some(_) if !params.is_null() => Err(Error::CUDA_ERROR_INVALID_VALUE),
         // Driver 580 pads a short buffer with zeros, but returns `CUDA_ERROR_INVALID_VALUE` for an empty one.
-        Some(buffer) if buffer.is_empty() && !layout.is_empty() => {
-            Err(Error::CUDA_ERROR_INVALID_VALUE)
-        }
+        Some(buffer) if buffer.is_empty() && !layout.is_empty() => Err(Error::CUDA_ERROR_INVALID_VALUE),
         Some(buffer) => Ok(buffer),
         None if layout.is_empty() => Ok(Vec::new()),
         None if params.is_null() => Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -78,9 +66,7 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     }
     match (buffer, size) {
         (_, None) => Ok(None),
-        (Some(buffer), Some(size)) if size <= MOST_PARAMS => {
-            c.array(buffer.cast_const().cast::<u8>(), size).map(Some)
-        }
+        (Some(buffer), Some(size)) if size <= MOST_PARAMS => c.array(buffer.cast_const().cast::<u8>(), size).map(Some),
         (Some(_), Some(_)) => Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
@@ -129,11 +115,7 @@ struct DecodedAttributes {
 
 /// Decodes the attributes of `cuLaunchKernelEx`. Hints are accepted without effect; an attribute that would change the
 /// result and is not implemented is an error. All of them are kept for a node of a graph.
-fn attributes(
-    c: Caller,
-    list: *const CUlaunchAttribute,
-    count: c_uint,
-) -> Result<DecodedAttributes> {
+fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<DecodedAttributes> {
     let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
@@ -156,11 +138,7 @@ fn attributes(
 /// Returns the value of an attribute as raw words.
 pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
     // SAFETY: the union consists of plain data and has this size; callers' values come from C and have all bytes set.
-    unsafe {
-        std::ptr::from_ref(value)
-            .cast::<[u64; 8]>()
-            .read_unaligned()
-    }
+    unsafe { std::ptr::from_ref(value).cast::<[u64; 8]>().read_unaligned() }
 }
 
 /// The effect of an attribute on a launch.
@@ -183,12 +161,9 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Attribute
         Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(AttributeEffect::Cooperative(flag != 0)),
         Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
             let cluster = [cluster.x, cluster.y, cluster.z];
-            return Ok(AttributeEffect::Cluster(
-                (cluster != [0; 3]).then_some(cluster),
-            ));
+            return Ok(AttributeEffect::Cluster((cluster != [0; 3]).then_some(cluster)));
         }
-        Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-        | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+        Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
             // SAFETY: both members begin with the event, a pointer that is looked up and not dereferenced.
             let event = unsafe { attribute.value.programmaticEvent.event };
             return Ok(AttributeEffect::Event(event::get(event as usize)?));
@@ -201,8 +176,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Attribute
             }
         }
         // Driver 580 accepts only 0 and 1 for these.
-        Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
-        | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+        Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
             if !matches!(flag, 0 | 1) =>
         {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -214,8 +188,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Attribute
         Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
-        | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
             if settings::version() < 13020 =>
         {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -227,10 +200,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Attribute
 }
 
 /// Decodes a launch configuration: its shape, all its attributes, and the events that it records.
-pub(super) fn described(
-    c: Caller,
-    config: &CUlaunchConfig,
-) -> Result<(LaunchShape, Attributes, Vec<Arc<Event>>)> {
+pub(super) fn described(c: Caller, config: &CUlaunchConfig) -> Result<(LaunchShape, Attributes, Vec<Arc<Event>>)> {
     let asked = attributes(c, config.attrs, config.numAttrs)?;
     let shape = LaunchShape {
         grid: [config.gridDimX, config.gridDimY, config.gridDimZ],

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUdevice, CUdeviceptr, CUfunc_cache, CUfunction, CUfunction_attribute, CUjit_option, CUkernel,
-    CUlibrary, CUlibraryOption, CUmodule,
+    CUdevice, CUdeviceptr, CUfunc_cache, CUfunction, CUfunction_attribute, CUjit_option, CUkernel, CUlibrary,
+    CUlibraryOption, CUmodule,
 };
 
 use super::args::{Caller, set};
@@ -18,12 +18,7 @@ use crate::object::{device, library};
 use crate::state::error::{Error, Result};
 
 /// Checks library options. They have no further effect: this driver always loads for the host and keeps the bytes.
-fn check_options(
-    c: Caller,
-    options: *mut CUlibraryOption,
-    values: *mut *mut c_void,
-    count: c_uint,
-) -> Result<()> {
+fn check_options(c: Caller, options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint) -> Result<()> {
     let names = c.array(options.cast_const(), count as usize)?;
     c.array(values.cast_const(), count as usize)?;
     if names.iter().any(|o| o.name().is_none()) {

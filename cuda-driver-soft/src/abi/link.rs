@@ -117,11 +117,7 @@ fn add_data(
     if data.is_null() || size == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let name = if name.is_null() {
-        None
-    } else {
-        Some(c.string(name)?)
-    };
+    let name = if name.is_null() { None } else { Some(c.string(name)?) };
     let added = linker.add(
         name.as_deref(),
         &Image::of(c.array(data.cast_const().cast::<u8>(), size)?),
@@ -131,13 +127,7 @@ fn add_data(
     added
 }
 
-fn add_file(
-    c: Caller,
-    state: CUlinkState,
-    kind: CUjitInputType,
-    path: *const c_char,
-    options: Options,
-) -> Result<()> {
+fn add_file(c: Caller, state: CUlinkState, kind: CUjitInputType, path: *const c_char, options: Options) -> Result<()> {
     let linker = lookup::linker(state as usize)?;
     let image = read_file(c, path)?;
     let kind = check_kind(kind)?;

@@ -2,9 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use cuda_driver_sys::{
-    CUdevice, CUdeviceptr, CUmem_advise, CUmem_range_attribute, CUmemLocation, CUstream,
-};
+use cuda_driver_sys::{CUdevice, CUdeviceptr, CUmem_advise, CUmem_range_attribute, CUmemLocation, CUstream};
 
 use super::args::Caller;
 use super::exports;
@@ -35,13 +33,7 @@ fn advise(
     managed::advise(address, bytes as u64, advice)
 }
 
-fn prefetch(
-    address: CUdeviceptr,
-    bytes: usize,
-    location: Location,
-    hstream: CUstream,
-    mode: NullStream,
-) -> Result<()> {
+fn prefetch(address: CUdeviceptr, bytes: usize, location: Location, hstream: CUstream, mode: NullStream) -> Result<()> {
     let stream = stream::for_work(hstream as usize, mode)?;
     managed::prefetch(address, bytes as u64, location)?;
     submit::join(&stream);

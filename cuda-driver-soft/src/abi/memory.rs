@@ -2,9 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use cuda_driver_sys::{
-    CUdeviceptr, CUdeviceptr_v1, CUmemAccess_flags, CUmemorytype, CUpointer_attribute,
-};
+use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUmemAccess_flags, CUmemorytype, CUpointer_attribute};
 
 use super::args::{Caller, set};
 use super::exports;
@@ -31,8 +29,7 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
     let (context, read_only) = call::check_register(pointer as u64, bytes as u64, flags)?;
     let _ = c;
     // SAFETY: the caller of cuMemHostRegister keeps the memory mapped until it is unregistered, as the manual requires.
-    let registered =
-        unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
+    let registered = unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
     registered.map_err(|_| Error::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)?;
     memory::note_flags(pointer as u64, flags);
     Ok(())
@@ -77,16 +74,14 @@ fn pointer_attribute(
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
             // Driver 580 returns no address for memory that no device may access.
             let usable = known?.access != Access::None;
-            c.out(data.cast::<u64>())?
-                .set(if usable { address } else { 0 });
+            c.out(data.cast::<u64>())?.set(if usable { address } else { 0 });
             if !usable {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
             let accessible = known?.kind.is_host_accessible();
-            c.out(data.cast::<u64>())?
-                .set(if accessible { address } else { 0 });
+            c.out(data.cast::<u64>())?.set(if accessible { address } else { 0 });
             if !accessible {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
@@ -94,8 +89,7 @@ fn pointer_attribute(
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
             // Synchronous operations are always synchronous here. Driver 580 returns 1 for managed memory.
             let allocation = known?;
-            let synchronous =
-                allocation.kind == Kind::Managed || memory::is_synchronous(allocation);
+            let synchronous = allocation.kind == Kind::Managed || memory::is_synchronous(allocation);
             c.out(data.cast::<c_uint>())?.set(synchronous.into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
@@ -114,8 +108,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(known?.id);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED => {
-            c.out(data.cast::<c_uint>())?
-                .set((known?.kind == Kind::Managed).into());
+            c.out(data.cast::<c_uint>())?.set((known?.kind == Kind::Managed).into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
             let ordinal = memory::device_of(known?)?;
@@ -171,12 +164,7 @@ fn pointer_attribute(
 }
 
 /// Writes the value that `cuPointerGetAttributes` returns for memory without a value for the attribute.
-fn no_value(
-    c: Caller,
-    data: *mut c_void,
-    attribute: CUpointer_attribute,
-    address: u64,
-) -> Result<()> {
+fn no_value(c: Caller, data: *mut c_void, attribute: CUpointer_attribute, address: u64) -> Result<()> {
     /// `CU_DEVICE_INVALID`
     const NO_DEVICE: c_int = -2;
     use CUpointer_attribute as Id;

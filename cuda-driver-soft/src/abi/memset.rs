@@ -32,10 +32,7 @@ fn rows(
     mode: NullStream,
 ) -> Result<()> {
     let (stream, waits) = match hstream {
-        Some(handle) => (
-            stream::for_capture(handle as usize, mode)?,
-            Waits::Asynchronous,
-        ),
+        Some(handle) => (stream::for_capture(handle as usize, mode)?, Waits::Asynchronous),
         None => (stream::for_work(0, mode)?, Waits::Synchronous),
     };
     let rows = Fill {

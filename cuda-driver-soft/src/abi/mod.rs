@@ -73,9 +73,7 @@ pub(crate) enum CallTime {
 #[inline]
 pub(crate) fn guard(name: &str, when: CallTime, body: impl FnOnce() -> Result<()>) -> CUresult {
     let mut body = Some(body);
-    guard_dyn(name, when, &mut || {
-        body.take().map_or(Ok(()), |body| body())
-    })
+    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
 }
 
 /// Does the work of [`guard`] for all exports, so that it is compiled once.

@@ -2,9 +2,7 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
-use cuda_driver_sys::{
-    CUdeviceptr, CUdeviceptr_v1, CUfunction, CUjit_option, CUmodule, CUmoduleLoadingMode,
-};
+use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUfunction, CUjit_option, CUmodule, CUmoduleLoadingMode};
 
 use super::args::{Caller, set};
 use super::exports;

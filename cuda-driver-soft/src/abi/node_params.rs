@@ -1,16 +1,15 @@
 //! `CUgraphNodeParams`: the operation of a node of any type, in one structure.
 
 use cuda_driver_sys::{
-    CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v3,
-    CUDA_MEM_FREE_NODE_PARAMS, CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext,
-    CUevent, CUgraph, CUgraphNodeParams, CUgraphNodeType,
+    CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v3, CUDA_MEM_FREE_NODE_PARAMS,
+    CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUgraph, CUgraphNodeParams, CUgraphNodeType,
 };
 
 use super::args::Caller;
 use super::memory_operation::batch;
 use super::node_structures::{
-    KernelParams, batch_params, check_context, copy, copy_params, event_node, fill, fill_params,
-    free, host_params, kernel, kernel_node_params, kernel_params,
+    KernelParams, batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host_params,
+    kernel, kernel_node_params, kernel_params,
 };
 use super::pool::{alloc_node, alloc_params};
 use super::stream::host_node;
@@ -20,11 +19,7 @@ use crate::operation::memory_operation::Batch;
 use crate::state::error::{Error, Result};
 
 /// Makes the operation that the structure describes. Child graphs are handled elsewhere: adding one copies or moves it.
-pub(super) fn operation_of(
-    c: Caller,
-    params: &CUgraphNodeParams,
-    attributes: Attributes,
-) -> Result<Operation> {
+pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -72,14 +67,7 @@ pub(super) fn operation_of(
         Type::CU_GRAPH_NODE_TYPE_MEM_ALLOC => {
             // SAFETY: as above.
             let p = unsafe { of.alloc };
-            alloc_node(
-                c,
-                &p.poolProps,
-                p.accessDescs,
-                p.accessDescCount,
-                p.bytesize,
-            )
-            .map(Operation::Alloc)
+            alloc_node(c, &p.poolProps, p.accessDescs, p.accessDescCount, p.bytesize).map(Operation::Alloc)
         }
         Type::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
             // SAFETY: as above.
@@ -99,11 +87,7 @@ pub(super) fn operation_of(
 }
 
 /// `cuGraphNodeGetParams`
-pub(super) fn give_params(
-    c: Caller,
-    operation: &Operation,
-    out: *mut CUgraphNodeParams,
-) -> Result<()> {
+pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNodeParams) -> Result<()> {
     let out = c.out(out)?;
     let mut params = CUgraphNodeParams {
         type_: operation.kind(),
@@ -177,9 +161,7 @@ pub(super) fn give_params(
             of.memOp.paramArray = p.paramArray;
         }
         Operation::Free(memory) => {
-            of.free = CUDA_MEM_FREE_NODE_PARAMS {
-                dptr: memory.address,
-            };
+            of.free = CUDA_MEM_FREE_NODE_PARAMS { dptr: memory.address };
         }
     }
     out.set(params);

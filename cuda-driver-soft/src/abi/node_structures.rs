@@ -4,9 +4,9 @@ use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUcontext,
-    CUdeviceptr, CUevent, CUfunction, CUkernel, CUmemorytype, CUstreamBatchMemOpParams,
+    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
+    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUkernel,
+    CUmemorytype, CUstreamBatchMemOpParams,
 };
 
 use super::args::Caller;
@@ -54,22 +54,12 @@ macro_rules! kernel_params {
 }
 pub(super) use kernel_params;
 
-pub(super) fn kernel_params_v1(
-    c: Caller,
-    params: *const CUDA_KERNEL_NODE_PARAMS_v1,
-) -> Result<KernelParams> {
+pub(super) fn kernel_params_v1(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<KernelParams> {
     let p = c.read(params)?;
-    Ok(kernel_params!(
-        p,
-        std::ptr::null_mut(),
-        std::ptr::null_mut()
-    ))
+    Ok(kernel_params!(p, std::ptr::null_mut(), std::ptr::null_mut()))
 }
 
-pub(super) fn kernel_params_v2(
-    c: Caller,
-    params: *const CUDA_KERNEL_NODE_PARAMS,
-) -> Result<KernelParams> {
+pub(super) fn kernel_params_v2(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelParams> {
     let p = c.read(params)?;
     Ok(kernel_params!(p, p.kern, p.ctx))
 }
@@ -141,10 +131,7 @@ pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
 }
 
 /// Reads memory operations.
-pub(super) fn operations(
-    c: Caller,
-    params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
-) -> Result<Operation> {
+pub(super) fn operations(c: Caller, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<Operation> {
     let p = c.read(params)?;
     check_context(p.ctx)?;
     let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
@@ -233,8 +220,7 @@ pub(super) fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
 
 pub(super) fn host_params(node: &HostFunction) -> CUDA_HOST_NODE_PARAMS {
     // SAFETY: the number is the address of a function pointer of this type, which the program passed.
-    let function =
-        unsafe { std::mem::transmute::<usize, cuda_driver_sys::CUhostFn>(node.function) };
+    let function = unsafe { std::mem::transmute::<usize, cuda_driver_sys::CUhostFn>(node.function) };
     CUDA_HOST_NODE_PARAMS {
         fn_: function,
         userData: node.data as *mut c_void,

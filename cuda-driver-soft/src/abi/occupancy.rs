@@ -14,19 +14,11 @@ use crate::object::{cluster, library, occupancy};
 use crate::operation::launch::LaunchShape;
 use crate::state::error::{Error, Result};
 
-fn max_active(
-    c: Caller,
-    out: *mut c_int,
-    function: CUfunction,
-    threads: c_int,
-    dynamic: usize,
-) -> Result<()> {
+fn max_active(c: Caller, out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize) -> Result<()> {
     let context = current_context()?;
     let out = c.out(out)?;
     let function = library::function_or_kernel(function as usize, &context)?;
-    out.set(
-        occupancy::max_active_blocks(&function, context.device, threads, dynamic as u64)? as c_int,
-    );
+    out.set(occupancy::max_active_blocks(&function, context.device, threads, dynamic as u64)? as c_int);
     Ok(())
 }
 
@@ -47,8 +39,7 @@ fn best(
         Some(size) => unsafe { size(threads) },
         None => dynamic,
     };
-    let (found_grid, found_block) =
-        occupancy::best_block(&function, context.device, limit, dynamic_of)?;
+    let (found_grid, found_block) = occupancy::best_block(&function, context.device, limit, dynamic_of)?;
     grid.set(found_grid);
     block.set(found_block);
     Ok(())

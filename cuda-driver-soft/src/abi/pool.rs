@@ -3,9 +3,9 @@
 use std::ffi::{c_int, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUDA_MEM_ALLOC_NODE_PARAMS, CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc,
-    CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
-    CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
+    CUDA_MEM_ALLOC_NODE_PARAMS, CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType,
+    CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData,
+    CUmemoryPool, CUstream,
 };
 
 use super::args::Caller;
@@ -33,11 +33,7 @@ fn alloc(
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
     let out = c.out(out)?;
-    out.set(call::alloc(
-        bytes as u64,
-        pool.map(|p| p as usize),
-        &stream,
-    )?);
+    out.set(call::alloc(bytes as u64, pool.map(|p| p as usize), &stream)?);
     Ok(())
 }
 
@@ -47,19 +43,14 @@ fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
     let id = unsafe { location.anonymous1.id };
     match location.type_ {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(Some(id)),
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
-        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Ok(None),
+        CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Ok(None),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
 /// Checks the location and the type of memory of a pool. `current` is the meaning of
 /// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
-fn home(
-    location: &CUmemLocation,
-    kind: CUmemAllocationType,
-    current: Result<Option<Location>>,
-) -> Result<PoolHome> {
+fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Option<Location>>) -> Result<PoolHome> {
     let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
     // Driver 580 checks this before the type.
     let here = if here { Some(current?) } else { None };
@@ -75,17 +66,12 @@ fn home(
         _ if here.is_some() => here.flatten(),
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
-        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => {
-            Some(Location::of_type(location.type_.0, id)?)
-        }
+        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Some(Location::of_type(location.type_.0, id)?),
         // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` here.
         _ if is_managed => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
-    Ok(PoolHome {
-        location,
-        is_managed,
-    })
+    Ok(PoolHome { location, is_managed })
 }
 
 /// Returns the location of an existing pool. Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for
@@ -119,9 +105,7 @@ fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool
             host::log!("pools of this type of memory cannot be exported");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
-        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => {
-            Err(Error::CUDA_ERROR_NOT_PERMITTED)
-        }
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::CUDA_ERROR_NOT_PERMITTED),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }

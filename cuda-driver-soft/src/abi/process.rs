@@ -3,8 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult, CUuuid, StreamMode,
-    cuuint64_t,
+    CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult, CUuuid, StreamMode, cuuint64_t,
 };
 
 use super::args::set;
@@ -36,18 +35,12 @@ fn watch() {
     }
 }
 
-const PER_THREAD: u64 =
-    CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.0 as u64;
+const PER_THREAD: u64 = CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.0 as u64;
 /// All flags of `cuGetProcAddress`.
-const FLAGS: u64 =
-    PER_THREAD | CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM.0 as u64;
+const FLAGS: u64 = PER_THREAD | CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM.0 as u64;
 
 /// Returns the address and the status for `cuGetProcAddress`.
-fn query(
-    name: &[u8],
-    version: c_int,
-    flags: u64,
-) -> Result<(*const c_void, CUdriverProcAddressQueryResult)> {
+fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdriverProcAddressQueryResult)> {
     let own = settings::version();
     let version = match u32::try_from(version) {
         Ok(version) if version > own => return Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -80,9 +73,7 @@ fn query(
     let has_per_thread = of_base().any(|f| f.stream_mode() == StreamMode::PerThread);
     let per_thread = flags & PER_THREAD != 0 && has_per_thread;
     let of_mode = of_base().filter(|f| (f.stream_mode() == StreamMode::PerThread) == per_thread);
-    let newest = of_mode
-        .filter(|f| f.since() <= version)
-        .max_by_key(|f| f.since());
+    let newest = of_mode.filter(|f| f.since() <= version).max_by_key(|f| f.since());
     Ok(match newest {
         Some(function) => (
             address(function),
@@ -96,10 +87,7 @@ fn query(
 }
 
 /// Writes the text of a result code, or NULL and returns an error.
-fn describe(
-    text: Option<&'static std::ffi::CStr>,
-    out: super::args::Out<*const c_char>,
-) -> Result<()> {
+fn describe(text: Option<&'static std::ffi::CStr>, out: super::args::Out<*const c_char>) -> Result<()> {
     out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
     text.map(|_| ()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
@@ -167,40 +155,24 @@ mod tests {
     use super::*;
     use crate::abi::resolve::resolve;
 
-    const SUCCESS: CUdriverProcAddressQueryResult =
-        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS;
+    const SUCCESS: CUdriverProcAddressQueryResult = CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS;
     const UNKNOWN: CUdriverProcAddressQueryResult =
         CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     const TOO_NEW: CUdriverProcAddressQueryResult =
         CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 
-    fn symbol(
-        name: &str,
-        version: c_int,
-        flags: u64,
-    ) -> Result<(&'static str, CUdriverProcAddressQueryResult)> {
+    fn symbol(name: &str, version: c_int, flags: u64) -> Result<(&'static str, CUdriverProcAddressQueryResult)> {
         let (address, status) = query(name.as_bytes(), version, flags)?;
-        let named = Function::ALL
-            .iter()
-            .find(|f| super::address(**f) == address);
+        let named = Function::ALL.iter().find(|f| super::address(**f) == address);
         Ok((named.map_or("", |f| f.name()), status))
     }
 
     #[test]
     fn the_newest_form_up_to_the_asked_version() {
-        assert_eq!(
-            symbol("cuMemAlloc", 12020, 0),
-            Ok(("cuMemAlloc_v2", SUCCESS))
-        );
+        assert_eq!(symbol("cuMemAlloc", 12020, 0), Ok(("cuMemAlloc_v2", SUCCESS)));
         assert_eq!(symbol("cuMemAlloc", 2000, 0), Ok(("cuMemAlloc", SUCCESS)));
-        assert_eq!(
-            symbol("cuCtxCreate", 12040, 1),
-            Ok(("cuCtxCreate_v3", SUCCESS))
-        );
-        assert_eq!(
-            symbol("cuCtxCreate", -1, 0),
-            Ok(("cuCtxCreate_v4", SUCCESS))
-        );
+        assert_eq!(symbol("cuCtxCreate", 12040, 1), Ok(("cuCtxCreate_v3", SUCCESS)));
+        assert_eq!(symbol("cuCtxCreate", -1, 0), Ok(("cuCtxCreate_v4", SUCCESS)));
     }
 
     #[test]
@@ -208,10 +180,7 @@ mod tests {
         let (address, status) = query(b"cuProfilerStart", 12020, 0).unwrap();
         assert_eq!((address, status), (resolve(c"cuProfilerStart"), SUCCESS));
         assert!(!address.is_null());
-        assert_eq!(
-            query(b"cuProfilerStart", 3000, 0),
-            Ok((std::ptr::null(), TOO_NEW))
-        );
+        assert_eq!(query(b"cuProfilerStart", 3000, 0), Ok((std::ptr::null(), TOO_NEW)));
         let map = |version, flags| query(b"cuGLMapBufferObject", version, flags).unwrap().0;
         assert_eq!(map(2000, 0), resolve(c"cuGLMapBufferObject"));
         assert_eq!(map(12000, 0), resolve(c"cuGLMapBufferObject_v2"));
@@ -220,14 +189,8 @@ mod tests {
 
     #[test]
     fn per_thread_variants_are_found_if_they_exist() {
-        assert_eq!(
-            symbol("cuMemcpyHtoD", 12020, 2),
-            Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS))
-        );
-        assert_eq!(
-            symbol("cuMemcpyHtoD", 12020, 3),
-            Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS))
-        );
+        assert_eq!(symbol("cuMemcpyHtoD", 12020, 2), Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS)));
+        assert_eq!(symbol("cuMemcpyHtoD", 12020, 3), Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS)));
         assert_eq!(symbol("cuMemcpyHtoD", 6000, 2), Ok(("", TOO_NEW)));
         assert_eq!(symbol("cuInit", 12020, 2), Ok(("cuInit", SUCCESS)));
     }
@@ -242,13 +205,7 @@ mod tests {
             symbol("cuInit", settings::version() as c_int + 10, 0),
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         );
-        assert_eq!(
-            symbol("cuInit", 12020, 4),
-            Err(Error::CUDA_ERROR_INVALID_VALUE)
-        );
-        assert_eq!(
-            symbol("cuInit", 12020, 99),
-            Err(Error::CUDA_ERROR_INVALID_VALUE)
-        );
+        assert_eq!(symbol("cuInit", 12020, 4), Err(Error::CUDA_ERROR_INVALID_VALUE));
+        assert_eq!(symbol("cuInit", 12020, 99), Err(Error::CUDA_ERROR_INVALID_VALUE));
     }
 }

@@ -3,9 +3,7 @@
 use std::ffi::c_void;
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
-use cuda_driver_sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUdeviceptr, CUmemorytype, CUstream,
-};
+use cuda_driver_sys::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUdeviceptr, CUmemorytype, CUstream};
 
 use super::args::Caller;
 use super::exports;
@@ -89,10 +87,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Cop
         },
     };
     let most = current_context().map_or(u64::MAX, |context| {
-        context
-            .device
-            .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)
-            .into()
+        context.device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH).into()
     });
     if aligned && copy.Height > 1 && (sides.to.pitch > most || sides.from.pitch > most) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use cuda_driver_sys::{
-    CUDA_ARRAY_DESCRIPTOR, CUaddress_mode, CUarray, CUarray_format, CUdeviceptr, CUfilter_mode,
-    CUmipmappedArray, CUmodule, CUsurfref, CUtexref,
+    CUDA_ARRAY_DESCRIPTOR, CUaddress_mode, CUarray, CUarray_format, CUdeviceptr, CUfilter_mode, CUmipmappedArray,
+    CUmodule, CUsurfref, CUtexref,
 };
 
 use super::args::{Caller, set};
@@ -16,11 +16,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// Returns the resource that a reference is bound to, if `wanted` accepts it.
-fn bound<T>(
-    reference: usize,
-    surface: bool,
-    wanted: impl FnOnce(Resource) -> Option<T>,
-) -> Result<T> {
+fn bound<T>(reference: usize, surface: bool, wanted: impl FnOnce(Resource) -> Option<T>) -> Result<T> {
     reference::bound(reference, surface)?
         .and_then(wanted)
         .ok_or(Error::CUDA_ERROR_INVALID_VALUE)

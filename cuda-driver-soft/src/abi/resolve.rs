@@ -29,10 +29,7 @@ pub(super) fn forms(base: &[u8]) -> &'static [Function] {
     let forms = FORMS.get_or_init(|| {
         let mut forms: HashMap<_, Vec<_>> = HashMap::new();
         for &function in Function::ALL {
-            forms
-                .entry(function.base().as_bytes())
-                .or_default()
-                .push(function);
+            forms.entry(function.base().as_bytes()).or_default().push(function);
         }
         forms
     });
@@ -64,9 +61,7 @@ pub(crate) fn address(function: Function) -> *const c_void {
 
 /// Returns the address of an undocumented export (one that is not in `cuda.h`); null for any other name.
 fn address_of_undocumented(name: &[u8]) -> *const c_void {
-    let found = undocumented::ALL
-        .iter()
-        .find(|f| f.symbol.as_bytes() == name);
+    let found = undocumented::ALL.iter().find(|f| f.symbol.as_bytes() == name);
     found
         .and_then(|f| addresses().get(f.symbol))
         .map_or(std::ptr::null(), |&address| address as *const c_void)
@@ -88,24 +83,14 @@ pub fn resolve(symbol: &CStr) -> *const c_void {
 
 /// Finds the undocumented function for a name of `cuGetProcAddress`: the newest variant up to a version. Returns `None`
 /// if no variant has the name, null if all are newer.
-pub(super) fn find_undocumented(
-    base: &[u8],
-    version: u32,
-    per_thread: bool,
-) -> Option<*const c_void> {
-    let named = || {
-        undocumented::ALL
-            .iter()
-            .filter(|f| f.base.as_bytes() == base)
-    };
+pub(super) fn find_undocumented(base: &[u8], version: u32, per_thread: bool) -> Option<*const c_void> {
+    let named = || undocumented::ALL.iter().filter(|f| f.base.as_bytes() == base);
     named().next()?;
     let per_thread = per_thread && named().any(|f| f.per_thread);
     let newest = named()
         .filter(|f| f.per_thread == per_thread && f.since <= version)
         .max_by_key(|f| f.since);
-    Some(newest.map_or(std::ptr::null(), |f| {
-        address_of_undocumented(f.symbol.as_bytes())
-    }))
+    Some(newest.map_or(std::ptr::null(), |f| address_of_undocumented(f.symbol.as_bytes())))
 }
 
 #[cfg(test)]
@@ -147,11 +132,7 @@ mod tests {
         for &function in Function::ALL {
             let address = resolve(function.symbol());
             assert!(!address.is_null(), "{}", function.name());
-            assert!(
-                seen.insert(address),
-                "{} shares its address",
-                function.name()
-            );
+            assert!(seen.insert(address), "{} shares its address", function.name());
         }
         assert!(resolve(c"cuNoSuchFunction").is_null());
     }

@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUgreenCtx, CUhostFn, CUmemAttach_flags, CUresult,
-    CUstream, CUstreamCallback,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUgreenCtx, CUhostFn, CUmemAttach_flags, CUresult, CUstream,
+    CUstreamCallback,
 };
 
 use super::args::set;
@@ -35,11 +35,7 @@ fn launch_host_function(
 }
 
 /// Makes a host function with its data.
-pub(super) fn host_node(
-    function: CUhostFn,
-    data: *mut c_void,
-    sync_mode: c_uint,
-) -> Result<HostFunction> {
+pub(super) fn host_node(function: CUhostFn, data: *mut c_void, sync_mode: c_uint) -> Result<HostFunction> {
     let function = function.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if sync_mode > 1 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

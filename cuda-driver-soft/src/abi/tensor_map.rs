@@ -3,8 +3,8 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode,
-    CUtensorMapInterleave, CUtensorMapL2promotion, CUtensorMapSwizzle, cuuint32_t, cuuint64_t,
+    CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode, CUtensorMapInterleave,
+    CUtensorMapL2promotion, CUtensorMapSwizzle, cuuint32_t, cuuint64_t,
 };
 
 use super::args::Caller;

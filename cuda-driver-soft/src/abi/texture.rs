@@ -4,10 +4,9 @@ use std::ffi::c_uint;
 
 use cuda_driver_sys::{
     CUDA_RESOURCE_DESC, CUDA_RESOURCE_DESC_st__res, CUDA_RESOURCE_DESC_st__res__array,
-    CUDA_RESOURCE_DESC_st__res__linear, CUDA_RESOURCE_DESC_st__res__mipmap,
-    CUDA_RESOURCE_DESC_st__res__pitch2D, CUDA_RESOURCE_DESC_st__res__reserved,
-    CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray, CUarray_format, CUdevice,
-    CUfilter_mode, CUmipmappedArray, CUresourceViewFormat, CUresourcetype, CUsurfObject,
+    CUDA_RESOURCE_DESC_st__res__linear, CUDA_RESOURCE_DESC_st__res__mipmap, CUDA_RESOURCE_DESC_st__res__pitch2D,
+    CUDA_RESOURCE_DESC_st__res__reserved, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray,
+    CUarray_format, CUdevice, CUfilter_mode, CUmipmappedArray, CUresourceViewFormat, CUresourcetype, CUsurfObject,
     CUtexObject,
 };
 

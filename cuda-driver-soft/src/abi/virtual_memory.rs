@@ -3,9 +3,8 @@
 use std::ffi::{c_int, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUdeviceptr, CUmemAccessDesc, CUmemAllocationGranularity_flags, CUmemAllocationHandleType,
-    CUmemAllocationProp, CUmemAllocationType, CUmemGenericAllocationHandle, CUmemLocation,
-    CUmemLocationType,
+    CUdeviceptr, CUmemAccessDesc, CUmemAllocationGranularity_flags, CUmemAllocationHandleType, CUmemAllocationProp,
+    CUmemAllocationType, CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType,
 };
 
 use super::exports;
@@ -30,8 +29,9 @@ fn ordinal(location: &CUmemLocation) -> Result<i32> {
     let id = unsafe { location.anonymous1.id };
     match location.type_ {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(device::get(id)?.ordinal),
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
-        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+        CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => {
+            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
+        }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
@@ -48,9 +48,7 @@ fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
             }
         }
         // Driver 580 returns `CUDA_ERROR_NOT_PERMITTED` if no fabric channel is open.
-        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => {
-            Err(Error::CUDA_ERROR_NOT_PERMITTED)
-        }
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::CUDA_ERROR_NOT_PERMITTED),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }

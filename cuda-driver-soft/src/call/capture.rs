@@ -11,11 +11,7 @@ use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
 /// `cuStreamBeginCapture`, to a new graph or to an existing one after some of its nodes.
-pub(crate) fn begin(
-    stream: &StreamRef,
-    mode: CaptureMode,
-    into: Option<(usize, Vec<Edge>)>,
-) -> Result<()> {
+pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, Vec<Edge>)>) -> Result<()> {
     let key = stream.key();
     capture::check_legacy(key)?;
     if stream.is_legacy() {
@@ -100,9 +96,7 @@ fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
     let mut captures = captures();
     let graphs = captures.forget(gone);
     let mut store = store();
-    let destroyed = graphs
-        .into_iter()
-        .map(|graph| store.destroy(graph, &captures));
+    let destroyed = graphs.into_iter().map(|graph| store.destroy(graph, &captures));
     let destroyed: Vec<_> = destroyed.collect();
     drop(store);
     drop(captures);

@@ -130,11 +130,7 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let done = event.is_done();
     observe_fault()?;
-    if done {
-        Ok(())
-    } else {
-        Err(Error::CUDA_ERROR_NOT_READY)
-    }
+    if done { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }
 
 /// `cuCtxWaitEvent`: all later work of a context waits for the work that the event last recorded.

@@ -14,9 +14,7 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     let allocation = memory::find(address)
         .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a)))
         .ok_or_else(|| {
-            host::log!(
-                "cannot free {address:#x}: it is not the start of an allocation of this kind"
-            );
+            host::log!("cannot free {address:#x}: it is not the start of an allocation of this kind");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
     memory::drain_owner(&allocation);

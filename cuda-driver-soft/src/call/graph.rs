@@ -15,9 +15,7 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     capture::check_unsafe()?;
     let store = graphs()?;
     if store.graph(graph)?.owner.is_some() {
-        host::log!(
-            "cannot instantiate the graph of a node alone: instantiate the graph that contains the node"
-        );
+        host::log!("cannot instantiate the graph of a node alone: instantiate the graph that contains the node");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     exec::check_flags(flags)?;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED,
-    CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_READ_ONLY,
-    CUmemAttach_flags,
+    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTREGISTER_DEVICEMAP,
+    CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_READ_ONLY, CUmemAttach_flags,
 };
 
 use crate::call::lookup::current_context;
@@ -18,8 +17,7 @@ use host::Mapping;
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
 const PITCH: u64 = 512;
-const HOST_ALLOC_FLAGS: u32 =
-    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+const HOST_ALLOC_FLAGS: u32 = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 /// `CU_MEMHOSTREGISTER_IOMEMORY` is left out: there are no other devices whose memory could be registered.
 const HOST_REGISTER_FLAGS: u32 =
     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
@@ -42,12 +40,7 @@ pub(crate) fn alloc(context: &Context, bytes: u64) -> Result<u64> {
 }
 
 /// `cuMemAllocPitch`: returns the address and the pitch.
-pub(crate) fn alloc_pitch(
-    context: &Context,
-    width: u64,
-    height: u64,
-    element: u32,
-) -> Result<(u64, u64)> {
+pub(crate) fn alloc_pitch(context: &Context, width: u64, height: u64, element: u32) -> Result<(u64, u64)> {
     capture::check_unsafe()?;
     if width == 0 || height == 0 || !matches!(element, 4 | 8 | 16) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -55,9 +48,7 @@ pub(crate) fn alloc_pitch(
     let pitch = width
         .checked_next_multiple_of(PITCH)
         .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-    let bytes = pitch
-        .checked_mul(height)
-        .ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
+    let bytes = pitch.checked_mul(height).ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
     Ok((allocate(context, Kind::Device, bytes)?, pitch))
 }
 
@@ -119,9 +110,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     // Kernels access it directly: a missing page would end the program.
     match host::mapping(address, bytes) {
         Mapping::Inaccessible => refuse("part of it is not readable"),
-        Mapping::ReadOnly if !read_only => {
-            refuse("part of it is read-only: set CU_MEMHOSTREGISTER_READ_ONLY")
-        }
+        Mapping::ReadOnly if !read_only => refuse("part of it is read-only: set CU_MEMHOSTREGISTER_READ_ONLY"),
         _ => Ok((context, read_only)),
     }
 }

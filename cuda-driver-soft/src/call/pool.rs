@@ -21,9 +21,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         None => pool::get(pool::current_of_device(context.device.ordinal)?)?,
     };
     if pool.is_imported {
-        host::log!(
-            "cannot allocate from an imported pool: allocate in the process that created it"
-        );
+        host::log!("cannot allocate from an imported pool: allocate in the process that created it");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let capturing = stream.is_capturing();

@@ -78,11 +78,7 @@ pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
     let idle = stream.is_idle();
     observe_fault()?;
-    if idle {
-        Ok(())
-    } else {
-        Err(Error::CUDA_ERROR_NOT_READY)
-    }
+    if idle { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }
 
 /// Returns an error if the host may not query the stream or wait for it: a stream that captures, one that waits for a

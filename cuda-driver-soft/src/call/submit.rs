@@ -5,9 +5,7 @@ use std::sync::Arc;
 use crate::call::capture;
 use crate::object::place::MemoryPlace;
 use crate::object::stream::StreamRef;
-use crate::operation::copy::{
-    CopyOperation, Waits, copy_bytes, host_waits, is_host, stage, write_staged,
-};
+use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_host, stage, write_staged};
 use crate::operation::fill::Fill;
 use crate::operation::kernel::{Attributes, KernelLaunch, PRIORITY};
 use crate::operation::launch::ReadyLaunch;
@@ -25,12 +23,7 @@ const STAGED: u64 = 64 << 10;
 
 /// Runs a task in stream order; in the calling thread if `wait` is true. If another thread freed the memory during the
 /// wait, this counts as freed before the call.
-fn run(
-    task: impl FnOnce() -> RangeResult + Send + 'static,
-    cost: u64,
-    stream: &StreamRef,
-    wait: bool,
-) -> Result<()> {
+fn run(task: impl FnOnce() -> RangeResult + Send + 'static, cost: u64, stream: &StreamRef, wait: bool) -> Result<()> {
     if !wait {
         let task = || task().map_err(freed_fault);
         stream.submit(&[], Work::Run(Box::new(task)), cost);
@@ -68,9 +61,7 @@ pub(crate) fn copy_row(
     }
     let place = |base| match base {
         Base::Device(address) => MemoryPlace::device(address, bytes),
-        Base::Host(address) | Base::Unified(address) => {
-            MemoryPlace::of(host(address, bytes), bytes)
-        }
+        Base::Host(address) | Base::Unified(address) => MemoryPlace::of(host(address, bytes), bytes),
         Base::Array(..) | Base::Nothing => Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     let (to, from) = (place(to)?, place(from)?);
@@ -78,13 +69,7 @@ pub(crate) fn copy_row(
 }
 
 /// Copies `bytes` bytes in one piece.
-pub(crate) fn copy(
-    to: MemoryPlace,
-    from: MemoryPlace,
-    bytes: u64,
-    stream: &StreamRef,
-    waits: Waits,
-) -> Result<()> {
+pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &StreamRef, waits: Waits) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
@@ -112,12 +97,7 @@ pub(crate) fn copy(
 }
 
 /// Reads the source now, before the stream's pending work, and writes the copy in stream order.
-pub(crate) fn copy_snapshot(
-    to: MemoryPlace,
-    from: MemoryPlace,
-    bytes: u64,
-    stream: &StreamRef,
-) -> Result<()> {
+pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &StreamRef) -> Result<()> {
     let staged = stage(&from, bytes)?;
     let wait = to.is_pageable();
     let task = move || write_staged(to, &staged);
@@ -167,12 +147,7 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
 
 /// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as
 /// pointers.
-pub(crate) fn launch(
-    ready: ReadyLaunch,
-    mut attributes: Attributes,
-    packed: bool,
-    stream: &StreamRef,
-) -> Result<()> {
+pub(crate) fn launch(ready: ReadyLaunch, mut attributes: Attributes, packed: bool, stream: &StreamRef) -> Result<()> {
     if stream.is_capturing() {
         if stream.priority != 0 {
             let priority = u64::from(stream.priority.cast_unsigned());
@@ -207,10 +182,7 @@ pub(crate) fn join(stream: &StreamRef) {
 }
 
 /// Submits memory operations, done one after the other; captured, they become one node.
-pub(crate) fn memory_operations(
-    operations: Vec<MemoryOperation>,
-    stream: &StreamRef,
-) -> Result<()> {
+pub(crate) fn memory_operations(operations: Vec<MemoryOperation>, stream: &StreamRef) -> Result<()> {
     if stream.is_capturing() {
         return capture::add(stream, Operation::Operations(Batch::new(operations)));
     }

@@ -53,11 +53,7 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
     if context.handle != handle {
         return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
     }
-    if context.detach() {
-        destroy(handle)
-    } else {
-        Ok(())
-    }
+    if context.detach() { destroy(handle) } else { Ok(()) }
 }
 
 /// Returns the primary context, without pending work if it is about to end. The lock is not held during the wait,

@@ -49,19 +49,13 @@ fn label(operation: &Operation) -> String {
             kernel.ready.shape.shared,
         ),
         Operation::Copy(copy) => format!("MEMCPY {} bytes", copy.extent.bytes()),
-        Operation::Fill(fill) => format!(
-            "MEMSET {:#x} width {} height {}",
-            fill.address, fill.width, fill.height
-        ),
+        Operation::Fill(fill) => format!("MEMSET {:#x} width {} height {}", fill.address, fill.width, fill.height),
         Operation::Host(host) => format!("HOST {:#x}", host.function),
         Operation::Child(_) => "GRAPH".into(),
         Operation::Empty => "EMPTY".into(),
         Operation::Record(event) => format!("EVENT_RECORD {:#x}", event.handle),
         Operation::Wait(event) => format!("EVENT_WAIT {:#x}", event.handle),
-        Operation::Alloc(alloc) => format!(
-            "MEM_ALLOC {:#x} {} bytes",
-            alloc.memory.address, alloc.memory.bytes
-        ),
+        Operation::Alloc(alloc) => format!("MEM_ALLOC {:#x} {} bytes", alloc.memory.address, alloc.memory.bytes),
         Operation::Operations(batch) => format!("BATCH_MEM_OP {}", batch.operations.len()),
         Operation::Free(memory) => format!("MEM_FREE {:#x}", memory.address),
     }

@@ -62,21 +62,13 @@ impl Plan {
     pub(crate) fn of(store: &GraphStore, graph: usize) -> Result<Self> {
         let nodes = &store.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
-        let at = |node: usize| {
-            index
-                .get(&node)
-                .copied()
-                .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
-        };
+        let at = |node: usize| index.get(&node).copied().ok_or(Error::CUDA_ERROR_INVALID_VALUE);
         let order = store.order(graph)?;
         let order = order.into_iter().map(at).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::new();
         for &handle in nodes {
             let node = store.node(handle)?;
-            let after = node
-                .after
-                .iter()
-                .map(|edge| Ok((at(edge.node)?, edge.data)));
+            let after = node.after.iter().map(|edge| Ok((at(edge.node)?, edge.data)));
             steps.push(Step {
                 node: handle,
                 operation: node.operation.clone(),
@@ -106,11 +98,7 @@ impl Plan {
 
     /// Returns the steps without dependents, in their order.
     pub(crate) fn exits(&self) -> Vec<usize> {
-        let waited = |index: usize| {
-            self.steps
-                .iter()
-                .any(|s| s.after.iter().any(|a| a.0 == index))
-        };
+        let waited = |index: usize| self.steps.iter().any(|s| s.after.iter().any(|a| a.0 == index));
         (0..self.steps.len()).filter(|&i| !waited(i)).collect()
     }
 
@@ -180,11 +168,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
         id: next_id(),
         // Driver 580 returns only these flags from `cuGraphExecGetFlags`.
         flags: flags & (AUTO_FREE | DEVICE_LAUNCH),
-        state: Mutex::new(ExecState {
-            plan,
-            last: 0,
-            objects,
-        }),
+        state: Mutex::new(ExecState { plan, last: 0, objects }),
     });
     Ok(made.handle)
 }
@@ -221,9 +205,7 @@ fn claim(plan: &Plan) -> Result<()> {
         }
     });
     if refused {
-        host::log!(
-            "a graph with allocation nodes can have only one executable graph: destroy the other one first"
-        );
+        host::log!("a graph with allocation nodes can have only one executable graph: destroy the other one first");
         for memory in claimed {
             memory.unclaim();
         }
@@ -335,10 +317,7 @@ impl Exec {
                     continue;
                 }
                 Some(EventPoint::Wait(event)) => {
-                    let here = recorded
-                        .iter()
-                        .rev()
-                        .find(|(e, ..)| e.handle == event.handle);
+                    let here = recorded.iter().rev().find(|(e, ..)| e.handle == event.handle);
                     let before = points.get(&event.handle).copied();
                     after.extend(here.map(|(_, id, _)| *id).or(before));
                     (Work::Join, 0)
@@ -370,11 +349,7 @@ impl Exec {
             host::log!("the graph frees memory that is not allocated");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let left: Vec<_> = allocs
-            .iter()
-            .filter(|m| m.is_allocated())
-            .cloned()
-            .collect();
+        let left: Vec<_> = allocs.iter().filter(|m| m.is_allocated()).cloned().collect();
         if !left.is_empty() && self.flags & AUTO_FREE == 0 {
             host::log!(
                 "memory of the last launch is still allocated: free it or set \
@@ -389,16 +364,10 @@ impl Exec {
     }
 
     /// Calls `change` with the step of a node, for the `cuGraphExecNode…` functions.
-    pub(crate) fn with_step<R>(
-        &self,
-        node: usize,
-        change: impl FnOnce(&mut Step) -> Result<R>,
-    ) -> Result<R> {
+    pub(crate) fn with_step<R>(&self, node: usize, change: impl FnOnce(&mut Step) -> Result<R>) -> Result<R> {
         let mut state = self.lock();
         let step = state.plan.step(node).ok_or_else(|| {
-            host::log!(
-                "node {node:#x} is not in the graph that the executable graph was made from"
-            );
+            host::log!("node {node:#x} is not in the graph that the executable graph was made from");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
         change(step)

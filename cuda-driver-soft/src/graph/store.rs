@@ -90,9 +90,7 @@ impl GraphStore {
     }
 
     pub(crate) fn graph_mut(&mut self, handle: usize) -> Result<&mut Graph> {
-        self.graphs
-            .get_mut(&handle)
-            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+        self.graphs.get_mut(&handle).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     /// Returns the live node of this handle.
@@ -104,9 +102,7 @@ impl GraphStore {
     }
 
     pub(crate) fn node_mut(&mut self, handle: usize) -> Result<&mut Node> {
-        self.nodes
-            .get_mut(&handle)
-            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+        self.nodes.get_mut(&handle).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     /// Returns a node, which must belong to `graph`.
@@ -148,12 +144,7 @@ impl GraphStore {
     }
 
     /// Adds a node.
-    pub(crate) fn add(
-        &mut self,
-        graph: usize,
-        after: Vec<Edge>,
-        operation: Operation,
-    ) -> Result<usize> {
+    pub(crate) fn add(&mut self, graph: usize, after: Vec<Edge>, operation: Operation) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
         // Driver 580 accepts one free node per allocation, among all graphs.
         if let Operation::Free(memory) = &operation
@@ -194,12 +185,7 @@ impl GraphStore {
     }
 
     /// `cuGraphAddChildGraphNode`: adds a node with a copy of the graph.
-    pub(crate) fn add_child(
-        &mut self,
-        graph: usize,
-        after: Vec<Edge>,
-        child: usize,
-    ) -> Result<usize> {
+    pub(crate) fn add_child(&mut self, graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
         self.check_no_memory(child)?;
         let copy = self.clone_graph(child)?;
@@ -233,9 +219,7 @@ impl GraphStore {
     fn check_no_own_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
             if self.node(*handle)?.operation.is_memory() {
-                host::log!(
-                    "cannot remove nodes or dependencies of a graph that allocates or frees memory"
-                );
+                host::log!("cannot remove nodes or dependencies of a graph that allocates or frees memory");
                 return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
             }
         }
@@ -371,11 +355,7 @@ impl GraphStore {
     }
 
     /// `cuGraphRemoveDependencies`: all of the dependencies must exist.
-    pub(crate) fn remove_dependencies(
-        &mut self,
-        graph: usize,
-        edges: &[(Edge, usize)],
-    ) -> Result<()> {
+    pub(crate) fn remove_dependencies(&mut self, graph: usize, edges: &[(Edge, usize)]) -> Result<()> {
         self.graph(graph)?;
         self.check_no_own_memory(graph)?;
         for (from, to) in edges {

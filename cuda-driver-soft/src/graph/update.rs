@@ -42,11 +42,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
             }
             Ok(())
         }
-        (Operation::Alloc(old), Operation::Alloc(new))
-            if old.memory.address == new.memory.address =>
-        {
-            Ok(())
-        }
+        (Operation::Alloc(old), Operation::Alloc(new)) if old.memory.address == new.memory.address => Ok(()),
         (Operation::Free(old), Operation::Free(new)) if old.address == new.address => Ok(()),
         (Operation::Alloc(_), Operation::Alloc(_)) | (Operation::Free(_), Operation::Free(_)) => {
             Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED)
@@ -132,11 +128,7 @@ impl Plan {
         }
         if exits.len() != new_exits.len() {
             // Driver 580 reports the last extra node here.
-            let extra = new_exits
-                .iter()
-                .rev()
-                .nth(exits.len())
-                .or(new_exits.first());
+            let extra = new_exits.iter().rev().nth(exits.len()).or(new_exits.first());
             return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
         }
         let mut partner: Vec<Option<usize>> = vec![None; self.steps.len()];

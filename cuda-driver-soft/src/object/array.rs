@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cuda_driver_sys::{
     CUDA_ARRAY3D_CUBEMAP, CUDA_ARRAY3D_DEFERRED_MAPPING, CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SPARSE,
-    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE,
-    CUarray_format, CUdevice_attribute as Attribute,
+    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, CUarray_format,
+    CUdevice_attribute as Attribute,
 };
 
 use crate::object::context::{self, Context};
@@ -133,9 +133,8 @@ impl ArrayDescriptor {
         let shape = self.shape()?;
         let limits = limits(shape, self.flags, mipmapped);
         let size = [self.width, self.height, self.depth];
-        let within = |(size, limit): (u64, Option<Attribute>)| {
-            limit.is_none_or(|limit| size <= u64::from(device.limit(limit)))
-        };
+        let within =
+            |(size, limit): (u64, Option<Attribute>)| limit.is_none_or(|limit| size <= u64::from(device.limit(limit)));
         let fits = |limits: [Option<Attribute>; 3]| size.into_iter().zip(limits).all(within);
         // A 3D array may exceed a limit if it fits into the alternate limits.
         let alternate = [
@@ -152,13 +151,7 @@ impl ArrayDescriptor {
     }
 
     /// Returns the image with this number of levels at an address, and its size in bytes.
-    fn image(
-        &self,
-        shape: Shape,
-        channel: Channel,
-        levels: u32,
-        address: u64,
-    ) -> Result<(Image, u64)> {
+    fn image(&self, shape: Shape, channel: Channel, levels: u32, address: u64) -> Result<(Image, u64)> {
         let mut image = Image {
             shape,
             channel,
@@ -220,11 +213,7 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
             None,
             None,
         ],
-        Shape::D1 => [
-            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH),
-            None,
-            None,
-        ],
+        Shape::D1 => [Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH), None, None],
         Shape::D2 | Shape::Linear if flags & GATHER != 0 => [
             Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH),
             Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT),
@@ -268,9 +257,7 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
     };
     // The limit of a one-dimensional surface is lower.
     let width = match shape {
-        Shape::D1 if flags & SURFACE != 0 => {
-            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH)
-        }
+        Shape::D1 if flags & SURFACE != 0 => Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH),
         _ => width,
     };
     [width, height, depth]
@@ -323,11 +310,7 @@ pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<u
 }
 
 /// `cuMipmappedArrayCreate`: caps the number of levels at the largest possible one.
-pub(crate) fn create_mipmap(
-    context: &Context,
-    descriptor: ArrayDescriptor,
-    levels: u32,
-) -> Result<usize> {
+pub(crate) fn create_mipmap(context: &Context, descriptor: ArrayDescriptor, levels: u32) -> Result<usize> {
     let (shape, channel) = descriptor.check(context.device, true)?;
     let [width, height, depth] = descriptor.size(shape, 0);
     let longest = match shape {
@@ -369,9 +352,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     drain(array.context)?;
-    ARRAYS
-        .remove(handle)
-        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    ARRAYS.remove(handle).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
     free(&array.memory);
     Ok(())
 }
@@ -399,9 +380,7 @@ fn remove_mipmap(mipmap: &Mipmap) -> Result<()> {
 pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     let mipmap = mipmap(handle)?;
     let mut levels = mipmap.levels.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = levels
-        .get_mut(level as usize)
-        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    let known = levels.get_mut(level as usize).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if let Some(handle) = *known {
         return Ok(handle);
     }

@@ -52,18 +52,11 @@ pub(crate) fn of_launch(
         (None, None) => return Ok(None),
         (Some(cluster), _) | (None, Some(cluster)) => cluster,
     };
-    if cluster
-        .iter()
-        .zip(grid)
-        .any(|(&n, all)| n == 0 || all % n != 0)
-    {
+    if cluster.iter().zip(grid).any(|(&n, all)| n == 0 || all % n != 0) {
         return refuse("the grid is not a multiple of the cluster size");
     }
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
-    let most = directives
-        .maxclusterrank
-        .unwrap_or(u32::MAX)
-        .min(most_blocks(function));
+    let most = directives.maxclusterrank.unwrap_or(u32::MAX).min(most_blocks(function));
     if blocks > most.into() {
         return refuse("too many blocks in a cluster");
     }
@@ -76,16 +69,10 @@ pub(crate) fn of_launch(
 
 /// Returns how many clusters of `blocks` blocks are resident at once. This is an estimate: all groups of
 /// multiprocessors have the same size here.
-pub(crate) fn max_active(
-    function: &Function,
-    device: &Device,
-    blocks: u32,
-    (threads, dynamic): (u32, u64),
-) -> u32 {
+pub(crate) fn max_active(function: &Function, device: &Device, blocks: u32, (threads, dynamic): (u32, u64)) -> u32 {
     let fit = occupancy::blocks_per_multiprocessor(function, device, threads, dynamic);
     let per_multiprocessor = fit.min(BLOCKS_PER_MULTIPROCESSOR);
     let all = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     let of_group = |multiprocessors: u32| multiprocessors * per_multiprocessor / blocks.max(1);
-    all / MULTIPROCESSORS_PER_GROUP * of_group(MULTIPROCESSORS_PER_GROUP)
-        + of_group(all % MULTIPROCESSORS_PER_GROUP)
+    all / MULTIPROCESSORS_PER_GROUP * of_group(MULTIPROCESSORS_PER_GROUP) + of_group(all % MULTIPROCESSORS_PER_GROUP)
 }

@@ -158,11 +158,7 @@ fn next_serial() -> u64 {
 
 /// Returns the flags that a new context reports for the requested ones.
 fn flags_at_creation(flags: u32) -> u32 {
-    let coredump = if flags & USER_COREDUMP != 0 {
-        COREDUMP
-    } else {
-        0
-    };
+    let coredump = if flags & USER_COREDUMP != 0 { COREDUMP } else { 0 };
     flags & !USER_COREDUMP | coredump
 }
 
@@ -250,8 +246,7 @@ impl Context {
     /// Sets the flags, except for those that are fixed at creation.
     pub(crate) fn set_flags(&self, flags: u32) {
         const FIXED: u32 = MAP_HOST | COREDUMP | USER_COREDUMP;
-        self.flags
-            .store(self.flags() & FIXED | flags & !FIXED, Relaxed);
+        self.flags.store(self.flags() & FIXED | flags & !FIXED, Relaxed);
     }
 
     /// `cuCtxGetId`: a primary context gets a new number each time it becomes active.
@@ -275,18 +270,12 @@ impl Context {
     /// `cuCtxEnablePeerAccess`: returns false if access is already enabled. All memory is in one address space, so this
     /// has no other effect.
     pub(crate) fn enable_peer(&self, id: u64) -> bool {
-        self.peers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id)
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
     }
 
     /// `cuCtxDisablePeerAccess`: returns false if access is not enabled.
     pub(crate) fn disable_peer(&self, id: u64) -> bool {
-        self.peers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id)
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
     }
 
     /// Submits work that runs after all work submitted to the context so far.

@@ -107,13 +107,8 @@ impl Device {
     pub(crate) fn attribute(&self, attribute: Attribute) -> Result<i32> {
         match attribute {
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => Ok(self.pci_bus() as i32),
-            _ if profile::since(attribute) > settings::version() => {
-                Err(Error::CUDA_ERROR_INVALID_VALUE)
-            }
-            _ => self
-                .profile
-                .attribute(attribute)
-                .ok_or(Error::CUDA_ERROR_INVALID_VALUE),
+            _ if profile::since(attribute) > settings::version() => Err(Error::CUDA_ERROR_INVALID_VALUE),
+            _ => self.profile.attribute(attribute).ok_or(Error::CUDA_ERROR_INVALID_VALUE),
         }
     }
 
@@ -136,12 +131,7 @@ fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
         None => (*parts.last()?, None),
     };
     match parts[..] {
-        [domain, bus, _] => Some((
-            number(domain)?,
-            number(bus)?,
-            number(slot)?,
-            function.unwrap_or(0),
-        )),
+        [domain, bus, _] => Some((number(domain)?, number(bus)?, number(slot)?, function.unwrap_or(0))),
         [bus, _] => Some((0, number(bus)?, number(slot)?, function?)),
         _ => None,
     }
@@ -167,10 +157,7 @@ mod tests {
         }
         assert_eq!(visible(Some("0,5"), 1), Ok(vec![0]));
         assert_eq!(visible(Some("1,0"), 2), Ok(vec![1, 0]));
-        assert_eq!(
-            visible(Some("0,0"), 1),
-            Err(Error::CUDA_ERROR_INVALID_DEVICE)
-        );
+        assert_eq!(visible(Some("0,0"), 1), Err(Error::CUDA_ERROR_INVALID_DEVICE));
     }
 
     #[test]

@@ -60,9 +60,7 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<EventCou
 /// Removes an event that is destroyed.
 pub(crate) fn remove(handle: usize) -> Result<()> {
     let removed = TABLE.remove(handle);
-    removed
-        .map(drop)
-        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
+    removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
 }
 
 impl Event {
@@ -81,10 +79,7 @@ impl Event {
         if self.flags & CUevent_flags::CU_EVENT_INTERPROCESS.0 == 0 {
             return Err(Error::CUDA_ERROR_INVALID_HANDLE);
         }
-        let shared = self
-            .shared
-            .as_ref()
-            .ok_or(Error::CUDA_ERROR_NOT_SUPPORTED)?;
+        let shared = self.shared.as_ref().ok_or(Error::CUDA_ERROR_NOT_SUPPORTED)?;
         Ok(shared.export())
     }
 

@@ -91,9 +91,7 @@ impl Function {
     /// Returns the device that the function was loaded for.
     pub(crate) fn device(&self) -> Result<&'static Device> {
         let context = context::table().get(self.context_id as usize);
-        Ok(context
-            .map_err(|_| Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?
-            .device)
+        Ok(context.map_err(|_| Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?.device)
     }
 
     /// Returns the maximum dynamic shared memory of a launch in bytes.
@@ -110,8 +108,7 @@ impl Function {
 
     /// Returns the cluster size that the kernel or its attributes require.
     pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
-        let size =
-            attribute::CLUSTER.map(|a| self.attribute(a).unwrap_or(0).max(0).cast_unsigned());
+        let size = attribute::CLUSTER.map(|a| self.attribute(a).unwrap_or(0).max(0).cast_unsigned());
         (!size.contains(&0)).then_some(size)
     }
 
@@ -149,11 +146,7 @@ impl Function {
 
     /// `cuFuncGetParamInfo`: returns the offset and size of a parameter in bytes.
     pub(crate) fn param(&self, index: usize) -> Result<(usize, usize)> {
-        let (offset, size) = self
-            .kernel
-            .params()
-            .nth(index)
-            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        let (offset, size) = self.kernel.params().nth(index).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         Ok((offset as usize, size as usize))
     }
 }

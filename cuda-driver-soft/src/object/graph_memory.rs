@@ -125,11 +125,7 @@ impl GraphMemory {
         let mut known = known();
         if known.allocated.insert(self.id, self.clone()).is_none() {
             let bytes = self.bytes;
-            known
-                .devices
-                .entry(self.ordinal)
-                .or_default()
-                .use_more(bytes);
+            known.devices.entry(self.ordinal).or_default().use_more(bytes);
         }
     }
 
@@ -165,11 +161,7 @@ impl Drop for GraphMemory {
         let id = self.id;
         let mut known = known();
         // The address may have been reused for live memory in the meantime.
-        if known
-            .all
-            .get(&self.address)
-            .is_some_and(|m| m.strong_count() == 0)
-        {
+        if known.all.get(&self.address).is_some_and(|m| m.strong_count() == 0) {
             known.all.remove(&self.address);
         }
         drop(known);

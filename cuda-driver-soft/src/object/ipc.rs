@@ -84,10 +84,7 @@ impl IpcHandle {
         let file = SharedFile::open_of(self.process, self.descriptor, purpose);
         let file = file.filter(|file| file.identity() == self.identity);
         file.ok_or_else(|| {
-            host::log!(
-                "process {} has ended or has freed the exported object",
-                self.process
-            );
+            host::log!("process {} has ended or has freed the exported object", self.process);
             Error::CUDA_ERROR_INVALID_VALUE
         })
     }

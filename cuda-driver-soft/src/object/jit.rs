@@ -65,20 +65,13 @@ impl Log {
 
 /// Compiles an image for a device. Errors in the image are reported before a target that does not match the device; see
 /// [`check_target`].
-pub(crate) fn compile(
-    image: &Image,
-    options: &Options,
-    device: &Device,
-    log: &mut Log,
-) -> Result<Arc<ir::Module>> {
+pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     check_options(options)?;
     let mut module = compiled(image, options, device, log)?;
     // The module was just created, so this is the only reference.
     if let (Some(most), Some(module)) = (options.register_limit(), Arc::get_mut(&mut module)) {
         // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
-        let limited = |own: &ir::Directives| {
-            own.maxnreg.is_some() || own.maxntid.is_some() || own.reqntid.is_some()
-        };
+        let limited = |own: &ir::Directives| own.maxnreg.is_some() || own.maxntid.is_some() || own.reqntid.is_some();
         let directives = module.functions.iter_mut().map(|f| &mut f.directives);
         for directives in directives.filter(|own| !limited(own)) {
             directives.maxnreg = Some(most);
@@ -87,12 +80,7 @@ pub(crate) fn compile(
     Ok(module)
 }
 
-fn compiled(
-    image: &Image,
-    options: &Options,
-    device: &Device,
-    log: &mut Log,
-) -> Result<Arc<ir::Module>> {
+fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
             Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(

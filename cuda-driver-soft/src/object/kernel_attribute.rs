@@ -11,12 +11,9 @@ use crate::state::error::{Error, Result};
 use crate::state::settings;
 use engine::Kernel;
 
-pub(crate) const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 =
-    Id::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.0;
-pub(crate) const PREFERRED_SHARED_MEMORY_CARVEOUT: u32 =
-    Id::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.0;
-pub(crate) const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 =
-    Id::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.0;
+pub(crate) const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 = Id::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.0;
+pub(crate) const PREFERRED_SHARED_MEMORY_CARVEOUT: u32 = Id::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.0;
+pub(crate) const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 = Id::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.0;
 const REQUIRED_CLUSTER_WIDTH: u32 = Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH.0;
 const REQUIRED_CLUSTER_DEPTH: u32 = Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH.0;
 /// The attributes of the required cluster size, by dimension.
@@ -84,9 +81,7 @@ pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Res
         Id::CU_FUNC_ATTRIBUTE_NUM_REGS => int(kernel.num_regs()),
         Id::CU_FUNC_ATTRIBUTE_PTX_VERSION => int(kernel.ptx_version()),
         Id::CU_FUNC_ATTRIBUTE_BINARY_VERSION => int(device.profile.sm),
-        Id::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => {
-            int(usual_dynamic_shared(kernel, device))
-        }
+        Id::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => int(usual_dynamic_shared(kernel, device)),
         Id::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => -1,
         Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
         | Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT
@@ -94,9 +89,7 @@ pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Res
             let cluster = kernel.directives().reqnctapercluster.unwrap_or([0; 3]);
             int(cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize])
         }
-        Id::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET => {
-            i32::from(kernel.directives().explicitcluster)
-        }
+        Id::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET => i32::from(kernel.directives().explicitcluster),
         Id::CU_FUNC_ATTRIBUTE_CACHE_MODE_CA
         | Id::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         | Id::CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => 0,
@@ -113,12 +106,10 @@ pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32
         MAX_DYNAMIC_SHARED_SIZE_BYTES => 0..=int(most_dynamic_shared(kernel, device)),
         PREFERRED_SHARED_MEMORY_CARVEOUT => -1..=100,
         // Launches check that a cluster of this size exists.
-        REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => {
-            match of_kernel(kernel, device, attribute)? {
-                0 => 0..=i32::MAX,
-                required => required..=required,
-            }
-        }
+        REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => match of_kernel(kernel, device, attribute)? {
+            0 => 0..=i32::MAX,
+            required => required..=required,
+        },
         NON_PORTABLE_CLUSTER_SIZE_ALLOWED => return Ok((value != 0).into()),
         CLUSTER_SCHEDULING_POLICY => 0..=2,
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),

@@ -86,17 +86,13 @@ pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
         let _ = KERNELS.remove(*kernel);
     }
     let modules = state.modules.into_values();
-    modules
-        .filter(|m| module::table().get(*m).is_ok())
-        .collect()
+    modules.filter(|m| module::table().get(*m).is_ok()).collect()
 }
 
 /// Removes a library whose kernels and modules are gone.
 pub(crate) fn remove(handle: usize) -> Result<()> {
     let removed = LIBRARIES.remove(handle);
-    removed
-        .map(drop)
-        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
+    removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
 }
 
 /// Returns the function with this handle, or the function of a `CUkernel` in a context.
@@ -122,11 +118,7 @@ pub(crate) fn function_for_launch(handle: usize, context: &Arc<Context>) -> Resu
 
 /// Returns the function that a graph node launches, and its context: the function with this handle or, if it is 0, that
 /// of the `CUkernel` in the given context (the current one if `given` is 0).
-pub(crate) fn function_for_node(
-    handle: usize,
-    kernel: usize,
-    given: usize,
-) -> Result<(usize, Arc<Context>)> {
+pub(crate) fn function_for_node(handle: usize, kernel: usize, given: usize) -> Result<(usize, Arc<Context>)> {
     if handle != 0 || kernel == 0 {
         let context = function::get(handle)?.context_id as usize;
         return Ok((handle, context::by_handle(context)?));
@@ -149,11 +141,7 @@ impl Library {
     fn compiled(&self, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
         let mut state = self.state();
         let compile = || jit::compile(&self.image, &self.options, device, log);
-        state
-            .compiled
-            .entry(device.profile.sm)
-            .or_insert_with(compile)
-            .clone()
+        state.compiled.entry(device.profile.sm).or_insert_with(compile).clone()
     }
 
     /// Returns the program compiled for the first device and loaded without a context.
@@ -170,10 +158,7 @@ impl Library {
             let loaded = Program::load(module, owner);
             state.without_context = Some(loaded.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?);
         }
-        state
-            .without_context
-            .clone()
-            .ok_or(Error::CUDA_ERROR_UNKNOWN)
+        state.without_context.clone().ok_or(Error::CUDA_ERROR_UNKNOWN)
     }
 
     /// `cuLibraryGetModule` in a context.
@@ -220,11 +205,7 @@ impl Library {
         let Ok(program) = self.without_context() else {
             return Ok(Vec::new());
         };
-        program
-            .kernels()
-            .take(most)
-            .map(|k| self.kernel(k.name()))
-            .collect()
+        program.kernels().take(most).map(|k| self.kernel(k.name())).collect()
     }
 
     /// `cuLibraryGetManaged`: returns address and size in bytes. It needs no context.
@@ -241,8 +222,7 @@ impl Library {
 
     /// Returns the number of kernels.
     pub(crate) fn kernel_count(&self) -> usize {
-        self.without_context()
-            .map_or(0, |program| program.kernels().count())
+        self.without_context().map_or(0, |program| program.kernels().count())
     }
 }
 

@@ -41,8 +41,7 @@ impl Limits {
         Limits {
             device,
             stack: 1 << 10,
-            fifo: u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT))
-                << 16,
+            fifo: u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) << 16,
             heap: 8 << 20,
             pending: 2048,
             granularity: 64,
@@ -67,8 +66,7 @@ impl Limits {
                 .into(),
             CUlimit::CU_LIMIT_CIG_ENABLED => 0,
             // sm_90 has no limit on the depth of device-side synchronisation.
-            CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH
-            | CUlimit::CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED => {
+            CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH | CUlimit::CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED => {
                 return Err(Error::CUDA_ERROR_UNSUPPORTED_LIMIT);
             }
             _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -90,9 +88,7 @@ impl Limits {
             CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE if self.prints => {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
-            CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE => {
-                self.fifo = up(FIFO_UNIT).clamp(*FIFO.start(), *FIFO.end())
-            }
+            CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE => self.fifo = up(FIFO_UNIT).clamp(*FIFO.start(), *FIFO.end()),
             CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE if self.allocates => {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
@@ -103,9 +99,7 @@ impl Limits {
             CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT => {
                 self.pending = value.clamp(*PENDING.start(), *PENDING.end())
             }
-            CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY => {
-                self.granularity = at_most(value, MOST_GRANULARITY)?
-            }
+            CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY => self.granularity = at_most(value, MOST_GRANULARITY)?,
             CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE => {
                 let unit = persisting_unit(self.device);
                 self.persisting = at_most(up(unit), 10 * unit)?;

@@ -78,9 +78,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Linker>> {
 /// `cuLinkDestroy`
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     get(handle)?;
-    TABLE
-        .remove(handle)
-        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    TABLE.remove(handle).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
     Ok(())
 }
 
@@ -178,9 +176,8 @@ impl Linker {
     fn take_from_libraries(&self, state: &mut LinkerState) -> Result<()> {
         loop {
             let missing = link::undefined(&state.inputs);
-            let defines = |(_, input): &(Source, Input)| {
-                link::defined(&input.module).any(|name| missing.contains(name))
-            };
+            let defines =
+                |(_, input): &(Source, Input)| link::defined(&input.module).any(|name| missing.contains(name));
             let found = state.libraries.iter().position(defines);
             let ours = missing.iter().any(|name| name.starts_with("cudaCG"));
             let taken = match found {

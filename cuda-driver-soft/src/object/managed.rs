@@ -154,9 +154,7 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     })?;
     let length = allocation.bytes.next_multiple_of(PAGE);
     let start = address - allocation.base;
-    let end = start
-        .checked_add(bytes)
-        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    let end = start.checked_add(bytes).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if bytes == 0 || end > length {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
@@ -207,40 +205,24 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
     let (allocation, range) = pages(address, bytes)?;
     let all = all();
     let without_advice = Pages::new();
-    let all_pages: Vec<&PageAdvice> = all
-        .get(&allocation.id)
-        .unwrap_or(&without_advice)
-        .of(&range)
-        .collect();
+    let all_pages: Vec<&PageAdvice> = all.get(&allocation.id).unwrap_or(&without_advice).of(&range).collect();
     let same = |field: fn(&PageAdvice) -> Option<Location>| {
         let first = all_pages.first().and_then(|page| field(page));
         first.filter(|_| all_pages.iter().all(|page| field(page) == first))
     };
-    let by_all = |ordinal: &i32| {
-        all_pages
-            .iter()
-            .all(|page| page.accessed_by.contains(ordinal))
-    };
+    let by_all = |ordinal: &i32| all_pages.iter().all(|page| page.accessed_by.contains(ordinal));
     let accessed_by = all_pages.first().map(|page| page.accessed_by.clone());
     Ok(CommonAdvice {
         read_mostly: all_pages.iter().all(|page| page.read_mostly),
         preferred: same(|page| page.preferred),
         prefetched: same(|page| page.prefetched),
-        accessed_by: accessed_by
-            .unwrap_or_default()
-            .into_iter()
-            .filter(by_all)
-            .collect(),
+        accessed_by: accessed_by.unwrap_or_default().into_iter().filter(by_all).collect(),
     })
 }
 
 impl CommonAdvice {
     /// Returns the value of an attribute as the integers that fill `bytes` bytes.
-    pub(crate) fn attribute(
-        &self,
-        attribute: Id,
-        bytes: usize,
-    ) -> Result<impl Iterator<Item = i32>> {
+    pub(crate) fn attribute(&self, attribute: Id, bytes: usize) -> Result<impl Iterator<Item = i32>> {
         // The caller chooses the length of the list, so the padding is not stored.
         let fill = |known: Vec<i32>| {
             let filled = known.into_iter().chain(std::iter::repeat(INVALID));

@@ -62,9 +62,7 @@ pub(crate) fn owner_of(device: &Device) -> u64 {
 /// Returns the owner IDs of a device's memory: its contexts, and the device itself.
 pub(crate) fn owners_on(device: &Device) -> Vec<u64> {
     let contexts = context::table().all();
-    let on_device = contexts
-        .iter()
-        .filter(|c| c.device.ordinal == device.ordinal);
+    let on_device = contexts.iter().filter(|c| c.device.ordinal == device.ordinal);
     let contexts = on_device.map(|c| c.id());
     contexts.chain([owner_of(device)]).collect()
 }
@@ -93,12 +91,7 @@ pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64>
 }
 
 /// Allocates as if `uncounted` bytes of the memory in use were free.
-pub(crate) fn allocate_excluding(
-    context: &Context,
-    kind: Kind,
-    bytes: u64,
-    uncounted: u64,
-) -> Result<u64> {
+pub(crate) fn allocate_excluding(context: &Context, kind: Kind, bytes: u64, uncounted: u64) -> Result<u64> {
     let owners = owners_on(context.device);
     let mut quota = quota(context.device, &owners);
     quota.most = quota.most.saturating_add(uncounted);

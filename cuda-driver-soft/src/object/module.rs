@@ -48,24 +48,19 @@ pub(crate) fn instantiate(
     of_library: bool,
     managed: Option<&Program>,
 ) -> Result<Arc<Module>> {
-    if module
-        .variables
-        .iter()
-        .any(|v| v.space == ir::Space::Global)
-    {
+    if module.variables.iter().any(|v| v.space == ir::Space::Global) {
         context.drain();
         observe_fault()?;
     }
     let owners = memory::owners_on(context.device);
     let quota = memory::quota(context.device, &owners);
-    let program =
-        Program::load_within(module, context.id(), Some(quota), managed).map_err(|error| {
-            host::log!("{error}");
-            match error {
-                engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
-                engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
-            }
-        })?;
+    let program = Program::load_within(module, context.id(), Some(quota), managed).map_err(|error| {
+        host::log!("{error}");
+        match error {
+            engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
+            engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
+        }
+    })?;
     let module = TABLE.insert_with(|handle| Module {
         handle,
         context: Arc::downgrade(context),
@@ -84,10 +79,7 @@ pub(crate) fn remove(module: &Module) -> Result<()> {
     for function in module.functions().values() {
         function::remove(*function);
     }
-    let references = module
-        .references
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let references = module.references.lock().unwrap_or_else(PoisonError::into_inner);
     for reference in references.values() {
         reference::remove(*reference);
     }
@@ -100,9 +92,7 @@ pub(crate) fn remove(module: &Module) -> Result<()> {
 
 impl Module {
     fn functions(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.functions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `cuModuleGetFunction`: returns the same handle each time.
@@ -125,10 +115,7 @@ impl Module {
 
     /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle each time.
     pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
-        let mut references = self
-            .references
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = references.get(name)
             && context::current().is_ok()
             && reference::get(*handle, surface).is_ok()
@@ -146,9 +133,7 @@ impl Module {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let variables = &self.program.module().variables;
-        let opaque = variables
-            .iter()
-            .any(|v| v.name == name && v.opaque.is_some());
+        let opaque = variables.iter().any(|v| v.name == name && v.opaque.is_some());
         if opaque || self.program.kernel(name).is_some() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

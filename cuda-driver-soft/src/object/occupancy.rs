@@ -19,9 +19,7 @@ const WARP: u32 = 32;
 /// rounded up, to at least one block.
 fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
     const STEPS_KIB: [u64; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
-    let most = u64::from(
-        device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-    );
+    let most = u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
     let preferred = function.attribute(attribute::PREFERRED_SHARED_MEMORY_CARVEOUT);
     let Ok(percent @ 0..) = preferred.map(i64::from) else {
         return most;
@@ -35,23 +33,15 @@ fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
 }
 
 /// Returns how many blocks of `threads` threads with `dynamic` bytes of dynamic shared memory fit.
-pub(crate) fn blocks_per_multiprocessor(
-    function: &Function,
-    device: &Device,
-    threads: u32,
-    dynamic: u64,
-) -> u32 {
-    if threads == 0 || threads > device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-    {
+pub(crate) fn blocks_per_multiprocessor(function: &Function, device: &Device, threads: u32, dynamic: u64) -> u32 {
+    if threads == 0 || threads > device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) {
         return 0;
     }
     let warps = threads.div_ceil(WARP);
-    let by_threads = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
-        / (warps * WARP);
+    let by_threads = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / (warps * WARP);
     let by_blocks = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
     let by_registers = register_limit::warps(&function.kernel, device) / warps;
-    let reserved =
-        u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+    let reserved = u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
     let used = u64::from(function.kernel.shared_bytes()).saturating_add(dynamic);
     if dynamic > u64::from(function.max_dynamic_shared()) {
         return 0;
@@ -68,19 +58,12 @@ pub(crate) fn blocks_per_multiprocessor(
 }
 
 /// `cuOccupancyMaxActiveBlocksPerMultiprocessor`
-pub(crate) fn max_active_blocks(
-    function: &Function,
-    device: &Device,
-    threads: i32,
-    dynamic: u64,
-) -> Result<u32> {
+pub(crate) fn max_active_blocks(function: &Function, device: &Device, threads: i32, dynamic: u64) -> Result<u32> {
     let threads = u32::try_from(threads)
         .ok()
         .filter(|&n| n > 0)
         .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-    Ok(blocks_per_multiprocessor(
-        function, device, threads, dynamic,
-    ))
+    Ok(blocks_per_multiprocessor(function, device, threads, dynamic))
 }
 
 /// `cuOccupancyMaxPotentialBlockSize`: returns the smallest grid that fills the device, and its block size. `dynamic`
@@ -99,8 +82,7 @@ pub(crate) fn best_block(
     let (mut best, mut best_threads, mut best_blocks) = (0, 0, 0);
     let mut threads = most;
     while threads > 0 {
-        let blocks =
-            blocks_per_multiprocessor(function, device, threads, dynamic(threads as i32) as u64);
+        let blocks = blocks_per_multiprocessor(function, device, threads, dynamic(threads as i32) as u64);
         if blocks * threads > best_threads {
             (best, best_threads, best_blocks) = (threads, blocks * threads, blocks);
         }
@@ -118,12 +100,7 @@ pub(crate) fn best_block(
 }
 
 /// `cuOccupancyAvailableDynamicSMemPerBlock`: returns the bytes available to each of `blocks` blocks.
-pub(crate) fn available_dynamic(
-    function: &Function,
-    device: &Device,
-    blocks: i32,
-    threads: i32,
-) -> Result<u64> {
+pub(crate) fn available_dynamic(function: &Function, device: &Device, blocks: i32, threads: i32) -> Result<u64> {
     let blocks = u64::try_from(blocks)
         .ok()
         .filter(|&n| n > 0)
@@ -132,9 +109,8 @@ pub(crate) fn available_dynamic(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     // Driver 580 does not subtract the shared memory reserved per block.
-    let share = u64::from(
-        device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-    ) / blocks
+    let share = u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR))
+        / blocks
         / SHARED_UNIT
         * SHARED_UNIT;
     let own = u64::from(function.kernel.shared_bytes());

@@ -23,9 +23,7 @@ impl MemoryPlace {
             Some(known) if memory::is_for_calls(&known) => MemoryPlace::device(address, bytes),
             // Memory that calls cannot see is not host memory, either.
             Some(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
-            None if space().reserves(address) || address == 0 => {
-                Err(Error::CUDA_ERROR_INVALID_VALUE)
-            }
+            None if space().reserves(address) || address == 0 => Err(Error::CUDA_ERROR_INVALID_VALUE),
             None => Ok(MemoryPlace::Host(range)),
         }
     }
@@ -38,9 +36,7 @@ impl MemoryPlace {
             let mapped = space().mapped(address, bytes);
             allocation = mapped.unwrap_or(allocation);
             if allocation.access == Access::None {
-                host::log!(
-                    "no device has access to the memory at {address:#x}; call cuMemSetAccess"
-                );
+                host::log!("no device has access to the memory at {address:#x}; call cuMemSetAccess");
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }

@@ -235,11 +235,7 @@ impl Pool {
         bytes: impl FnOnce() -> Result<u64>,
     ) -> Result<()> {
         // A high-water mark can only be reset to 0.
-        let require_zero = |bytes: u64| {
-            (bytes == 0)
-                .then_some(())
-                .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
-        };
+        let require_zero = |bytes: u64| (bytes == 0).then_some(()).ok_or(Error::CUDA_ERROR_INVALID_VALUE);
         match attribute {
             Id::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => {
                 let value = bytes()?;
@@ -274,9 +270,7 @@ impl Pool {
     pub(crate) fn export(&self) -> Result<i32> {
         let shared = self.shared.as_ref().filter(|_| !self.is_imported);
         let shared = shared.ok_or_else(|| {
-            host::log!(
-                "this pool cannot be exported: it is imported or has no shareable handle type"
-            );
+            host::log!("this pool cannot be exported: it is imported or has no shareable handle type");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
         shared.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)
@@ -479,9 +473,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         of_this_home.current = of_this_home.default;
     }
     let removed = TABLE.remove(handle);
-    removed
-        .map(drop)
-        .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
+    removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 /// Counts an allocation for a pool.
@@ -510,9 +502,7 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     let allocation = found.ok_or_else(|| {
-        host::log!(
-            "{address:#x} is not the start of a live allocation that cuMemFreeAsync can free"
-        );
+        host::log!("{address:#x} is not the start of a live allocation that cuMemFreeAsync can free");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     pending.insert(&allocation);

@@ -16,18 +16,13 @@ pub(crate) struct PrimaryContext {
 }
 
 /// Locks the primary context of a device.
-pub(crate) fn of_device(
-    ordinal: i32,
-) -> Result<(&'static Device, MutexGuard<'static, PrimaryContext>)> {
+pub(crate) fn of_device(ordinal: i32) -> Result<(&'static Device, MutexGuard<'static, PrimaryContext>)> {
     static ALL: LazyLock<Vec<Mutex<PrimaryContext>>> =
         LazyLock::new(|| device::all().iter().map(|_| Mutex::default()).collect());
     let device = device::get(ordinal)?;
     let primary = ALL.get(device.ordinal as usize);
     let primary = primary.ok_or(Error::CUDA_ERROR_INVALID_DEVICE)?;
-    Ok((
-        device,
-        primary.lock().unwrap_or_else(PoisonError::into_inner),
-    ))
+    Ok((device, primary.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 impl PrimaryContext {

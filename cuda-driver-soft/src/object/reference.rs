@@ -4,9 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuda_driver_sys::{
-    CU_TRSA_OVERRIDE_FORMAT, CUaddress_mode, CUarray_format, CUdevice_attribute as Attribute,
-};
+use cuda_driver_sys::{CU_TRSA_OVERRIDE_FORMAT, CUaddress_mode, CUarray_format, CUdevice_attribute as Attribute};
 
 use crate::object::array;
 use crate::object::context::{self, Context};
@@ -49,11 +47,7 @@ impl Reference {
     }
 
     /// Changes the reference. Work queued earlier finishes first and sees the old binding.
-    fn change(
-        &self,
-        context: &Context,
-        change: impl FnOnce(&mut ReferenceState) -> Result<()>,
-    ) -> Result<()> {
+    fn change(&self, context: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
         let mut state = self.state();
         let mut changed = *state;
         change(&mut changed)?;
@@ -88,11 +82,7 @@ pub(crate) fn get(handle: usize, surface: bool) -> Result<Arc<Reference>> {
     match found {
         Ok(reference) if reference.surface == surface => Ok(reference),
         Ok(_) => Err(Error::CUDA_ERROR_INVALID_HANDLE),
-        Err(missing) => Err(array::missing_error(
-            "texture or surface reference",
-            handle,
-            missing,
-        )),
+        Err(missing) => Err(array::missing_error("texture or surface reference", handle, missing)),
     }
 }
 
@@ -134,15 +124,9 @@ fn for_variables(program: &Program, act: impl Fn(u64)) {
 
 /// Creates the reference for a module's variable and returns its handle.
 pub(crate) fn of_variable(program: &Program, name: &str, surface: bool) -> Result<usize> {
-    let wanted = if surface {
-        Opaque::Surface
-    } else {
-        Opaque::Texture
-    };
+    let wanted = if surface { Opaque::Surface } else { Opaque::Texture };
     let variables = &program.module().variables;
-    let is = variables
-        .iter()
-        .any(|v| v.name == name && v.opaque == Some(wanted));
+    let is = variables.iter().any(|v| v.name == name && v.opaque == Some(wanted));
     let address = program.global(name).filter(|_| is);
     let (address, _) = address.ok_or_else(|| {
         let kind = if surface { "surface" } else { "texture" };
@@ -163,18 +147,13 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     context::current()?;
     let reference = get(handle, false)?;
     if reference.address.is_none() {
-        TABLE
-            .remove(handle)
-            .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+        TABLE.remove(handle).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
     }
     Ok(())
 }
 
 /// Changes the settings of a texture reference.
-pub(crate) fn set(
-    handle: usize,
-    change: impl FnOnce(&mut TextureSettings) -> Result<()>,
-) -> Result<()> {
+pub(crate) fn set(handle: usize, change: impl FnOnce(&mut TextureSettings) -> Result<()>) -> Result<()> {
     let context = context::current()?;
     get(handle, false)?.change(&context, |state| change(&mut state.settings))
 }
@@ -203,11 +182,7 @@ pub(crate) fn address_mode(handle: usize, dimension: i32) -> Result<u32> {
         .ok()
         .and_then(|i| settings.modes.get(i))
         .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-    Ok(if settings.flags & NORMALIZED == 0 {
-        CLAMP
-    } else {
-        *mode
-    })
+    Ok(if settings.flags & NORMALIZED == 0 { CLAMP } else { *mode })
 }
 
 /// `cuTexRefSetFormat`
@@ -263,19 +238,10 @@ pub(crate) fn set_mipmap(handle: usize, mipmap: usize, flags: u32) -> Result<()>
 
 /// `cuTexRefSetAddress`: returns the offset of the memory from an aligned address in bytes. Address 0 removes the
 /// binding.
-pub(crate) fn set_address(
-    handle: usize,
-    address: u64,
-    bytes: u64,
-    wants_offset: bool,
-) -> Result<u64> {
+pub(crate) fn set_address(handle: usize, address: u64, bytes: u64, wants_offset: bool) -> Result<u64> {
     let context = context::current()?;
     let reference = get(handle, false)?;
-    let alignment = u64::from(
-        context
-            .device
-            .limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
-    );
+    let alignment = u64::from(context.device.limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT));
     let offset = address % alignment.max(1);
     if offset != 0 && !wants_offset {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

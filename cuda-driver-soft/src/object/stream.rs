@@ -112,9 +112,7 @@ pub(crate) fn remove(stream: &Stream) -> Result<()> {
         context.queues().remove(QueueId::Created(stream.handle));
     }
     let removed = TABLE.remove(stream.handle);
-    removed
-        .map(drop)
-        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
+    removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
 }
 
 impl StreamRef {
@@ -166,9 +164,7 @@ impl StreamRef {
     pub(crate) fn id(&self) -> u64 {
         match self.queue {
             QueueId::Legacy => self.context.id() << 8 | LEGACY as u64,
-            QueueId::PerThread(thread) => {
-                (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48)
-            }
+            QueueId::PerThread(thread) => (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48),
             QueueId::Created(handle) => handle as u64,
         }
     }

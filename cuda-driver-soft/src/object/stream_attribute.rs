@@ -93,9 +93,7 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
         (POLICY, StreamAttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
         // Driver 580 clamps the priority.
         (PRIORITY, StreamAttributeValue::Number(priority)) => stream.set_priority(priority),
-        (DOMAINS, StreamAttributeValue::Domains(domains))
-            if domains.iter().all(|&d| u32::from(d) < count) =>
-        {
+        (DOMAINS, StreamAttributeValue::Domains(domains)) if domains.iter().all(|&d| u32::from(d) < count) => {
             known.domains = domains;
         }
         (DOMAIN, StreamAttributeValue::Number(domain @ 0..=1)) => known.domain = domain,

@@ -1,8 +1,6 @@
 //! Tensor maps: the checks that the CUDA manual requires. The engine defines the encoding.
 
-use cuda_driver_sys::{
-    CUdevice_attribute as Attribute, CUtensorMapDataType as DataType, CUtensorMapInterleave,
-};
+use cuda_driver_sys::{CUdevice_attribute as Attribute, CUtensorMapDataType as DataType, CUtensorMapInterleave};
 
 use crate::object::context;
 use crate::state::error::{Error, Result};
@@ -85,10 +83,7 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
     check_address(map, map.address)?;
     let rank = usize::from(map.rank);
     for (i, &dim) in map.dims[..rank].iter().enumerate() {
-        require(
-            (1..=1 << 32).contains(&dim),
-            "a dimension is not in 1..=2^32",
-        )?;
+        require((1..=1 << 32).contains(&dim), "a dimension is not in 1..=2^32")?;
         let unit = match map.data_type {
             U4 => 2,
             U4_SPACED | U6_SPACED => 128,
@@ -107,10 +102,7 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
     }
     // Driver 580 also checks the stride of dimension 0, which is used only with interleaving.
     for stride in &map.element_strides[..rank] {
-        require(
-            (1..=8).contains(stride),
-            "an element stride is not in 1..=8",
-        )?;
+        require((1..=8).contains(stride), "an element stride is not in 1..=8")?;
     }
     let inner = if map.mode == Mode::Tiled {
         for &elements in &map.boxes[..rank] {
@@ -122,16 +114,10 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
         // Element strides above 1 skip elements.
         let steps = map.element_strides[1..rank].iter();
         let rows = map.boxes[1..rank].iter().zip(steps);
-        let rows: u64 = rows
-            .map(|(n, step)| u64::from(*n).div_ceil((*step).into()))
-            .product();
+        let rows: u64 = rows.map(|(n, step)| u64::from(*n).div_ceil((*step).into())).product();
         let bytes = rows * row_bytes(map.data_type, map.boxes[0].into());
         require(
-            bytes
-                <= u64::from(
-                    device
-                        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-                ),
+            bytes <= u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)),
             "the box exceeds shared memory",
         )?;
         map.boxes[0]
@@ -194,9 +180,8 @@ fn check_pixels(map: &TensorMap) -> Result<()> {
         "a corner of the pixel box is out of range",
     )?;
     // The box extends from the lower corner to the tensor's extent plus the upper corner.
-    let empty = (0..corners).any(|i| {
-        i128::from(map.dims[1 + i]) + i128::from(map.upper[i]) - i128::from(map.lower[i]) <= 0
-    });
+    let empty =
+        (0..corners).any(|i| i128::from(map.dims[1 + i]) + i128::from(map.upper[i]) - i128::from(map.lower[i]) <= 0);
     require(!empty, "the pixel box is empty")
 }
 

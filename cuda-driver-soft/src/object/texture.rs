@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::{
-    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CU_TRSF_SEAMLESS_CUBEMAP,
-    CU_TRSF_SRGB, CUaddress_mode, CUdevice_attribute as Attribute, CUfilter_mode,
+    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CU_TRSF_SEAMLESS_CUBEMAP, CU_TRSF_SRGB, CUaddress_mode,
+    CUdevice_attribute as Attribute, CUfilter_mode,
 };
 
 use crate::object::array::{self, channel};
@@ -13,8 +13,7 @@ use crate::object::context::{self, Context};
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
 use engine::texture::{
-    self, Address, Channel, Object, Plane, Read, Sampler, TexelArray as Image,
-    TextureShape as Shape,
+    self, Address, Channel, Object, Plane, Read, Sampler, TexelArray as Image, TextureShape as Shape,
 };
 
 const LINEAR: u32 = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR.0;
@@ -117,9 +116,7 @@ pub(crate) fn most_linear(format: u32, channels: u32) -> Result<u64> {
 pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
     let limit = |attribute| u64::from(device.limit(attribute));
     let aligned = |address: u64| {
-        if address == 0
-            || !address.is_multiple_of(limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT))
-        {
+        if address == 0 || !address.is_multiple_of(limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)) {
             host::log!(
                 "texture address {address:#x} is null or not a multiple of CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT"
             );
@@ -144,13 +141,7 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
             if width > most {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
-            Ok(flat(
-                Shape::Linear,
-                (channel, channels),
-                address,
-                [width, 1],
-                bytes,
-            ))
+            Ok(flat(Shape::Linear, (channel, channels), address, [width, 1], bytes))
         }
         Resource::Pitch {
             address,
@@ -163,13 +154,11 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
             let (channel, channels) = texels(format, channels)?;
             let row = width.checked_mul(u64::from(channel.bytes() * channels));
             aligned(address)?;
-            let fits = width
-                <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH)
+            let fits = width <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH)
                 && height <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT)
                 && pitch <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH);
-            let tight = pitch.is_multiple_of(limit(
-                Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT,
-            )) && (pitch == 0 || row.is_some_and(|row| row <= pitch));
+            let tight = pitch.is_multiple_of(limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT))
+                && (pitch == 0 || row.is_some_and(|row| row <= pitch));
             if !fits || !tight {
                 host::log!(
                     "texture of {width} x {height} texels with a pitch of {pitch} bytes: \
@@ -177,13 +166,7 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
                 );
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
-            Ok(flat(
-                Shape::D2,
-                (channel, channels),
-                address,
-                [width, height],
-                pitch,
-            ))
+            Ok(flat(Shape::D2, (channel, channels), address, [width, height], pitch))
         }
     }
 }
@@ -262,10 +245,7 @@ fn viewed(mut image: Image, view: &ResourceView) -> Result<Image> {
     let given = |n: u64| n.max(1);
     let size = view.size.map(given);
     let last_level = view.levels[1] as usize;
-    let layers = matches!(
-        image.shape,
-        Shape::A1 | Shape::A2 | Shape::Cube | Shape::ACube
-    );
+    let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::Cube | Shape::ACube);
     let same_depth = layers || size[2] == depth;
     if [size[0], size[1]] != [width, height]
         || !same_depth
@@ -277,8 +257,7 @@ fn viewed(mut image: Image, view: &ResourceView) -> Result<Image> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     if view.format != 0 {
-        let (channel, channels) =
-            view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if channel.bytes() * channels != image.texel_bytes() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -301,10 +280,7 @@ pub(crate) fn create(
     settings: TextureSettings,
     view: Option<ResourceView>,
 ) -> Result<u64> {
-    let in_range = settings
-        .modes
-        .iter()
-        .all(|mode| CUaddress_mode(*mode).name().is_some())
+    let in_range = settings.modes.iter().all(|mode| CUaddress_mode(*mode).name().is_some())
         && settings.filter <= LINEAR
         && settings.mip_filter <= LINEAR
         && settings.flags & !(FLAGS | SEAMLESS) == 0;

@@ -41,9 +41,7 @@ pub(crate) fn retain(handle: usize, count: u32) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
-    *now = now
-        .checked_add(count)
-        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    *now = now.checked_add(count).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     Ok(())
 }
 
@@ -54,9 +52,7 @@ pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()>
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
-    *now = now
-        .checked_sub(count)
-        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    *now = now.checked_sub(count).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if *now == 0 {
         drop(now);
         let _ = TABLE.remove(handle);

@@ -105,9 +105,7 @@ impl AddressMap {
     fn at(&self, address: u64) -> Result<&Mapping> {
         let below = self.mappings.range(..=address).next_back();
         let found = below.filter(|(base, mapping)| address - **base < mapping.bytes);
-        found
-            .map(|(_, mapping)| mapping)
-            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+        found.map(|(_, mapping)| mapping).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
@@ -317,9 +315,7 @@ pub(crate) fn mapped_at(address: u64) -> Option<Arc<GenericAllocation>> {
 pub(crate) fn export(handle: usize) -> Result<i32> {
     let memory = unreleased(handle)?;
     let Some(file) = memory.memory.file().filter(|_| memory.is_shareable) else {
-        return refuse(
-            "this memory cannot be exported: it is imported or has no shareable handle type",
-        );
+        return refuse("this memory cannot be exported: it is imported or has no shareable handle type");
     };
     file.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)
 }
@@ -331,12 +327,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     };
     // Memory that this process already has counts once.
     let identity = file.identity();
-    let same = |known: &Arc<GenericAllocation>| {
-        known
-            .memory
-            .file()
-            .is_some_and(|f| f.identity() == identity)
-    };
+    let same = |known: &Arc<GenericAllocation>| known.memory.file().is_some_and(|f| f.identity() == identity);
     let known = TABLE.all().into_iter().find(same);
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
     let (ordinal, memory) = match known {

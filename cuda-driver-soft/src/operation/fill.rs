@@ -38,10 +38,7 @@ impl Fill {
     /// Returns the number of bytes from the first to the last one that is set.
     pub(crate) fn reach(&self) -> Result<u64> {
         let size = self.value.bytes();
-        let row = self
-            .width
-            .checked_mul(size)
-            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        let row = self.width.checked_mul(size).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if !self.address.is_multiple_of(size)
             || (self.height > 1 && (self.pitch < row || !self.pitch.is_multiple_of(size)))
         {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use cuda_driver_sys::{
-    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT,
-    CUlaunchAttributeID as Id,
+    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, CUlaunchAttributeID as Id,
 };
 
 use crate::operation::launch::ReadyLaunch;
@@ -47,9 +46,7 @@ struct ArgumentBlock([AtomicU64; 2]);
 impl KernelArguments {
     fn of(ready: &ReadyLaunch, packed: bool) -> Self {
         let bytes = ready.params.len();
-        let values: Box<[ArgumentBlock]> = (0..bytes.div_ceil(16))
-            .map(|_| ArgumentBlock::default())
-            .collect();
+        let values: Box<[ArgumentBlock]> = (0..bytes.div_ceil(16)).map(|_| ArgumentBlock::default()).collect();
         let base = values.as_ptr().addr();
         let params = ready.function.kernel.params();
         let addresses = params.map(|(offset, _)| base + offset as usize).collect();
@@ -89,9 +86,7 @@ impl KernelArguments {
             let base = of.values.as_ptr().addr();
             of.addresses.iter().map(|at| at - base).collect()
         };
-        self.size == other.size
-            && self.extra.is_some() == other.extra.is_some()
-            && offsets(self) == offsets(other)
+        self.size == other.size && self.extra.is_some() == other.extra.is_some() && offsets(self) == offsets(other)
     }
 }
 

@@ -119,11 +119,7 @@ pub(crate) fn check_block(block: [u32; 3], function: &Function, device: &Device)
 }
 
 /// Checks a launch in a context against the function and its device.
-pub(crate) fn check(
-    function: usize,
-    shape: LaunchShape,
-    context: &Arc<Context>,
-) -> Result<CheckedLaunch> {
+pub(crate) fn check(function: usize, shape: LaunchShape, context: &Arc<Context>) -> Result<CheckedLaunch> {
     if function == 0 {
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
     }
@@ -148,9 +144,7 @@ pub(crate) fn check(
         return invalid("a grid dimension is 0 or above the device's limit");
     }
     if check_block(shape.block, &function, device).is_err() {
-        return invalid(
-            "a block dimension is 0 or above the device's limit, or the block has too many threads",
-        );
+        return invalid("a block dimension is 0 or above the device's limit, or the block has too many threads");
     }
     let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
     if function
@@ -162,24 +156,17 @@ pub(crate) fn check(
         return invalid("the kernel requires another block size (.reqntid)");
     }
     if shape.shared > function.max_dynamic_shared() {
-        return invalid(
-            "the dynamic shared memory exceeds CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
-        );
+        return invalid("the dynamic shared memory exceeds CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES");
     }
     let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
-    if shared
-        > u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
-    {
+    if shared > u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
         return invalid("static and dynamic shared memory exceed the device's limit for a block");
     }
     if !function.kernel.fits_local_memory() {
         return invalid("the kernel's local memory exceeds the device's limit for a thread");
     }
     if let Some(opcode) = function.kernel.unsupported() {
-        host::log!(
-            "`{}`: unsupported instruction {opcode}",
-            function.kernel.name()
-        );
+        host::log!("`{}`: unsupported instruction {opcode}", function.kernel.name());
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     let shape = LaunchShape {
@@ -187,14 +174,8 @@ pub(crate) fn check(
         ..shape
     };
     if shape.cooperative {
-        let resident = occupancy::blocks_per_multiprocessor(
-            &function,
-            device,
-            threads as u32,
-            shape.shared.into(),
-        );
-        let most = u64::from(resident)
-            * u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+        let resident = occupancy::blocks_per_multiprocessor(&function, device, threads as u32, shape.shared.into());
+        let most = u64::from(resident) * u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
         if shape.grid.iter().map(|&n| u64::from(n)).product::<u64>() > most {
             return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
         }
@@ -253,11 +234,8 @@ impl ReadyLaunch {
         let device = self.context.device;
         let limit = |attribute| u64::from(device.limit(attribute));
         let threads: u32 = self.shape.block.iter().product();
-        let per_multiprocessor =
-            limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR).min(
-                limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
-                    / u64::from(threads.max(1)),
-            );
+        let per_multiprocessor = limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
+            .min(limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / u64::from(threads.max(1)));
         let workspace = if self.shape.cooperative {
             let made = GridWorkspace::new(self.context.id());
             Some(Arc::new(made.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?))
@@ -266,8 +244,7 @@ impl ReadyLaunch {
         };
         let options = Options {
             // Limited by threads only, so never below a GPU's value: the register count is an estimate.
-            resident: per_multiprocessor.max(1)
-                * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            resident: per_multiprocessor.max(1) * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
             cluster: self.shape.cluster,
             workspace,

@@ -167,8 +167,7 @@ impl MemoryOperation {
             })),
             MemoryEffect::Write(value) => Work::Run(Box::new(move || {
                 let there = value.place.check_still_there();
-                let written =
-                    there.and_then(|()| space().store(value.address, value.value, value.bytes));
+                let written = there.and_then(|()| space().store(value.address, value.value, value.bytes));
                 written.map_err(freed_fault)
             })),
             MemoryEffect::Barrier => Work::Join,
@@ -223,11 +222,7 @@ mod tests {
         ];
         for (found, value, flags, holds) in narrow {
             let test = WaitCondition::of(flags).unwrap();
-            assert_eq!(
-                test.holds(found, value, 4),
-                holds,
-                "{found:#x} {value:#x} {flags}"
-            );
+            assert_eq!(test.holds(found, value, 4), holds, "{found:#x} {value:#x} {flags}");
         }
         for (found, value, holds) in [
             (1 << 40, 1 << 40, true),

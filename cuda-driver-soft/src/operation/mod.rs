@@ -63,10 +63,7 @@ impl Operation {
 
     /// Returns true if a node with this operation can be disabled in an executable graph.
     pub(crate) fn can_be_disabled(&self) -> bool {
-        matches!(
-            self,
-            Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_)
-        )
+        matches!(self, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_))
     }
 
     /// Returns true if the operation allocates or frees graph memory.

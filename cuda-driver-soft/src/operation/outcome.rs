@@ -18,9 +18,7 @@ pub(crate) type RangeResult = std::result::Result<(), BadRange>;
 pub(crate) fn freed_fault(range: BadRange) -> Fault {
     Fault {
         code: Error::CUDA_ERROR_LAUNCH_FAILED,
-        message: format!(
-            "work of a stream accesses memory that was freed before its turn: {range}"
-        ),
+        message: format!("work of a stream accesses memory that was freed before its turn: {range}"),
         stderr: None,
     }
 }

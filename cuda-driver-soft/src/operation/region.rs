@@ -74,11 +74,7 @@ impl Side {
     }
 
     /// Returns the range that the side covers. `host` vouches for a range of the program's memory.
-    pub(crate) fn region(
-        &self,
-        extent: Extent,
-        host: &impl Fn(u64, u64) -> HostRange,
-    ) -> Result<Region> {
+    pub(crate) fn region(&self, extent: Extent, host: &impl Fn(u64, u64) -> HostRange) -> Result<Region> {
         if let Base::Array(handle, level) = self.base {
             return self.in_array(extent, handle, level);
         }
@@ -95,11 +91,7 @@ impl Side {
         if pitch < row || slice_rows < rows {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let at = |y: u64, z: u64| {
-            z.checked_mul(slice)?
-                .checked_add(y.checked_mul(pitch)?)?
-                .checked_add(x)
-        };
+        let at = |y: u64, z: u64| z.checked_mul(slice)?.checked_add(y.checked_mul(pitch)?)?.checked_add(x);
         let start = at(y, z).ok_or(overflow)?;
         let last_row = y.checked_add(extent.height - 1).ok_or(overflow)?;
         let last_slice = z.checked_add(extent.depth - 1).ok_or(overflow)?;
@@ -108,14 +100,8 @@ impl Side {
         let address = |base: u64| base.checked_add(start).ok_or(overflow);
         let (base, host) = match self.base {
             Base::Device(base) => (Base::Device(address(base)?), None),
-            Base::Host(base) => (
-                Base::Host(address(base)?),
-                Some(host(address(base)?, bytes)),
-            ),
-            Base::Unified(base) => (
-                Base::Unified(address(base)?),
-                Some(host(address(base)?, bytes)),
-            ),
+            Base::Host(base) => (Base::Host(address(base)?), Some(host(address(base)?, bytes))),
+            Base::Unified(base) => (Base::Unified(address(base)?), Some(host(address(base)?, bytes))),
             Base::Array(..) | Base::Nothing => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         };
         Ok(Region {
@@ -167,9 +153,7 @@ impl Region {
     /// Returns the first address and the number of bytes.
     pub(crate) fn range(&self) -> (u64, u64) {
         match self.base {
-            Base::Device(address) | Base::Host(address) | Base::Unified(address) => {
-                (address, self.bytes)
-            }
+            Base::Device(address) | Base::Host(address) | Base::Unified(address) => (address, self.bytes),
             Base::Array(..) | Base::Nothing => (0, 0),
         }
     }
@@ -223,12 +207,8 @@ fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u6
         (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => {
             space().copy(to + to_offset, from + from_offset, width)
         }
-        (MemoryPlace::Device(_, to), MemoryPlace::Host(from)) => {
-            part(from, from_offset).write_to(to + to_offset)
-        }
-        (MemoryPlace::Host(to), MemoryPlace::Device(_, from)) => {
-            part(to, to_offset).read_from(from + from_offset)
-        }
+        (MemoryPlace::Device(_, to), MemoryPlace::Host(from)) => part(from, from_offset).write_to(to + to_offset),
+        (MemoryPlace::Host(to), MemoryPlace::Device(_, from)) => part(to, to_offset).read_from(from + from_offset),
         (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
             part(to, to_offset).copy_from(part(from, from_offset));
             Ok(())

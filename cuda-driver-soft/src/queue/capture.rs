@@ -177,13 +177,7 @@ impl Captures {
     }
 
     /// Begins a capture of this stream into a graph, after some of its nodes.
-    pub(crate) fn begin(
-        &mut self,
-        stream: StreamKey,
-        mode: CaptureMode,
-        graph: usize,
-        after: Vec<Edge>,
-    ) {
+    pub(crate) fn begin(&mut self, stream: StreamKey, mode: CaptureMode, graph: usize, after: Vec<Edge>) {
         self.last += 1;
         let origin = stream.key();
         let branch = CaptureBranch {
@@ -216,8 +210,7 @@ impl Captures {
     /// Removes the captures that these streams began, and returns their graphs.
     pub(crate) fn forget(&mut self, gone: impl Fn(u64, QueueId) -> bool) -> Vec<usize> {
         // A capture that a destroyed stream only joined keeps its branch, which can then never join the origin.
-        self.by_stream
-            .retain(|(context, queue), _| !gone(*context, *queue));
+        self.by_stream.retain(|(context, queue), _| !gone(*context, *queue));
         let over = self.all.iter();
         let over = over.filter(|(_, capture)| gone(capture.origin.0, capture.origin.1));
         let over: Vec<u64> = over.map(|(id, _)| *id).collect();
@@ -239,12 +232,7 @@ impl Captures {
     }
 
     /// Replaces the dependencies of the next node on a stream, or adds to them.
-    pub(crate) fn set_next(
-        &mut self,
-        stream: StreamKey,
-        after: Vec<Edge>,
-        replace: bool,
-    ) -> Result<()> {
+    pub(crate) fn set_next(&mut self, stream: StreamKey, after: Vec<Edge>, replace: bool) -> Result<()> {
         let (_, capture) = self.valid(stream)?;
         let branch = capture.branches.entry(stream.key()).or_default();
         if replace {
@@ -376,9 +364,7 @@ pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
     check_legacy(stream)?;
     let mut captures = captures();
     let captures = &mut *captures;
-    let own = captures
-        .of(stream)
-        .map(|(id, capture)| (id, capture.invalid));
+    let own = captures.of(stream).map(|(id, capture)| (id, capture.invalid));
     if own.is_some_and(|(_, invalid)| invalid) {
         return Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     }
@@ -402,9 +388,7 @@ pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
         return Err(Error::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
     let branch = capture.branches.entry(stream.key());
-    branch
-        .or_insert_with(|| CaptureBranch::of(stream))
-        .join(&event.after);
+    branch.or_insert_with(|| CaptureBranch::of(stream)).join(&event.after);
     captures.by_stream.insert(stream.key(), event.capture);
     Ok(())
 }

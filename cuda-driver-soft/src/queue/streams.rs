@@ -76,13 +76,7 @@ impl Queues {
     }
 
     /// Puts work at the end of a queue, also after `after`. `cost` is its estimated duration in nanoseconds.
-    pub(crate) fn submit(
-        &mut self,
-        queue: QueueId,
-        after: &[TaskId],
-        work: Work,
-        cost: u64,
-    ) -> TaskId {
+    pub(crate) fn submit(&mut self, queue: QueueId, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         let mut before = self.tails(queue);
         before.extend_from_slice(after);
         if self.gate != 0 {
@@ -171,11 +165,6 @@ mod tests {
             scheduler().wait(task);
         }
         assert!(queues.tails.len() <= 2 * FEW, "{}", queues.tails.len());
-        assert!(
-            queues
-                .tails
-                .get(&QueueId::Created(1))
-                .is_some_and(|t| !t.blocking)
-        );
+        assert!(queues.tails.get(&QueueId::Created(1)).is_some_and(|t| !t.blocking));
     }
 }

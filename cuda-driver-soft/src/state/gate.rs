@@ -5,9 +5,7 @@
 //! context also passes [`healthy`], which returns the process's sticky fault.
 
 use std::cell::Cell;
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, PoisonError};
 
 use crate::state::error::{Error, Result};

@@ -86,10 +86,7 @@ impl<T> Table<T> {
 
     pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Missing> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        objects
-            .get(&handle)
-            .cloned()
-            .ok_or_else(|| self.why(handle))
+        objects.get(&handle).cloned().ok_or_else(|| self.why(handle))
     }
 
     /// Removes an object. Its handle counts as destroyed from then on.

@@ -35,8 +35,7 @@ const fn profile(
     clock_khz: i32,
     double_ratio: i32,
 ) -> Profile {
-    let (threads_per_multiprocessor, blocks_per_multiprocessor, shared_kib, shared_optin_kib) =
-        per_multiprocessor;
+    let (threads_per_multiprocessor, blocks_per_multiprocessor, shared_kib, shared_optin_kib) = per_multiprocessor;
     let (l2_bytes, memory_khz, bus_bits) = memory;
     Profile {
         sm,
@@ -54,86 +53,16 @@ const fn profile(
 }
 
 static PROFILES: [Profile; 14] = [
-    profile(
-        52,
-        24,
-        (2048, 32, 96, 48),
-        (3 << 20, 3_505_000, 384),
-        1_114_000,
-        32,
-    ),
-    profile(
-        60,
-        56,
-        (2048, 32, 64, 48),
-        (4 << 20, 715_000, 4096),
-        1_328_500,
-        2,
-    ),
-    profile(
-        61,
-        28,
-        (2048, 32, 96, 48),
-        (2816 << 10, 5_505_000, 352),
-        1_582_000,
-        32,
-    ),
-    profile(
-        70,
-        80,
-        (2048, 32, 96, 96),
-        (6 << 20, 877_000, 4096),
-        1_530_000,
-        2,
-    ),
-    profile(
-        75,
-        40,
-        (1024, 16, 64, 64),
-        (4 << 20, 5_001_000, 256),
-        1_590_000,
-        32,
-    ),
-    profile(
-        80,
-        108,
-        (2048, 32, 164, 163),
-        (40 << 20, 1_215_000, 5120),
-        1_410_000,
-        2,
-    ),
-    profile(
-        86,
-        84,
-        (1536, 16, 100, 99),
-        (6 << 20, 7_251_000, 384),
-        1_695_000,
-        64,
-    ),
-    profile(
-        87,
-        16,
-        (1536, 16, 164, 163),
-        (4 << 20, 1_300_000, 128),
-        1_300_000,
-        32,
-    ),
-    profile(
-        89,
-        142,
-        (1536, 24, 100, 99),
-        (96 << 20, 9_001_000, 384),
-        2_490_000,
-        64,
-    ),
-    profile(
-        90,
-        132,
-        (2048, 32, 228, 227),
-        (60 << 20, 3_201_000, 6016),
-        1_980_000,
-        2,
-    ),
+    profile(52, 24, (2048, 32, 96, 48), (3 << 20, 3_505_000, 384), 1_114_000, 32),
+    profile(60, 56, (2048, 32, 64, 48), (4 << 20, 715_000, 4096), 1_328_500, 2),
+    profile(61, 28, (2048, 32, 96, 48), (2816 << 10, 5_505_000, 352), 1_582_000, 32),
+    profile(70, 80, (2048, 32, 96, 96), (6 << 20, 877_000, 4096), 1_530_000, 2),
+    profile(75, 40, (1024, 16, 64, 64), (4 << 20, 5_001_000, 256), 1_590_000, 32),
+    profile(80, 108, (2048, 32, 164, 163), (40 << 20, 1_215_000, 5120), 1_410_000, 2),
+    profile(86, 84, (1536, 16, 100, 99), (6 << 20, 7_251_000, 384), 1_695_000, 64),
+    profile(87, 16, (1536, 16, 164, 163), (4 << 20, 1_300_000, 128), 1_300_000, 32),
+    profile(89, 142, (1536, 24, 100, 99), (96 << 20, 9_001_000, 384), 2_490_000, 64),
+    profile(90, 132, (2048, 32, 228, 227), (60 << 20, 3_201_000, 6016), 1_980_000, 2),
     profile(
         100,
         148,
@@ -150,14 +79,7 @@ static PROFILES: [Profile; 14] = [
         1_920_000,
         64,
     ),
-    profile(
-        110,
-        20,
-        (1536, 24, 228, 227),
-        (32 << 20, 4_266_000, 256),
-        1_575_000,
-        64,
-    ),
+    profile(110, 20, (1536, 24, 228, 227), (32 << 20, 4_266_000, 256), 1_575_000, 64),
     profile(
         120,
         188,
@@ -188,26 +110,16 @@ impl Profile {
     pub(crate) fn attribute(&self, attribute: Attribute) -> Option<i32> {
         Some(match attribute {
             Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => self.multiprocessors,
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR => {
-                self.threads_per_multiprocessor
-            }
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR => {
-                self.blocks_per_multiprocessor
-            }
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => {
-                self.shared_kib << 10
-            }
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN => {
-                self.shared_optin_kib << 10
-            }
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR => self.threads_per_multiprocessor,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR => self.blocks_per_multiprocessor,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR => self.shared_kib << 10,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN => self.shared_optin_kib << 10,
             Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK if self.sm < 80 => 0,
             Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE => self.l2_bytes,
             Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE => self.clock_khz,
             Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE => self.memory_khz,
             Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH => self.bus_bits,
-            Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO => {
-                self.double_ratio
-            }
+            Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO => self.double_ratio,
             Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH => i32::from(self.sm >= 90),
             Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => (self.sm / 10) as i32,
             Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => (self.sm % 10) as i32,
@@ -420,12 +332,7 @@ mod tests {
                 Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
             ] {
-                assert_ne!(
-                    profile.attribute(own),
-                    Some(0),
-                    "{own:?} of sm_{}",
-                    profile.sm
-                );
+                assert_ne!(profile.attribute(own), Some(0), "{own:?} of sm_{}", profile.sm);
             }
             assert_eq!(profile.attribute(Attribute(0)), None);
             assert_eq!(profile.attribute(Attribute(162)), None);

@@ -14,7 +14,9 @@ pub(crate) fn version() -> u32 {
     static VERSION: OnceLock<u32> = OnceLock::new();
     *VERSION.get_or_init(|| match environment::version() {
         Some(text) => parse_version(&text).unwrap_or_else(|| {
-            host::log!("CUDA_SOFT_VERSION={text} is not a CUDA version such as 12.4 or 12040; reporting {BINDINGS_VERSION}");
+            host::log!(
+                "CUDA_SOFT_VERSION={text} is not a CUDA version such as 12.4 or 12040; reporting {BINDINGS_VERSION}"
+            );
             BINDINGS_VERSION
         }),
         None => BINDINGS_VERSION,
@@ -64,11 +66,7 @@ pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
     match version {
         13000.. => (9, (version - 13000) / 10),
         12090.. => (8, 8),
-        _ => RELEASES
-            .iter()
-            .rev()
-            .find(|r| r.0 <= version)
-            .map_or((5, 0), |r| r.1),
+        _ => RELEASES.iter().rev().find(|r| r.0 <= version).map_or((5, 0), |r| r.1),
     }
 }
 

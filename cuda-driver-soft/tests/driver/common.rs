@@ -11,9 +11,7 @@ pub(crate) fn library() -> &'static Library {
     static LIBRARY: OnceLock<&'static Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software);
-        selection
-            .unwrap_or_else(|error| panic!("{error}"))
-            .library()
+        selection.unwrap_or_else(|error| panic!("{error}")).library()
     })
 }
 
@@ -52,11 +50,7 @@ pub(crate) fn same(code: u32, number: u32, label: &str) {
         let place = std::panic::Location::caller();
         return eprintln!("DIFFERS {place}: {code}, expected {number} {label:?}");
     }
-    assert_eq!(
-        (code, CUresult(code)),
-        (number, CUresult(number)),
-        "{label}"
-    );
+    assert_eq!((code, CUresult(code)), (number, CUresult(number)), "{label}");
 }
 
 /// Returns an argument's address for the pointer array of a launch.
@@ -117,13 +111,7 @@ impl Kernel {
     }
 
     /// Launches the kernel on a stream with these arguments.
-    pub(crate) fn launch(
-        &self,
-        grid: u32,
-        block: u32,
-        stream: CUstream,
-        params: &mut [*mut c_void],
-    ) -> CUresult {
+    pub(crate) fn launch(&self, grid: u32, block: u32, stream: CUstream, params: &mut [*mut c_void]) -> CUresult {
         unsafe {
             cuda().cuLaunchKernel(
                 self.function,
@@ -145,11 +133,7 @@ impl Kernel {
 /// Runs `body`, the body of the test with this name, in a process of its own with these environment variables. Returns
 /// the standard error stream of that process in the parent, and `None` in the child.
 #[track_caller]
-pub(crate) fn in_child(
-    test: &str,
-    variables: &[(&str, &str)],
-    body: impl FnOnce(),
-) -> Option<String> {
+pub(crate) fn in_child(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     const MARK: &str = "CUDA_SOFT_TEST_CHILD";
     if std::env::var_os(MARK).is_some() {
         body();

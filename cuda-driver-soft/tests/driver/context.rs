@@ -227,18 +227,9 @@ fn queries_of_a_context() {
         expect(cuda.cuCtxGetApiVersion(null_mut(), &mut version), 201);
         expect(cuda.cuCtxGetFlags(&mut flags), 201);
         expect(cuda.cuCtxGetDevice(&mut device), 201);
-        expect(
-            cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE),
-            201,
-        );
+        expect(cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE), 201);
         let mut context = null_mut();
-        check(cuda.cuCtxCreate_v3(
-            &mut context,
-            null_mut(),
-            0,
-            CUctx_flags::CU_CTX_MAP_HOST.0,
-            0,
-        ));
+        check(cuda.cuCtxCreate_v3(&mut context, null_mut(), 0, CUctx_flags::CU_CTX_MAP_HOST.0, 0));
         check(cuda.cuCtxGetApiVersion(context, &mut version));
         check(cuda.cuCtxGetApiVersion(null_mut(), &mut version));
         assert_eq!(version, 3020);
@@ -258,10 +249,7 @@ fn queries_of_a_context() {
             cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
             215,
         );
-        expect(
-            cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 1),
-            215,
-        );
+        expect(cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 1), 215);
         expect(cuda.cuCtxGetLimit(&mut limit, CUlimit(99)), 1);
         check(cuda.cuCtxDestroy(context));
         check(cuda.cuCtxCreate_v4(&mut context, null_mut(), 0, 0));

@@ -27,10 +27,7 @@ fn fail_with(code: u32, launch: impl FnOnce()) {
         expect(cuda.cuCtxSynchronize(), code);
         expect(cuda.cuMemAlloc(&mut more, 64), code);
         expect(cuda.cuMemFree(address), code);
-        expect(
-            cuda.cuMemcpyHtoD(address, (&raw const number).cast(), 4),
-            code,
-        );
+        expect(cuda.cuMemcpyHtoD(address, (&raw const number).cast(), 4), code);
         expect(cuda.cuStreamQuery(stream), code);
         expect(cuda.cuStreamDestroy(stream), code);
         expect(cuda.cuEventQuery(event), code);
@@ -90,12 +87,7 @@ fn a_misaligned_access() {
             let (mut p, mut offset, mut to) = (0u64, 1u64, 0u64);
             unsafe { check(cuda().cuMemAlloc(&mut p, 256)) };
             unsafe { check(cuda().cuMemAlloc(&mut to, 256)) };
-            check(kernel.launch(
-                1,
-                1,
-                null_mut(),
-                &mut [ptr(&mut p), ptr(&mut offset), ptr(&mut to)],
-            ));
+            check(kernel.launch(1, 1, null_mut(), &mut [ptr(&mut p), ptr(&mut offset), ptr(&mut to)]));
         });
     });
 }
@@ -107,11 +99,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
         &[],
         || {
             use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-            unsafe extern "system" fn store_status(
-                _: CUstream,
-                status: CUresult,
-                data: *mut std::ffi::c_void,
-            ) {
+            unsafe extern "system" fn store_status(_: CUstream, status: CUresult, data: *mut std::ffi::c_void) {
                 unsafe { &*data.cast::<AtomicU32>() }.store(status.0, SeqCst);
             }
             let cuda = cuda();
@@ -193,10 +181,7 @@ fn after_a_fault_no_kernel_writes_to_returned_memory() {
                 expect(cuda().cuCtxSynchronize(), 719);
                 let before = seen();
                 std::thread::sleep(std::time::Duration::from_millis(50));
-                assert!(
-                    before == seen(),
-                    "a kernel still runs after the fault was reported"
-                );
+                assert!(before == seen(), "a kernel still runs after the fault was reported");
             }
         },
     );
@@ -245,10 +230,7 @@ fn child(test: &str, stderr: impl Into<std::process::Stdio>) -> std::process::Ou
 fn a_fault_is_sticky_if_standard_error_is_full() {
     if std::env::var_os("FAULT_CHILD").is_none() {
         let full = std::fs::File::options().write(true).open("/dev/full");
-        let output = child(
-            "fault::a_fault_is_sticky_if_standard_error_is_full",
-            full.unwrap(),
-        );
+        let output = child("fault::a_fault_is_sticky_if_standard_error_is_full", full.unwrap());
         assert!(output.status.success(), "{output:?}");
         return;
     }
@@ -275,10 +257,7 @@ fn kernel_output_is_not_lost_when_the_process_aborts() {
     if std::env::var_os("FAULT_CHILD").is_none() {
         let output = child(TEST, std::process::Stdio::piped());
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            !output.status.success() && text.contains("Hi!"),
-            "{output:?}"
-        );
+        assert!(!output.status.success() && text.contains("Hi!"), "{output:?}");
         return;
     }
     let _context = Context::new();

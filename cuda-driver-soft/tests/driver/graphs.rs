@@ -88,22 +88,11 @@ fn a_destroyed_event_stays_in_the_graph() {
 fn a_capture_ends_with_its_context() {
     let cuda = cuda();
     let context = Context::new();
-    let (capturing, mut graph, mut status) = (
-        stream(CUstream_flags(0)),
-        null_mut(),
-        CUstreamCaptureStatus(9),
-    );
+    let (capturing, mut graph, mut status) = (stream(CUstream_flags(0)), null_mut(), CUstreamCaptureStatus(9));
     unsafe {
         check(cuda.cuStreamBeginCapture_v2(capturing, RELAXED));
         check(cuda.cuMemsetD8Async(0x10, 0, 1, capturing));
-        check(cuda.cuStreamGetCaptureInfo_v2(
-            capturing,
-            &mut status,
-            null_mut(),
-            &mut graph,
-            null_mut(),
-            null_mut(),
-        ));
+        check(cuda.cuStreamGetCaptureInfo_v2(capturing, &mut status, null_mut(), &mut graph, null_mut(), null_mut()));
         drop(context);
         let _other = Context::new();
         if software() {

@@ -117,31 +117,9 @@ fn with_a_configuration() {
             912,
         );
         let f = kernel.function;
-        check(cuda.cuLaunchCooperativeKernel(
-            f,
-            2,
-            1,
-            1,
-            16,
-            1,
-            1,
-            0,
-            null_mut(),
-            params.as_mut_ptr(),
-        ));
+        check(cuda.cuLaunchCooperativeKernel(f, 2, 1, 1, 16, 1, 1, 0, null_mut(), params.as_mut_ptr()));
         expect(
-            cuda.cuLaunchCooperativeKernel(
-                f,
-                1 << 20,
-                1,
-                1,
-                16,
-                1,
-                1,
-                0,
-                null_mut(),
-                params.as_mut_ptr(),
-            ),
+            cuda.cuLaunchCooperativeKernel(f, 1 << 20, 1, 1, 16, 1, 1, 0, null_mut(), params.as_mut_ptr()),
             720,
         );
         check(cuda.cuCtxSynchronize());
@@ -162,21 +140,7 @@ fn a_short_packed_buffer_is_filled_with_zeros() {
         CU_LAUNCH_PARAM_END,
     ];
     let f = kernel.function;
-    check(unsafe {
-        cuda.cuLaunchKernel(
-            f,
-            1,
-            1,
-            1,
-            4,
-            1,
-            1,
-            0,
-            null_mut(),
-            null_mut(),
-            extra.as_mut_ptr(),
-        )
-    });
+    check(unsafe { cuda.cuLaunchKernel(f, 1, 1, 1, 4, 1, 1, 0, null_mut(), null_mut(), extra.as_mut_ptr()) });
     assert_eq!(words.read(), [0; 4]);
 }
 

@@ -14,10 +14,7 @@ fn alloc(bytes: usize) -> CUdeviceptr {
 
 /// Returns PTX with this text after its head.
 fn module(text: &str) -> CString {
-    CString::new(format!(
-        ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
-    ))
-    .unwrap()
+    CString::new(format!(".version 7.7\n.target sm_52\n.address_size 64\n{text}")).unwrap()
 }
 
 /// A kernel that writes thread numbers to an array of `bytes` bytes in `space`, and stores the values read back in
@@ -45,32 +42,28 @@ fn allocations_use_no_memory_before_the_first_access() {
         let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib / 1024
     }
-    in_child(
-        "limits::allocations_use_no_memory_before_the_first_access",
-        &[],
-        || {
-            let (cuda, _context) = (cuda(), Context::new());
-            let before = resident_mib();
-            let device = alloc(1 << 30);
-            let (mut managed, mut pinned) = (0, null_mut());
-            unsafe {
-                check(cuda.cuMemAllocManaged(&mut managed, 256 << 20, 1));
-                if software() {
-                    // NVIDIA's driver locks the pages.
-                    check(cuda.cuMemHostAlloc(&mut pinned, 256 << 20, 0));
-                }
-                let after = resident_mib();
-                assert!(after < before + 100, "{before} MiB, then {after} MiB");
-                // A filled part is resident, and the rest is zero.
-                check(cuda.cuMemsetD8(device + (512 << 20), 7, 1 << 20));
-                let mut words = [9u8; 4];
-                let at = device + (513 << 20) - 2;
-                check(cuda.cuMemcpyDtoH(words.as_mut_ptr().cast(), at, 4));
-                assert_eq!(words[..2], [7, 7]);
-                check(cuda.cuMemFree(device));
+    in_child("limits::allocations_use_no_memory_before_the_first_access", &[], || {
+        let (cuda, _context) = (cuda(), Context::new());
+        let before = resident_mib();
+        let device = alloc(1 << 30);
+        let (mut managed, mut pinned) = (0, null_mut());
+        unsafe {
+            check(cuda.cuMemAllocManaged(&mut managed, 256 << 20, 1));
+            if software() {
+                // NVIDIA's driver locks the pages.
+                check(cuda.cuMemHostAlloc(&mut pinned, 256 << 20, 0));
             }
-        },
-    );
+            let after = resident_mib();
+            assert!(after < before + 100, "{before} MiB, then {after} MiB");
+            // A filled part is resident, and the rest is zero.
+            check(cuda.cuMemsetD8(device + (512 << 20), 7, 1 << 20));
+            let mut words = [9u8; 4];
+            let at = device + (513 << 20) - 2;
+            check(cuda.cuMemcpyDtoH(words.as_mut_ptr().cast(), at, 4));
+            assert_eq!(words[..2], [7, 7]);
+            check(cuda.cuMemFree(device));
+        }
+    });
 }
 
 #[test]
@@ -189,9 +182,7 @@ fn calls_need_the_local_memory_of_the_deepest_chain() {
         )
     };
     let call = |i: u32| {
-        format!(
-            "{{ .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f{i},(a); ld.param.b32 %r1,[b]; }}\n"
-        )
+        format!("{{ .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f{i},(a); ld.param.b32 %r1,[b]; }}\n")
     };
     let text = |last: &str| {
         let functions: String = (0..3).map(|i| function(i, "")).collect();
@@ -203,10 +194,7 @@ fn calls_need_the_local_memory_of_the_deepest_chain() {
         ))
     };
     let kernel = Kernel::from_ptx(&text(&call(0)), "k");
-    let size = attribute(
-        &kernel,
-        CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-    );
+    let size = attribute(&kernel, CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     assert!((300_000..302_000).contains(&size), "{size}");
     let mut word = 0u32;
     check(launch_with_one_thread(&kernel, out));
@@ -277,23 +265,19 @@ fn registration_alone() {
 #[test]
 fn a_kernel_that_writes_to_read_only_memory_faults() {
     static CONSTANT: [u32; 4096] = [7; 4096];
-    in_child(
-        "limits::a_kernel_that_writes_to_read_only_memory_faults",
-        &[],
-        || {
-            let (cuda, context) = (cuda(), Context::new());
-            let text = module(
-                ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\nld.param.u64 %rd1,[p];\n\
+    in_child("limits::a_kernel_that_writes_to_read_only_memory_faults", &[], || {
+        let (cuda, context) = (cuda(), Context::new());
+        let text = module(
+            ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\nld.param.u64 %rd1,[p];\n\
                 ld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd1],%r1;\nret;\n}\n",
-            );
-            let kernel = Kernel::from_ptx(&text, "k");
-            let at = (&raw const CONSTANT).cast_mut().cast::<c_void>();
-            check(unsafe { cuda.cuMemHostRegister(at, size_of_val(&CONSTANT), 8) });
-            check(launch_with_one_thread(&kernel, at as u64));
-            expect(unsafe { cuda.cuCtxSynchronize() }, 700);
-            std::mem::forget(context);
-        },
-    );
+        );
+        let kernel = Kernel::from_ptx(&text, "k");
+        let at = (&raw const CONSTANT).cast_mut().cast::<c_void>();
+        check(unsafe { cuda.cuMemHostRegister(at, size_of_val(&CONSTANT), 8) });
+        check(launch_with_one_thread(&kernel, at as u64));
+        expect(unsafe { cuda.cuCtxSynchronize() }, 700);
+        std::mem::forget(context);
+    });
 }
 
 #[cfg(target_os = "linux")]
@@ -398,36 +382,26 @@ fn sizes_that_wrap_around() {
         let kernel = Kernel::from_ptx(&with_array("shared", 64), "k");
         let mut value = [0u8; 8];
         let f = kernel.function;
-        expect(
-            cuda.cuParamSetv(f, 0, value.as_mut_ptr().cast(), u32::MAX),
-            1,
-        );
-        expect(
-            cuda.cuParamSetv(f, i32::MAX, value.as_mut_ptr().cast(), 8),
-            1,
-        );
+        expect(cuda.cuParamSetv(f, 0, value.as_mut_ptr().cast(), u32::MAX), 1);
+        expect(cuda.cuParamSetv(f, i32::MAX, value.as_mut_ptr().cast(), 8), 1);
     }
 }
 
 #[test]
 fn a_kernel_prints_from_an_address_that_wraps() {
-    in_child(
-        "limits::a_kernel_prints_from_an_address_that_wraps",
-        &[],
-        || {
-            let context = Context::new();
-            let text = module(
-                ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.global .align 1 .b8 s[4]={37,100,33,0};\n\
+    in_child("limits::a_kernel_prints_from_an_address_that_wraps", &[], || {
+        let context = Context::new();
+        let text = module(
+            ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.global .align 1 .b8 s[4]={37,100,33,0};\n\
                 .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<3>;\nmov.u64 %rd1,s;\ncvta.global.u64 %rd1,%rd1;\n\
                 ld.param.u64 %rd2,[p];\n{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f],%rd1; st.param.b64 [a],%rd2;\n\
                 call (r),vprintf,(f,a); }\nret;\n}\n",
-            );
-            let kernel = Kernel::from_ptx(&text, "k");
-            check(launch_with_one_thread(&kernel, u64::MAX));
-            expect(unsafe { cuda().cuCtxSynchronize() }, 700);
-            std::mem::forget(context);
-        },
-    );
+        );
+        let kernel = Kernel::from_ptx(&text, "k");
+        check(launch_with_one_thread(&kernel, u64::MAX));
+        expect(unsafe { cuda().cuCtxSynchronize() }, 700);
+        std::mem::forget(context);
+    });
 }
 
 /// The end of the primary context does not block queries by other threads, for which a host function may be waiting.
@@ -464,9 +438,7 @@ fn the_end_of_the_primary_context_does_not_block_queries() {
                 let other = std::thread::spawn(|| {
                     std::thread::sleep(Duration::from_millis(100));
                     let (mut flags, mut active) = (0, 0);
-                    check(unsafe {
-                        crate::common::cuda().cuDevicePrimaryCtxGetState(0, &mut flags, &mut active)
-                    });
+                    check(unsafe { crate::common::cuda().cuDevicePrimaryCtxGetState(0, &mut flags, &mut active) });
                     ASKED.store(true, SeqCst);
                 });
                 unsafe {

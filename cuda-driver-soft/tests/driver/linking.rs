@@ -25,10 +25,7 @@ fn object(ptx: &str, sm: u32) -> Vec<u8> {
         elf[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
     elf.extend([0; 64]);
-    for (name, at, size) in [
-        (1u32, contents_at, content.len()),
-        (12, names_at, names.len()),
-    ] {
+    for (name, at, size) in [(1u32, contents_at, content.len()), (12, names_at, names.len())] {
         let mut header = [0; 64];
         header[..4].copy_from_slice(&name.to_le_bytes());
         header[24..32].copy_from_slice(&(at as u64).to_le_bytes());
@@ -61,8 +58,7 @@ fn link(inputs: &[(Kind, &CStr, Vec<u8>)]) -> Result<Vec<u8>, CUresult> {
             bytes.push(0);
             let (data, size) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
             let (name, none) = (name.as_ptr(), null_mut());
-            match unsafe { cuda.cuLinkAddData(state, *kind, data, size, name, 0, none, null_mut()) }
-            {
+            match unsafe { cuda.cuLinkAddData(state, *kind, data, size, name, 0, none, null_mut()) } {
                 CUresult::CUDA_SUCCESS => {}
                 failed => return Err(failed),
             }
@@ -92,18 +88,7 @@ fn run(image: &[u8], words: usize, (grid, block): (u32, u32)) -> Vec<u32> {
         check(cuda.cuMemsetD32(memory, 0, words));
         let mut params = [(&raw mut memory).cast::<c_void>()];
         let params = params.as_mut_ptr();
-        check(cuda.cuLaunchCooperativeKernel(
-            function,
-            grid,
-            1,
-            1,
-            block,
-            1,
-            1,
-            0,
-            null_mut(),
-            params,
-        ));
+        check(cuda.cuLaunchCooperativeKernel(function, grid, 1, 1, block, 1, 1, 0, null_mut(), params));
         check(cuda.cuMemcpyDtoH(out.as_mut_ptr().cast(), memory, words * 4));
         check(cuda.cuMemFree(memory));
         check(cuda.cuModuleUnload(module));
@@ -138,34 +123,19 @@ fn objects_and_libraries_are_linked() {
     let newer = object(&adds("three", 3), 120);
     let as_object = |bytes: &[u8]| (Kind::CU_JIT_INPUT_OBJECT, c"a.o", bytes.to_vec());
     let as_library = |objects: &[Vec<u8>]| (Kind::CU_JIT_INPUT_LIBRARY, c"a.a", library(objects));
-    for second in [
-        as_object(&two),
-        as_library(&[one.clone(), newer.clone(), two.clone()]),
-    ] {
+    for second in [as_object(&two), as_library(&[one.clone(), newer.clone(), two.clone()])] {
         let image = link(&[ptx.clone(), second]).unwrap();
         assert_eq!(run(&image, 1, (1, 1)), [7]);
     }
     // Only undefined functions are taken from a library, so a defined one is not a second definition.
-    let defined = (
-        Kind::CU_JIT_INPUT_PTX,
-        c"two.ptx",
-        adds("two", 20).into_bytes(),
-    );
-    let image = link(&[
-        ptx.clone(),
-        as_library(&[one.clone(), two.clone()]),
-        defined.clone(),
-    ]);
+    let defined = (Kind::CU_JIT_INPUT_PTX, c"two.ptx", adds("two", 20).into_bytes());
+    let image = link(&[ptx.clone(), as_library(&[one.clone(), two.clone()]), defined.clone()]);
     assert_eq!(run(&image.unwrap(), 1, (1, 1)), [25]);
     expect(link(&[defined, as_object(&two)]).unwrap_err(), 300);
     expect(link(&[ptx.clone(), as_library(&[one])]).unwrap_err(), 300);
     // An object with code only for other devices has nothing to link.
     expect(link(&[as_object(&newer)]).unwrap_err(), 209);
-    let text = (
-        Kind::CU_JIT_INPUT_OBJECT,
-        c"a.o",
-        adds("two", 2).into_bytes(),
-    );
+    let text = (Kind::CU_JIT_INPUT_OBJECT, c"a.o", adds("two", 2).into_bytes());
     expect(link(&[text]).unwrap_err(), 200);
 }
 
@@ -190,18 +160,10 @@ fn the_device_runtime_has_barriers_of_a_grid() {
         mad.lo.s32 %r4,%r2,64,%r1;\nmul.wide.u32 %rd3,%r4,4;\nadd.s64 %rd3,%rd1,%rd3;\nst.global.u32 [%rd3+4],%r5;\nret;\n}}\n"
     );
     let kernel = CString::new(kernel).unwrap();
-    let ptx = (
-        Kind::CU_JIT_INPUT_PTX,
-        c"main.ptx",
-        kernel.as_bytes().to_vec(),
-    );
+    let ptx = (Kind::CU_JIT_INPUT_PTX, c"main.ptx", kernel.as_bytes().to_vec());
     // The library's own code is for other devices, like that in the toolkit's library.
     let code = vec![object(&adds("unused", 1), 121)];
-    let runtime = (
-        Kind::CU_JIT_INPUT_LIBRARY,
-        c"/usr/lib/libcudadevrt.a",
-        library(&code),
-    );
+    let runtime = (Kind::CU_JIT_INPUT_LIBRARY, c"/usr/lib/libcudadevrt.a", library(&code));
     let image = link(&[runtime, ptx.clone()]).unwrap();
     let words = run(&image, 1 + 7 * 64, (7, 64));
     assert!(words.iter().all(|word| *word == 3 * 7 * 64), "{words:?}");

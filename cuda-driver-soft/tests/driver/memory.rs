@@ -64,8 +64,7 @@ fn copies_and_their_limits() {
         let (a, b) = (alloc(64), alloc(64));
         let bytes: Vec<u8> = (0..64).collect();
         let mut back = vec![0u8; 64];
-        let (from, to): (*const c_void, *mut c_void) =
-            (bytes.as_ptr().cast(), back.as_mut_ptr().cast());
+        let (from, to): (*const c_void, *mut c_void) = (bytes.as_ptr().cast(), back.as_mut_ptr().cast());
         unsafe {
             check(cuda.cuMemcpyHtoD(a, from, 64));
             check(cuda.cuMemcpyDtoD(b, a + 32, 32));
@@ -115,10 +114,7 @@ fn fills() {
         check(cuda.cuMemsetD8(a, 0xAB, 64));
         assert_eq!(read(), [0xAB; 64]);
         check(cuda.cuMemsetD16(a + 2, 0x1234, 2));
-        assert_eq!(
-            read()[..8],
-            [0xAB, 0xAB, 0x34, 0x12, 0x34, 0x12, 0xAB, 0xAB]
-        );
+        assert_eq!(read()[..8], [0xAB, 0xAB, 0x34, 0x12, 0x34, 0x12, 0xAB, 0xAB]);
         check(cuda.cuMemsetD32(a + 60, 0x0102_0304, 1));
         assert_eq!(read()[60..], [4, 3, 2, 1]);
         check(cuda.cuMemsetD8(a, 1, 0));
@@ -208,11 +204,9 @@ fn page_locked_memory() {
 fn pointer_attributes() {
     let (cuda, context) = (cuda(), Context::new());
     let device = alloc(100);
-    let (mut kind, mut owner, mut start, mut size, mut managed) =
-        (0u32, null_mut::<c_void>(), 0u64, 0usize, 9u32);
-    let ask = |data: *mut c_void, attribute, address: u64| unsafe {
-        cuda.cuPointerGetAttribute(data, attribute, address)
-    };
+    let (mut kind, mut owner, mut start, mut size, mut managed) = (0u32, null_mut::<c_void>(), 0u64, 0usize, 9u32);
+    let ask =
+        |data: *mut c_void, attribute, address: u64| unsafe { cuda.cuPointerGetAttribute(data, attribute, address) };
     unsafe {
         check(ask(
             (&raw mut kind).cast(),
@@ -245,16 +239,9 @@ fn pointer_attributes() {
             ),
             1,
         );
+        expect(ask((&raw mut start).cast(), CUpointer_attribute(999), device), 1);
         expect(
-            ask((&raw mut start).cast(), CUpointer_attribute(999), device),
-            1,
-        );
-        expect(
-            ask(
-                null_mut(),
-                CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT,
-                device,
-            ),
+            ask(null_mut(), CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT, device),
             1,
         );
         // Plain host memory.
@@ -308,19 +295,10 @@ fn without_a_current_context() {
         expect(cuda.cuMemcpyDtoD(device, device, 4), 201);
         expect(cuda.cuMemsetD8(device, 0, 4), 201);
         expect(cuda.cuMemsetD8Async(device, 0, 4, CU_STREAM_LEGACY), 201);
-        expect(
-            cuda.cuMemsetD8Async(device, 0, 4, CU_STREAM_PER_THREAD),
-            201,
-        );
+        expect(cuda.cuMemsetD8Async(device, 0, 4, CU_STREAM_PER_THREAD), 201);
         expect(cuda.cuMemGetInfo(&mut size, &mut size.clone()), 201);
-        expect(
-            cuda.cuMemGetAddressRange(&mut address, &mut size, device),
-            201,
-        );
-        expect(
-            cuda.cuMemHostGetDevicePointer(&mut address, pointer, 0),
-            201,
-        );
+        expect(cuda.cuMemGetAddressRange(&mut address, &mut size, device), 201);
+        expect(cuda.cuMemHostGetDevicePointer(&mut address, pointer, 0), 201);
         // These calls need no context.
         let mut kind = 0u32;
         check(cuda.cuPointerGetAttribute(

@@ -27,8 +27,7 @@ fn load_ex(image: &CStr, options: &mut [(CUjit_option, usize)]) -> (u32, Vec<usi
     let mut values: Vec<*mut c_void> = options.iter().map(|o| o.1 as *mut c_void).collect();
     let (names, slots) = (names.as_mut_ptr(), values.as_mut_ptr());
     let count = options.len() as u32;
-    let code =
-        unsafe { cuda.cuModuleLoadDataEx(&mut module, image.as_ptr().cast(), count, names, slots) };
+    let code = unsafe { cuda.cuModuleLoadDataEx(&mut module, image.as_ptr().cast(), count, names, slots) };
     if code == CUresult::CUDA_SUCCESS {
         check(unsafe { cuda.cuModuleUnload(module) });
     }
@@ -39,11 +38,8 @@ fn load_ex(image: &CStr, options: &mut [(CUjit_option, usize)]) -> (u32, Vec<usi
 fn images_and_their_codes() {
     let _context = Context::new();
     let kernel = |head: &str| format!("{head}.visible .entry k() {{ ret; }}\n\0");
-    let with = |version: &str, target: &str| {
-        kernel(&format!(
-            ".version {version}\n.target {target}\n.address_size 64\n"
-        ))
-    };
+    let with =
+        |version: &str, target: &str| kernel(&format!(".version {version}\n.target {target}\n.address_size 64\n"));
     for (image, code) in [
         (with("6.4", "sm_52"), 0),
         (with("9.0", "sm_90a"), 0),
@@ -55,10 +51,7 @@ fn images_and_their_codes() {
         ("\0".into(), 200),
         ("hello\0".into(), 200),
         ("\u{feff}.version 6.4\n\0".into(), 200),
-        (
-            format!("{HEAD}.visible .entry k() {{ mov.u32 %r1, 0; }}\0"),
-            218,
-        ),
+        (format!("{HEAD}.visible .entry k() {{ mov.u32 %r1, 0; }}\0"), 218),
         (format!("{HEAD}.visible .entry k() {{ nonsense; }}\0"), 218),
         (format!("{HEAD}// \u{e4}\n\0"), 218),
         (kernel(&HEAD.replace('\n', "\r\n")), 0),
@@ -84,14 +77,8 @@ fn images_and_their_codes() {
     unsafe {
         let mut module = null_mut();
         expect(cuda().cuModuleLoadData(&mut module, std::ptr::null()), 1);
-        expect(
-            cuda().cuModuleLoadData(null_mut(), text(HEAD).as_ptr().cast()),
-            1,
-        );
-        expect(
-            cuda().cuModuleLoad(&mut module, c"/no/such/file.ptx".as_ptr()),
-            301,
-        );
+        expect(cuda().cuModuleLoadData(null_mut(), text(HEAD).as_ptr().cast()), 1);
+        expect(cuda().cuModuleLoad(&mut module, c"/no/such/file.ptx".as_ptr()), 301);
         expect(cuda().cuModuleLoad(&mut module, std::ptr::null()), 1);
     }
 }
@@ -161,16 +148,10 @@ fn logs() {
         "{HEAD}.visible .entry k()\n{{\n    mov.u32 %r1, 0;\n    ret;\n}}\n"
     ));
     let mut buffer = [1u8; 4096];
-    let error_log = (
-        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-        buffer.as_mut_ptr() as usize,
-    );
+    let error_log = (CUjit_option::CU_JIT_ERROR_LOG_BUFFER, buffer.as_mut_ptr() as usize);
     let size = |n| (CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, n);
     let (code, values) = load_ex(&bad, &mut [error_log, size(4096)]);
-    let log = CStr::from_bytes_until_nul(&buffer)
-        .unwrap()
-        .to_str()
-        .unwrap();
+    let log = CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap();
     assert_eq!(code, 218);
     assert!(
         log.starts_with("ptxas application ptx input, line 6; error   : "),
@@ -188,24 +169,15 @@ fn logs() {
     let whole = log.to_owned();
     buffer.fill(1);
     let (_, values) = load_ex(&bad, &mut [error_log, size(10)]);
-    assert_eq!(
-        (&buffer[..9], buffer[9], buffer[10]),
-        (&whole.as_bytes()[..9], 0, 1)
-    );
+    assert_eq!((&buffer[..9], buffer[9], buffer[10]), (&whole.as_bytes()[..9], 0, 1));
     // The size option is then set to the buffer's size.
     assert_eq!(values[1], 10);
     // Text that is not PTX.
     let (code, _) = load_ex(c"hello", &mut [error_log, size(4096)]);
-    let log = CStr::from_bytes_until_nul(&buffer)
-        .unwrap()
-        .to_str()
-        .unwrap();
+    let log = CStr::from_bytes_until_nul(&buffer).unwrap().to_str().unwrap();
     assert_eq!(
         (code, log.trim_end()),
-        (
-            200,
-            "error   : Binary format for key='0', ident='' is not recognized"
-        )
+        (200, "error   : Binary format for key='0', ident='' is not recognized")
     );
     // Without an error the log is empty.
     let good = text(&format!("{HEAD}.visible .entry k() {{ ret; }}\n"));
@@ -231,18 +203,9 @@ fn single_compiler_options_with_value_0() {
         let (got, _) = load_ex(&good, &mut [(CUjit_option(option), 0)]);
         same(got, code, &format!("option {option}"));
     }
-    assert_eq!(
-        load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 80)]).0,
-        300
-    );
-    assert_eq!(
-        load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 90)]).0,
-        0
-    );
-    assert_eq!(
-        load_ex(&good, &mut [(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 5)]).0,
-        0
-    );
+    assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 80)]).0, 300);
+    assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 90)]).0, 0);
+    assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 5)]).0, 0);
     // The time in milliseconds is written into the value itself.
     let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, 0)]);
     let ms = f32::from_bits(values[0] as u32);
@@ -265,26 +228,11 @@ fn functions_and_variables() {
         check(cuda.cuModuleGetFunction(&mut function, module, c"one".as_ptr()));
         check(cuda.cuModuleGetFunction(&mut again, module, c"one".as_ptr()));
         assert_eq!(function, again);
-        expect(
-            cuda.cuModuleGetFunction(&mut again, module, c"three".as_ptr()),
-            500,
-        );
-        expect(
-            cuda.cuModuleGetFunction(&mut again, module, c"".as_ptr()),
-            1,
-        );
-        expect(
-            cuda.cuModuleGetFunction(&mut again, null_mut(), c"one".as_ptr()),
-            400,
-        );
-        expect(
-            cuda.cuModuleGetFunction(null_mut(), module, c"one".as_ptr()),
-            1,
-        );
-        expect(
-            cuda.cuModuleGetFunction(&mut again, module, std::ptr::null()),
-            1,
-        );
+        expect(cuda.cuModuleGetFunction(&mut again, module, c"three".as_ptr()), 500);
+        expect(cuda.cuModuleGetFunction(&mut again, module, c"".as_ptr()), 1);
+        expect(cuda.cuModuleGetFunction(&mut again, null_mut(), c"one".as_ptr()), 400);
+        expect(cuda.cuModuleGetFunction(null_mut(), module, c"one".as_ptr()), 1);
+        expect(cuda.cuModuleGetFunction(&mut again, module, std::ptr::null()), 1);
         check(cuda.cuModuleGetFunctionCount(&mut count, module));
         assert_eq!(count, 2);
         let mut all = [null_mut(); 2];
@@ -314,34 +262,19 @@ fn functions_and_variables() {
             check(cuda.cuFuncGetAttribute(&mut value, attribute, function));
             value
         };
+        assert_eq!(ask(CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION, function), 52);
         assert_eq!(
-            ask(
-                CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION,
-                function
-            ),
-            52
-        );
-        assert_eq!(
-            ask(
-                CUfunction_attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION,
-                function
-            ),
+            ask(CUfunction_attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION, function),
             90
         );
         assert_eq!(
-            ask(
-                CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-                function
-            ),
+            ask(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function),
             1024
         );
         let (mut offset, mut size, mut name, mut of) = (9, 9, std::ptr::null(), null_mut());
         check(cuda.cuFuncGetParamInfo(function, 1, &mut offset, &mut size));
         assert_eq!((offset, size), (8, 4));
-        expect(
-            cuda.cuFuncGetParamInfo(function, 2, &mut offset, &mut size),
-            1,
-        );
+        expect(cuda.cuFuncGetParamInfo(function, 2, &mut offset, &mut size), 1);
         check(cuda.cuFuncGetName(&mut name, function));
         assert_eq!(CStr::from_ptr(name), c"one");
         check(cuda.cuFuncGetModule(&mut of, function));
@@ -349,22 +282,12 @@ fn functions_and_variables() {
         let shared = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         check(cuda.cuFuncSetAttribute(function, shared, 227 << 10));
         assert_eq!(ask(shared, function), 227 << 10);
+        expect(cuda.cuFuncSetAttribute(function, shared, (227 << 10) + 1), 1);
         expect(
-            cuda.cuFuncSetAttribute(function, shared, (227 << 10) + 1),
+            cuda.cuFuncSetAttribute(function, CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS, 1),
             1,
         );
-        expect(
-            cuda.cuFuncSetAttribute(
-                function,
-                CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS,
-                1,
-            ),
-            1,
-        );
-        expect(
-            cuda.cuFuncGetAttribute(&mut 0, CUfunction_attribute(99), function),
-            1,
-        );
+        expect(cuda.cuFuncGetAttribute(&mut 0, CUfunction_attribute(99), function), 1);
         expect(cuda.cuFuncGetAttribute(&mut 0, shared, null_mut()), 400);
         let mut mode = CUmoduleLoadingMode(0);
         check(cuda.cuModuleGetLoadingMode(&mut mode));
@@ -403,20 +326,13 @@ fn refused_launches() {
         ("too deep a grid", [1, 1, 65536], one, 0),
         ("too much shared memory", one, one, (48 << 10) + 1),
     ] {
-        same(
-            launch(takes.function, grid, block, shared, params, null).0,
-            1,
-            label,
-        );
+        same(launch(takes.function, grid, block, shared, params, null).0, 1, label);
     }
     expect(launch(small.function, one, [65, 1, 1], 0, null, null), 1);
     expect(launch(null_mut(), one, one, 0, params, null), 400);
     expect(launch(takes.function, one, one, 0, null, null), 1);
     let mut nothing = [null_mut()];
-    expect(
-        launch(takes.function, one, one, 0, nothing.as_mut_ptr(), null),
-        1,
-    );
+    expect(launch(takes.function, one, one, 0, nothing.as_mut_ptr(), null), 1);
     let (mut packed, mut size) = ([0u8; 64], 64usize);
     let mut extra = [
         CU_LAUNCH_PARAM_BUFFER_POINTER,
@@ -425,22 +341,13 @@ fn refused_launches() {
         (&raw mut size).cast(),
         CU_LAUNCH_PARAM_END,
     ];
-    expect(
-        launch(takes.function, one, one, 0, params, extra.as_mut_ptr()),
-        1,
-    );
-    expect(
-        launch(takes.function, one, one, 0, null, extra.as_mut_ptr()),
-        701,
-    );
+    expect(launch(takes.function, one, one, 0, params, extra.as_mut_ptr()), 1);
+    expect(launch(takes.function, one, one, 0, null, extra.as_mut_ptr()), 701);
     // The null stream belongs to the current context. A launch is refused if the function is of another one.
     let other = Context::new();
     expect(launch(takes.function, one, one, 0, params, null), 400);
     unsafe {
-        expect(
-            cuda.cuLaunchKernelEx(std::ptr::null(), takes.function, params, null),
-            1,
-        );
+        expect(cuda.cuLaunchKernelEx(std::ptr::null(), takes.function, params, null), 1);
         check(cuda.cuModuleUnload(small.module));
         expect(launch(small.function, one, one, 0, null, null), 400);
     }
@@ -473,26 +380,17 @@ fn a_library_is_compiled_when_a_kernel_is_requested() {
         let mut count = 9;
         check(cuda.cuLibraryGetKernelCount(&mut count, junk));
         assert_eq!(count, 0);
-        expect(
-            cuda.cuLibraryGetKernel(&mut kernel, junk, c"k".as_ptr()),
-            200,
-        );
+        expect(cuda.cuLibraryGetKernel(&mut kernel, junk, c"k".as_ptr()), 200);
         check(cuda.cuLibraryUnload(junk));
         let bad = load(&text(&format!("{HEAD}.visible .entry k() {{ nonsense; }}")));
-        expect(
-            cuda.cuLibraryGetKernel(&mut kernel, bad, c"k".as_ptr()),
-            218,
-        );
+        expect(cuda.cuLibraryGetKernel(&mut kernel, bad, c"k".as_ptr()), 218);
         let library = load(&ptx("vector_add"));
         check(cuda.cuCtxPopCurrent(null_mut()));
         // Without a context, the kernel and its attributes can be queried, but it has no function.
         check(cuda.cuLibraryGetKernel(&mut kernel, library, c"vector_add".as_ptr()));
         check(cuda.cuLibraryGetKernel(&mut again, library, c"vector_add".as_ptr()));
         assert_eq!(kernel, again);
-        expect(
-            cuda.cuLibraryGetKernel(&mut again, library, c"nothing".as_ptr()),
-            500,
-        );
+        expect(cuda.cuLibraryGetKernel(&mut again, library, c"nothing".as_ptr()), 500);
         let mut value = 0;
         check(cuda.cuKernelGetAttribute(
             &mut value,
@@ -587,18 +485,7 @@ impl Linker {
         let bytes = text.as_bytes_with_nul();
         let kind = CUjitInputType::CU_JIT_INPUT_PTX;
         let (data, none) = (bytes.as_ptr().cast_mut().cast(), null_mut());
-        unsafe {
-            cuda().cuLinkAddData(
-                self.0,
-                kind,
-                data,
-                bytes.len(),
-                name.as_ptr(),
-                0,
-                none,
-                null_mut(),
-            )
-        }
+        unsafe { cuda().cuLinkAddData(self.0, kind, data, bytes.len(), name.as_ptr(), 0, none, null_mut()) }
     }
 
     fn complete(&self) -> (u32, *mut c_void, usize) {
@@ -618,10 +505,7 @@ fn the_linker() {
         check(linker.add(c"b.ptx", &with_head(CALLEE)));
         let (code, image, size) = linker.complete();
         assert_eq!(code, 0);
-        assert_eq!(
-            std::slice::from_raw_parts(image.cast::<u8>(), 4),
-            b"\x7fELF"
-        );
+        assert_eq!(std::slice::from_raw_parts(image.cast::<u8>(), 4), b"\x7fELF");
         assert_eq!(linker.complete().0, 400);
         expect(linker.add(c"c.ptx", &with_head("")), 1);
         let file = std::env::temp_dir().join(format!("soft-cuda-linked-{}", std::process::id()));
@@ -679,10 +563,7 @@ fn the_linker() {
         check(linker.add(c"a.ptx", &with_head(CALLER)));
         assert_eq!(linker.complete().0, 300);
         let log = CStr::from_bytes_until_nul(&log).unwrap().to_str().unwrap();
-        assert_eq!(
-            log.trim_end(),
-            "error   : Undefined reference to 'square' in 'a.ptx'"
-        );
+        assert_eq!(log.trim_end(), "error   : Undefined reference to 'square' in 'a.ptx'");
         assert_eq!(values[1] as usize, log.len());
         // A duplicate function is refused.
         let linker = Linker::new();

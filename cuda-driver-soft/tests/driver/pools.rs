@@ -38,10 +38,7 @@ fn memory_queued_for_freeing_is_invalid_for_calls() {
         check(cuda.cuMemFreeAsync(plain, busy));
         for address in [pooled, plain] {
             let (mut base, mut kind) = (0, 0u32);
-            expect(
-                cuda.cuMemGetAddressRange(&mut base, null_mut(), address + 8),
-                500,
-            );
+            expect(cuda.cuMemGetAddressRange(&mut base, null_mut(), address + 8), 500);
             let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
             let kind = (&raw mut kind).cast();
             expect(cuda.cuPointerGetAttribute(kind, attribute, address), 1);
@@ -114,10 +111,7 @@ fn a_pool_releases_memory_alone() {
         check(cuda.cuStreamSynchronize(other));
         assert_eq!(numbers(), [0, 0, 1000]);
         // A failed allocation does not count as used.
-        expect(
-            cuda.cuMemAllocFromPoolAsync(&mut address, 1 << 50, pool, busy),
-            2,
-        );
+        expect(cuda.cuMemAllocFromPoolAsync(&mut address, 1 << 50, pool, busy), 2);
         assert_eq!(numbers(), [0, 0, 1000]);
         // A free that waits releases memory immediately.
         check(cuda.cuMemAllocFromPoolAsync(&mut address, 8, pool, busy));

@@ -24,8 +24,7 @@ fn codes() -> [u32; 4] {
 fn before_initialisation() {
     in_child("process::before_initialisation", &[], || {
         let cuda = library();
-        let (mut number, mut context, mut pointer, mut text) =
-            (0, null_mut(), null_mut(), std::ptr::null());
+        let (mut number, mut context, mut pointer, mut text) = (0, null_mut(), null_mut(), std::ptr::null());
         unsafe {
             expect(cuda.cuDeviceGetCount(&mut number), 3);
             expect(cuda.cuDeviceGetCount(null_mut()), 3);
@@ -52,15 +51,9 @@ fn before_initialisation() {
             assert_eq!(Some(pointer), symbol);
             if software() {
                 let null = std::ptr::null();
-                expect(
-                    cuda.cuGetProcAddress_v2(null, &mut pointer, 2000, 0, null_mut()),
-                    1,
-                );
+                expect(cuda.cuGetProcAddress_v2(null, &mut pointer, 2000, 0, null_mut()), 1);
                 let init = c"cuInit".as_ptr();
-                expect(
-                    cuda.cuGetProcAddress_v2(init, null_mut(), 2000, 0, null_mut()),
-                    1,
-                );
+                expect(cuda.cuGetProcAddress_v2(init, null_mut(), 2000, 0, null_mut()), 1);
             }
             let mut status = CUdriverProcAddressQueryResult(9);
             let mut untouched = 0x10 as *mut _;
@@ -69,13 +62,7 @@ fn before_initialisation() {
                 1,
             );
             assert_eq!((untouched as usize, status.0), (0x10, 9));
-            check(cuda.cuGetProcAddress_v2(
-                c"cuNothing".as_ptr(),
-                &mut pointer,
-                12000,
-                0,
-                &mut status,
-            ));
+            check(cuda.cuGetProcAddress_v2(c"cuNothing".as_ptr(), &mut pointer, 12000, 0, &mut status));
             assert_eq!((pointer.is_null(), status.0), (true, 1));
             expect(cuda.cuInit(1), 1);
             expect(cuda.cuDeviceGetCount(&mut number), 3);
@@ -99,10 +86,7 @@ fn visible_devices() {
     ] {
         in_child(
             "process::visible_devices",
-            &[
-                ("CUDA_VISIBLE_DEVICES", value),
-                ("EXPECT", &format!("{init} {after}")),
-            ],
+            &[("CUDA_VISIBLE_DEVICES", value), ("EXPECT", &format!("{init} {after}"))],
             || {
                 let [init, count, ..] = codes();
                 assert_eq!(format!("{init} {count}"), std::env::var("EXPECT").unwrap());
@@ -116,48 +100,38 @@ fn several_devices_and_an_older_version() {
     if !software() {
         return eprintln!("needs the software driver: its settings");
     }
-    let settings = [
-        ("CUDA_SOFT_DEVICES", "sm_80,sm_90"),
-        ("CUDA_SOFT_VERSION", "12.2"),
-    ];
-    in_child(
-        "process::several_devices_and_an_older_version",
-        &settings,
-        || {
-            let cuda = library();
-            let (mut number, mut name) = (0, [0i8; 64]);
-            unsafe {
-                check(cuda.cuInit(0));
-                check(cuda.cuDriverGetVersion(&mut number));
-                assert_eq!(number, 12020);
-                check(cuda.cuDeviceGetCount(&mut number));
-                assert_eq!(number, 2);
-                for (device, sm) in [(0, 80), (1, 90)] {
-                    check(cuda.cuDeviceGetName(name.as_mut_ptr().cast(), 64, device));
-                    let name = CStr::from_ptr(name.as_ptr().cast()).to_str().unwrap();
-                    assert_eq!(name, format!("Software CUDA device (sm_{sm})"));
-                    check(cuda.cuDeviceGetAttribute(
-                        &mut number,
-                        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                        device,
-                    ));
-                    assert_eq!(number, sm / 10);
-                }
-                // Functions newer than 12.2 are missing, as in a driver of that version.
-                assert!(!cuda.supports(Function::cuCtxCreate_v4));
-                assert!(cuda.missing(Function::cuCtxCreate_v4).is_some());
-                assert!(cuda.supports(Function::cuCtxCreate));
-                let mut module = null_mut();
-                let mut context = null_mut();
-                check(cuda.cuCtxCreate(&mut context, 0, 0));
-                let newer = c".version 8.3\n.target sm_52\n.address_size 64\n";
-                expect(
-                    cuda.cuModuleLoadData(&mut module, newer.as_ptr().cast()),
-                    222,
-                );
+    let settings = [("CUDA_SOFT_DEVICES", "sm_80,sm_90"), ("CUDA_SOFT_VERSION", "12.2")];
+    in_child("process::several_devices_and_an_older_version", &settings, || {
+        let cuda = library();
+        let (mut number, mut name) = (0, [0i8; 64]);
+        unsafe {
+            check(cuda.cuInit(0));
+            check(cuda.cuDriverGetVersion(&mut number));
+            assert_eq!(number, 12020);
+            check(cuda.cuDeviceGetCount(&mut number));
+            assert_eq!(number, 2);
+            for (device, sm) in [(0, 80), (1, 90)] {
+                check(cuda.cuDeviceGetName(name.as_mut_ptr().cast(), 64, device));
+                let name = CStr::from_ptr(name.as_ptr().cast()).to_str().unwrap();
+                assert_eq!(name, format!("Software CUDA device (sm_{sm})"));
+                check(cuda.cuDeviceGetAttribute(
+                    &mut number,
+                    CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                    device,
+                ));
+                assert_eq!(number, sm / 10);
             }
-        },
-    );
+            // Functions newer than 12.2 are missing, as in a driver of that version.
+            assert!(!cuda.supports(Function::cuCtxCreate_v4));
+            assert!(cuda.missing(Function::cuCtxCreate_v4).is_some());
+            assert!(cuda.supports(Function::cuCtxCreate));
+            let mut module = null_mut();
+            let mut context = null_mut();
+            check(cuda.cuCtxCreate(&mut context, 0, 0));
+            let newer = c".version 8.3\n.target sm_52\n.address_size 64\n";
+            expect(cuda.cuModuleLoadData(&mut module, newer.as_ptr().cast()), 222);
+        }
+    });
 }
 
 #[test]
@@ -165,13 +139,9 @@ fn invalid_settings() {
     if !software() {
         return eprintln!("needs the software driver: its settings");
     }
-    in_child(
-        "process::invalid_settings",
-        &[("CUDA_SOFT_DEVICES", "sm_31")],
-        || {
-            assert_eq!(codes()[..2], [101, 3]);
-        },
-    );
+    in_child("process::invalid_settings", &[("CUDA_SOFT_DEVICES", "sm_31")], || {
+        assert_eq!(codes()[..2], [101, 3]);
+    });
 }
 
 #[cfg(unix)]
@@ -187,10 +157,7 @@ fn after_a_fork() {
         }
         let mut status = 0;
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!(
-            (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
-            (true, 42)
-        );
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 42));
         // The parent is not affected.
         assert_eq!(codes(), [0, 0, 201, 0]);
     });
@@ -212,13 +179,7 @@ fn at_process_exit() {
         unsafe { libc::atexit(registered_after_init) };
     });
     if let Some(output) = output {
-        assert!(
-            output.contains("registered after: [0, 0, 201, 0]"),
-            "{output}"
-        );
-        assert!(
-            output.contains("registered before: [4, 4, 4, 4]"),
-            "{output}"
-        );
+        assert!(output.contains("registered after: [0, 0, 201, 0]"), "{output}");
+        assert!(output.contains("registered before: [4, 4, 4, 4]"), "{output}");
     }
 }

@@ -40,9 +40,7 @@ unsafe extern "system" fn wait(door: *mut c_void) {
     let door = unsafe { &*door.cast::<Door>() };
     let (open, timeout) = door
         .opened
-        .wait_timeout_while(door.open.lock().unwrap(), Duration::from_secs(60), |open| {
-            !*open
-        })
+        .wait_timeout_while(door.open.lock().unwrap(), Duration::from_secs(60), |open| !*open)
         .unwrap();
     drop(open);
     assert!(!timeout.timed_out(), "the door was not opened");
@@ -249,19 +247,12 @@ fn calls_from_a_host_function() {
         ..Inside::default()
     };
     unsafe {
-        check(cuda.cuLaunchHostFunc(
-            stream,
-            Some(call_from_inside),
-            (&raw const inside).cast_mut().cast(),
-        ));
+        check(cuda.cuLaunchHostFunc(stream, Some(call_from_inside), (&raw const inside).cast_mut().cast()));
         check(cuda.cuStreamSynchronize(stream));
         // Work that the host function itself submitted may finish after that.
         check(cuda.cuStreamSynchronize(stream));
     }
-    assert_eq!(
-        *inside.codes.lock().unwrap(),
-        [800, 800, 800, 800, 800, 600, 0]
-    );
+    assert_eq!(*inside.codes.lock().unwrap(), [800, 800, 800, 800, 800, 600, 0]);
     assert_eq!(inside.counter.load(SeqCst), 1);
 }
 
@@ -311,10 +302,7 @@ fn times_of_events() {
         let most = began.elapsed();
         check(cuda.cuEventElapsedTime(&mut ms, start, end));
         // A GPU's clock differs from the host's.
-        let (least, most) = (
-            least.as_secs_f32() * 1e3 - 1.0,
-            most.as_secs_f32() * 1e3 + 1.0,
-        );
+        let (least, most) = (least.as_secs_f32() * 1e3 - 1.0, most.as_secs_f32() * 1e3 + 1.0);
         assert!((least..=most).contains(&ms), "{least} {ms} {most}");
         expect(cuda.cuEventElapsedTime(&mut ms, start, untimed), 400);
         expect(cuda.cuEventElapsedTime(&mut ms, null_mut(), end), 400);

@@ -23,19 +23,7 @@ fn vector_add_with_pointers_and_with_a_packed_buffer() {
         let mut params = [ptr(&mut da), ptr(&mut db), ptr(&mut dc), ptr(&mut n)];
         let launch = |params, extra| {
             let (blocks, null) = ((N as u32).div_ceil(256), std::ptr::null_mut());
-            cuda.cuLaunchKernel(
-                kernel.function,
-                blocks,
-                1,
-                1,
-                256,
-                1,
-                1,
-                0,
-                null,
-                params,
-                extra,
-            )
+            cuda.cuLaunchKernel(kernel.function, blocks, 1, 1, 256, 1, 1, 0, null, params, extra)
         };
         let result = || {
             let mut c = vec![0f32; N];

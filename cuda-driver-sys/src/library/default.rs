@@ -86,9 +86,7 @@ impl fmt::Display for AlreadySet {
             ClaimedBy::FirstUse(Some(function)) => {
                 write!(f, "it was first used by a call to {function}")
             }
-            ClaimedBy::FirstUse(None) => {
-                f.write_str("it was opened to query its path, version or load error")
-            }
+            ClaimedBy::FirstUse(None) => f.write_str("it was opened to query its path, version or load error"),
             ClaimedBy::Set { source, location } => {
                 write!(f, "it was set to {source} at {location}")
             }

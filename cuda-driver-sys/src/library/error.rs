@@ -238,11 +238,7 @@ impl fmt::Display for Reason {
             Some(version) if version < self.since => {
                 write!(f, "this driver supports {}", Version(version))
             }
-            Some(version) => write!(
-                f,
-                "but this driver (CUDA {}) does not export it",
-                Version(version)
-            ),
+            Some(version) => write!(f, "but this driver (CUDA {}) does not export it", Version(version)),
             None => f.write_str("but this driver does not export it"),
         }
     }

@@ -165,9 +165,7 @@ impl Interposed {
     pub(crate) fn new(hooks: Vec<Box<dyn Interposer>>) -> Option<Self> {
         (!hooks.is_empty()).then(|| Self {
             hooks: hooks.into_boxed_slice(),
-            functions: (0..Function::COUNT)
-                .map(|_| AtomicPtr::new(ptr::null_mut()))
-                .collect(),
+            functions: (0..Function::COUNT).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
         })
     }
 

@@ -65,11 +65,7 @@ mod imp {
     // kernel32 exports its functions without the suffix that x86 names have.
     #[cfg_attr(
         target_arch = "x86",
-        link(
-            name = "kernel32",
-            kind = "raw-dylib",
-            import_name_type = "undecorated"
-        )
+        link(name = "kernel32", kind = "raw-dylib", import_name_type = "undecorated")
     )]
     #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
     unsafe extern "system" {

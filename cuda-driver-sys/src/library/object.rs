@@ -75,18 +75,13 @@ mod imp {
 
     pub(super) use libloading::os::windows::Library;
     use libloading::os::windows::{
-        LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
-        LOAD_LIBRARY_SEARCH_SYSTEM32,
+        LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, LOAD_LIBRARY_SEARCH_SYSTEM32,
     };
 
     // kernel32 exports its functions without the suffix that x86 names have.
     #[cfg_attr(
         target_arch = "x86",
-        link(
-            name = "kernel32",
-            kind = "raw-dylib",
-            import_name_type = "undecorated"
-        )
+        link(name = "kernel32", kind = "raw-dylib", import_name_type = "undecorated")
     )]
     #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
     unsafe extern "system" {
@@ -98,9 +93,7 @@ mod imp {
         let mut name = [0u16; 260];
         // SAFETY: the buffer has the given length.
         let length = unsafe { GetSystemDirectoryW(name.as_mut_ptr(), name.len() as u32) };
-        let name = name
-            .get(..length as usize)
-            .filter(|name| !name.is_empty())?;
+        let name = name.get(..length as usize).filter(|name| !name.is_empty())?;
         Some(OsString::from_wide(name).into())
     }
 

@@ -45,10 +45,7 @@ impl Opened {
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
     // In 32-bit programs device pointers have 32 bits in `cuda.h`, but 64 in these bindings. Functions from a resolver have
     // the types of these bindings.
-    let has_our_types = matches!(
-        source.0,
-        SourceKind::Resolver { .. } | SourceKind::Library(_)
-    );
+    let has_our_types = matches!(source.0, SourceKind::Resolver { .. } | SourceKind::Library(_));
     if cfg!(not(target_pointer_width = "64")) && !has_our_types {
         return Err(LoadError::unsupported());
     }
@@ -66,10 +63,7 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             }
             let init = super::linked::symbol(c"cuInit");
             if init.is_null() {
-                return Err(LoadError::named(
-                    name,
-                    "not a CUDA driver: it has no cuInit",
-                ));
+                return Err(LoadError::named(name, "not a CUDA driver: it has no cuInit"));
             }
             (SymbolProvider::Linked, Origin::of(init, None))
         }
@@ -78,10 +72,7 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
         SourceKind::Resolver { resolver, .. } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
-                return Err(LoadError::named(
-                    name,
-                    "not a CUDA driver: it has no cuInit",
-                ));
+                return Err(LoadError::named(name, "not a CUDA driver: it has no cuInit"));
             }
             (SymbolProvider::Resolver(resolver), Origin::none())
         }
@@ -148,11 +139,7 @@ impl OpenOnce {
     }
 
     /// Sets the source to open at the first use. The error is the earlier claim.
-    pub(crate) fn configure(
-        &self,
-        config: (Source, Options),
-        claim: ClaimedBy,
-    ) -> Result<(), ClaimedBy> {
+    pub(crate) fn configure(&self, config: (Source, Options), claim: ClaimedBy) -> Result<(), ClaimedBy> {
         let mut opening = self.lock();
         if let Some(first) = &opening.claimed {
             return Err(first.clone());
@@ -181,12 +168,7 @@ impl OpenOnce {
             match opening.thread {
                 None => break,
                 Some(thread) if thread == this => return Err(&REENTRANT),
-                Some(_) => {
-                    opening = self
-                        .changed
-                        .wait(opening)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
+                Some(_) => opening = self.changed.wait(opening).unwrap_or_else(PoisonError::into_inner),
             }
         }
         opening.thread = Some(this);

@@ -101,19 +101,11 @@ mod imp {
     // kernel32 exports its functions without the suffix that x86 names have.
     #[cfg_attr(
         target_arch = "x86",
-        link(
-            name = "kernel32",
-            kind = "raw-dylib",
-            import_name_type = "undecorated"
-        )
+        link(name = "kernel32", kind = "raw-dylib", import_name_type = "undecorated")
     )]
     #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
     unsafe extern "system" {
-        fn GetModuleHandleExW(
-            flags: u32,
-            address: *const c_void,
-            module: *mut *mut c_void,
-        ) -> c_int;
+        fn GetModuleHandleExW(flags: u32, address: *const c_void, module: *mut *mut c_void) -> c_int;
         fn GetModuleFileNameW(module: *mut c_void, name: *mut u16, size: u32) -> u32;
     }
 
@@ -126,9 +118,7 @@ mod imp {
         let mut name = vec![0u16; LONGEST];
         // SAFETY: the module is loaded, and the buffer has the given length.
         let length = unsafe { GetModuleFileNameW(module, name.as_mut_ptr(), LONGEST as u32) };
-        let name = name
-            .get(..length as usize)
-            .filter(|name| !name.is_empty())?;
+        let name = name.get(..length as usize).filter(|name| !name.is_empty())?;
         Some(PathBuf::from(OsString::from_wide(name)))
     }
 }

@@ -12,8 +12,7 @@ const PER_THREAD: cuuint64_t = 2;
 
 /// Returns true for both variants of `cuGetProcAddress`.
 pub(crate) fn is_get_proc_address(function: Function) -> bool {
-    function == Function::cuGetProcAddress_v2
-        || function == crate::legacy::function::cuGetProcAddress
+    function == Function::cuGetProcAddress_v2 || function == crate::legacy::function::cuGetProcAddress
 }
 
 /// Requests per-thread functions unless the caller requests a kind of default stream. The inline wrapper in `cuda.h` does
@@ -38,11 +37,7 @@ pub(crate) unsafe fn request_per_thread(arguments: Arguments<'_>) {
 ///
 /// # Safety
 /// The arguments must be those of a call of `cuGetProcAddress` that returned `CUDA_SUCCESS`.
-pub(crate) unsafe fn replace_hidden(
-    library: &Library,
-    opened: &Opened,
-    arguments: Arguments<'_>,
-) -> CUresult {
+pub(crate) unsafe fn replace_hidden(library: &Library, opened: &Opened, arguments: Arguments<'_>) -> CUresult {
     let done = CUresult::CUDA_SUCCESS;
     let Some(interposed) = &opened.interposed else {
         return done;
@@ -57,8 +52,7 @@ pub(crate) unsafe fn replace_hidden(
             arguments.get::<*mut Status>(4),
         )
     };
-    let (Some(name), Some(answer), Some(version), Some(flags)) = (name, answer, version, flags)
-    else {
+    let (Some(name), Some(answer), Some(version), Some(flags)) = (name, answer, version, flags) else {
         return done;
     };
     if name.is_null() || answer.is_null() {
@@ -69,13 +63,12 @@ pub(crate) unsafe fn replace_hidden(
     if given.is_null() {
         return done;
     }
-    let is_given =
-        |function: Function| library.look_up(opened, function.symbol()) == given.cast_const();
+    let is_given = |function: Function| library.look_up(opened, function.symbol()) == given.cast_const();
     // A driver may return another address than it exports. The function is then the one that was requested.
     let asked = || {
         newest_variant(name, |function| {
-            let wanted = (function.stream_mode() == StreamMode::PerThread)
-                == (flags & PER_THREAD != 0 && has_per_thread(name));
+            let wanted =
+                (function.stream_mode() == StreamMode::PerThread) == (flags & PER_THREAD != 0 && has_per_thread(name));
             wanted && i64::from(function.since()) <= i64::from(version)
         })
     };
@@ -100,14 +93,10 @@ pub(crate) unsafe fn replace_hidden(
             library.look_up(opened, function.symbol()),
             Status::CU_GET_PROC_ADDRESS_SUCCESS,
         ),
-        None if newest_variant(name, is_left).is_none() => (
-            core::ptr::null(),
-            Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
-        ),
-        None => (
-            core::ptr::null(),
-            Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
-        ),
+        None if newest_variant(name, is_left).is_none() => {
+            (core::ptr::null(), Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND)
+        }
+        None => (core::ptr::null(), Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),
     };
     // SAFETY: the driver wrote to these pointers; the status may be NULL.
     unsafe {
@@ -126,10 +115,7 @@ pub(crate) unsafe fn replace_hidden(
 
 /// Returns true if a base name has per-thread variants.
 fn has_per_thread(base: &CStr) -> bool {
-    newest_variant(base, |function| {
-        function.stream_mode() == StreamMode::PerThread
-    })
-    .is_some()
+    newest_variant(base, |function| function.stream_mode() == StreamMode::PerThread).is_some()
 }
 
 /// Returns the newest export of a base name that satisfies `wanted`.

@@ -53,9 +53,7 @@ impl Library {
     #[must_use]
     pub fn version(&self) -> Option<u32> {
         // Interposers see every query and may answer it, so the cache is not used.
-        let is_interposed = self
-            .opened()
-            .is_ok_and(|opened| opened.interposed.is_some());
+        let is_interposed = self.opened().is_ok_and(|opened| opened.interposed.is_some());
         if self.version.load(Ordering::Relaxed) != NOT_QUERIED && !is_interposed {
             return self.known_version();
         }
@@ -66,8 +64,7 @@ impl Library {
             return None;
         }
         // In a forked process a driver may return the version 0; another query would return the same.
-        self.version
-            .store(version.max(0).unsigned_abs(), Ordering::Relaxed);
+        self.version.store(version.max(0).unsigned_abs(), Ordering::Relaxed);
         self.known_version()
     }
 

@@ -85,9 +85,7 @@ impl Library {
             .interposed
             .as_ref()
             .map(|interposed| &interposed.functions[function.index()]);
-        let pointer = known
-            .unwrap_or(&self.slots[function.index()])
-            .load(Ordering::Acquire);
+        let pointer = known.unwrap_or(&self.slots[function.index()]).load(Ordering::Acquire);
         if !pointer.is_null() {
             return pointer;
         }
@@ -113,9 +111,7 @@ impl Library {
             SymbolProvider::Object(object) => object.symbol(symbol),
             #[cfg(feature = "link")]
             SymbolProvider::Linked => super::linked::symbol(symbol),
-            SymbolProvider::Resolver(resolver) => {
-                nested::with(&RESOLVING, self, || resolver(symbol))
-            }
+            SymbolProvider::Resolver(resolver) => nested::with(&RESOLVING, self, || resolver(symbol)),
             SymbolProvider::Library(library) => match library.opened() {
                 Ok(opened) => nested::with(&RESOLVING, self, || library.look_up(opened, symbol)),
                 Err(_) => ptr::null(),
@@ -144,9 +140,7 @@ impl Call<'_> {
         });
         if code == CUresult::CUDA_SUCCESS && proc_address::is_get_proc_address(self.function) {
             // SAFETY: these are the arguments of a call of cuGetProcAddress that succeeded.
-            return unsafe {
-                proc_address::replace_hidden(self.library, self.opened, self.arguments)
-            };
+            return unsafe { proc_address::replace_hidden(self.library, self.opened, self.arguments) };
         }
         code
     }

@@ -171,10 +171,7 @@ pub(crate) fn search_in(environment: &Environment) -> Result<(Object, Origin), L
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
     }
-    let is_set = environment
-        .named
-        .as_ref()
-        .is_some_and(|named| !named.is_empty());
+    let is_set = environment.named.as_ref().is_some_and(|named| !named.is_empty());
     let variable = match (named, environment.privileged, is_set) {
         (true, ..) => Variable::Named,
         (false, false, _) => Variable::NotSet,
@@ -203,8 +200,7 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
 /// named `stubs`.
 #[must_use]
 pub fn is_stub(path: &Path) -> bool {
-    path.parent()
-        .is_some_and(|folder| folder.ends_with("stubs"))
+    path.parent().is_some_and(|folder| folder.ends_with("stubs"))
 }
 
 #[cfg(test)]
@@ -232,10 +228,7 @@ mod tests {
     #[test]
     fn privileged_process_and_empty_variable_are_searched_as_usual() {
         let usual = candidates(&environment(None, false));
-        assert_eq!(
-            candidates(&environment(Some("/opt/driver.so"), true)),
-            usual
-        );
+        assert_eq!(candidates(&environment(Some("/opt/driver.so"), true)), usual);
         assert_eq!(candidates(&environment(Some(""), false)), usual);
         assert_eq!(usual[0], Path::new("libcuda-of-the-tests.so.1"));
     }
@@ -268,10 +261,7 @@ mod tests {
         assert!(not_set.ends_with(advice), "{not_set}");
         assert_eq!(said(Some(""), false), not_set);
         let ignored = said(Some("/etc/passwd"), true);
-        assert!(
-            ignored.contains("CUDA_DRIVER_LIBRARY is ignored"),
-            "{ignored}"
-        );
+        assert!(ignored.contains("CUDA_DRIVER_LIBRARY is ignored"), "{ignored}");
         assert!(!ignored.contains("/etc/passwd"), "{ignored}");
         let useless = said(None, true);
         assert!(useless.ends_with(". Install NVIDIA's driver"), "{useless}");
@@ -293,21 +283,10 @@ mod tests {
         let error = error.expect("no driver in these folders");
         assert_eq!(error.kind(), LoadErrorKind::NotFound);
 
-        let places: Vec<PathBuf> = error
-            .attempts()
-            .iter()
-            .map(|attempt| attempt.place.clone())
-            .collect();
+        let places: Vec<PathBuf> = error.attempts().iter().map(|attempt| attempt.place.clone()).collect();
         assert_eq!(places, candidates(&environment));
-        let reasons: Vec<&str> = error
-            .attempts()
-            .iter()
-            .map(|attempt| attempt.reason.as_str())
-            .collect();
-        assert!(
-            reasons[0].contains("cannot open shared object file"),
-            "{reasons:?}"
-        );
+        let reasons: Vec<&str> = error.attempts().iter().map(|attempt| attempt.reason.as_str()).collect();
+        assert!(reasons[0].contains("cannot open shared object file"), "{reasons:?}");
         assert!(reasons[1].contains("file too short"), "{reasons:?}");
         let folders: Vec<_> = places[1..]
             .iter()
@@ -331,10 +310,7 @@ mod tests {
             _ => return,
         };
         for (folder, expected) in folders.iter().zip(expected) {
-            assert_eq!(
-                *folder,
-                Ok(Path::new(expected).join(environment.library).as_path())
-            );
+            assert_eq!(*folder, Ok(Path::new(expected).join(environment.library).as_path()));
         }
         assert_eq!(folders.len(), expected.len());
     }

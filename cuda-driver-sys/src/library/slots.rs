@@ -134,9 +134,7 @@ impl fmt::Debug for Library {
         let mut out = f.debug_struct("Library");
         match self.state.peek() {
             None => out.field("state", &"not used yet"),
-            Some(Ok(opened)) => out
-                .field("path", &opened.origin.path())
-                .field("name", &opened.name),
+            Some(Ok(opened)) => out.field("path", &opened.origin.path()).field("name", &opened.name),
             Some(Err(error)) => out.field("error", error),
         };
         out.finish_non_exhaustive()

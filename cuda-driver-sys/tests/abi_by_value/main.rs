@@ -11,8 +11,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cuda_driver_sys::library::{Call, Interposer, Options, Source};
 use cuda_driver_sys::{
-    CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle, CUmem_advise, CUmemLocation,
-    CUmemLocationType, CUresult, CUstream, Function, Library,
+    CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle, CUmem_advise, CUmemLocation, CUmemLocationType, CUresult,
+    CUstream, Function, Library,
 };
 
 /// The stub, which stores the arguments of its last call.
@@ -29,9 +29,7 @@ impl Stub {
         let seen = library.symbol(c"abi_seen").expect("the stub exports it");
         // SAFETY: `abi_seen` of the stub has this type.
         let seen = unsafe {
-            core::mem::transmute::<*mut c_void, unsafe extern "system" fn(*mut u8, usize) -> usize>(
-                seen.as_ptr(),
-            )
+            core::mem::transmute::<*mut c_void, unsafe extern "system" fn(*mut u8, usize) -> usize>(seen.as_ptr())
         };
         Self { library, seen }
     }
@@ -70,9 +68,7 @@ fn build() -> PathBuf {
         .expect("the C compiler that also links Rust programs");
     let output = compiler
         .to_command()
-        .args([
-            "-std=c11", "-Wall", "-Werror", "-fPIC", "-shared", source, "-o",
-        ])
+        .args(["-std=c11", "-Wall", "-Werror", "-fPIC", "-shared", source, "-o"])
         .arg(&library)
         .output()
         .expect("the C compiler starts");
@@ -129,11 +125,7 @@ fn all_six(stub: &Stub, seed: u8) {
 
     let mut pointer: CUdeviceptr = 0;
     // SAFETY: the stub writes the pointer and reads the handle.
-    let code = unsafe {
-        library
-            .legacy()
-            .cuIpcOpenMemHandle(&raw mut pointer, memory, flags)
-    };
+    let code = unsafe { library.legacy().cuIpcOpenMemHandle(&raw mut pointer, memory, flags) };
     assert_eq!((code, pointer), (CUresult(1002), 0x1002));
     assert_eq!(stub.seen(), bytes!(bytes_of(handle), flags.to_ne_bytes()));
 
@@ -162,10 +154,7 @@ fn all_six(stub: &Stub, seed: u8) {
     );
     // SAFETY: as above.
     let code = unsafe { library.cuMemPrefetchAsync_v2(device, count, place, flags, stream) };
-    assert_eq!(
-        code,
-        CUresult(if library.is_per_thread() { 1006 } else { 1005 })
-    );
+    assert_eq!(code, CUresult(if library.is_per_thread() { 1006 } else { 1005 }));
     assert_eq!(stub.seen(), expected);
     // SAFETY: as above.
     let code = unsafe { library.cuMemPrefetchAsync_v2_ptsz(device, count, place, flags, stream) };
@@ -192,12 +181,7 @@ impl Interposer for Elsewhere {
     fn call(&self, mut call: Call<'_>) -> CUresult {
         if call.function() == Function::cuMemAdvise_v2 {
             // SAFETY: the third parameter is an enumeration, which is a 32-bit integer, the fourth a location.
-            let (advice, asked) = unsafe {
-                (
-                    call.argument::<c_uint>(2),
-                    call.argument::<CUmemLocation>(3),
-                )
-            };
+            let (advice, asked) = unsafe { (call.argument::<c_uint>(2), call.argument::<CUmemLocation>(3)) };
             assert_eq!(advice, Some(7));
             let asked = asked.expect("four arguments");
             let there = location(asked.type_.0 + 1, 5);
@@ -222,10 +206,7 @@ fn interposers_hand_records_on() {
     // SAFETY: only this test calls the library, and the stub only stores the arguments.
     let stub = Stub::new(unsafe { Options::new().interposer(Elsewhere) });
     // SAFETY: the stub dereferences no pointer here.
-    let code = unsafe {
-        stub.library
-            .cuMemAdvise_v2(1, 2, CUmem_advise(7), location(1, -1))
-    };
+    let code = unsafe { stub.library.cuMemAdvise_v2(1, 2, CUmem_advise(7), location(1, -1)) };
     assert_eq!(code, CUresult(1004));
     let expected = bytes!(
         1_u64.to_ne_bytes(),

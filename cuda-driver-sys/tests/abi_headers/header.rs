@@ -47,10 +47,7 @@ pub(crate) fn parse(preprocessed: &str, file: &str) -> Header {
             inside = path.rsplit(['/', '\\']).next() == Some(file);
         } else if let Some(definition) = line.strip_prefix("#define ").filter(|_| inside) {
             let (name, value) = definition.split_once(' ').unwrap_or((definition, ""));
-            macros.insert(
-                name.to_owned(),
-                !name.contains('(') && !value.trim().is_empty(),
-            );
+            macros.insert(name.to_owned(), !name.contains('(') && !value.trim().is_empty());
         } else if let Some(name) = line.strip_prefix("#undef ") {
             macros.remove(name.trim());
         } else if inside {
@@ -63,10 +60,7 @@ pub(crate) fn parse(preprocessed: &str, file: &str) -> Header {
         .filter_map(|(name, is_value)| is_value.then_some(name))
         .collect();
     let tokens = plain(&tokens(&declarations));
-    let mut parser = Parser {
-        tokens: &tokens,
-        at: 0,
-    };
+    let mut parser = Parser { tokens: &tokens, at: 0 };
     let mut second_names = Vec::new();
     while parser.at < tokens.len() {
         parser.declaration(&mut header, &mut second_names);
@@ -202,11 +196,7 @@ impl Parser<'_> {
         let typedef = declared.declarators.first().filter(|d| !d.pointer);
         let typedef = typedef.map(|declarator| declarator.name.clone());
         match declared.defined {
-            Some(Defined::Record {
-                keyword,
-                tag,
-                members,
-            }) => {
+            Some(Defined::Record { keyword, tag, members }) => {
                 let c_name = tag.as_ref().map(|tag| format!("{keyword} {tag}"));
                 let c_name = c_name.or_else(|| typedef.clone()).unwrap_or_default();
                 let name = tag.or(typedef).unwrap_or_default();
@@ -274,10 +264,7 @@ impl Parser<'_> {
             return;
         }
         let body = self.group();
-        let mut inner = Parser {
-            tokens: &body,
-            at: 0,
-        };
+        let mut inner = Parser { tokens: &body, at: 0 };
         let mut members = Vec::new();
         while inner.at < body.len() {
             let field = inner.parse();
@@ -300,11 +287,7 @@ impl Parser<'_> {
                 });
             }
         }
-        declared.defined = Some(Defined::Record {
-            keyword,
-            tag,
-            members,
-        });
+        declared.defined = Some(Defined::Record { keyword, tag, members });
     }
 
     fn enumeration(&mut self, declared: &mut Declared) {
@@ -384,15 +367,7 @@ fn declarations_of_every_form_are_read() {
         CUresult cuLast(CUhostFn fn, void (*other)(int), const CUs *s);\n";
     let header = parse(text, "cuda.h");
     assert_eq!(header.macros, ["CU_ONE"]);
-    let typedefs = [
-        "CUdeviceptr_v2",
-        "CUcontext",
-        "CUhostFn",
-        "CUe",
-        "CUs",
-        "CUu",
-        "CUs_v1",
-    ];
+    let typedefs = ["CUdeviceptr_v2", "CUcontext", "CUhostFn", "CUe", "CUs", "CUu", "CUs_v1"];
     assert_eq!(header.typedefs, typedefs);
     assert_eq!(header.enumerations["CUe"], ["A", "B", "C"]);
     assert_eq!(header.functions, ["cuInit", "cuLast"]);
@@ -401,13 +376,7 @@ fn declarations_of_every_form_are_read() {
     let shape: Vec<(Option<&str>, bool, usize)> = record
         .members
         .iter()
-        .map(|m| {
-            (
-                m.name.as_deref(),
-                m.array,
-                m.inner.as_ref().map_or(0, Vec::len),
-            )
-        })
+        .map(|m| (m.name.as_deref(), m.array, m.inner.as_ref().map_or(0, Vec::len)))
         .collect();
     let expected = [
         (Some("a"), true, 0),

@@ -82,10 +82,7 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     let newest = version == CUDA_VERSION;
     let mut found = Vec::new();
     // Headers of other releases have another version.
-    for (what, theirs) in theirs
-        .iter()
-        .filter(|(what, _)| *what != "macro CUDA_VERSION")
-    {
+    for (what, theirs) in theirs.iter().filter(|(what, _)| *what != "macro CUDA_VERSION") {
         let known = ours.get(what);
         if !known.is_some_and(|known| agree(known, theirs)) {
             found.push(Difference {
@@ -98,9 +95,7 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     }
     for (what, known) in ours.iter().filter(|(what, _)| !theirs.contains_key(*what)) {
         // An older header may lack any declaration, except those of its version and the fields of records that it declares.
-        let record = what
-            .strip_prefix("field ")
-            .and_then(|field| field.split('.').next());
+        let record = what.strip_prefix("field ").and_then(|field| field.split('.').next());
         let expected = newest
             || what.starts_with("PFN_") && since(what) <= version
             || record.is_some_and(|record| theirs.contains_key(&format!("size of {record}")));
@@ -120,14 +115,8 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
 /// bindings are always unsigned. C's `char` is signed on some targets, also in Rust.
 fn agree(ours: &str, theirs: &str) -> bool {
     let same_but_for = |kind: &str, other: &str| {
-        let rest = ours
-            .strip_prefix(kind)
-            .and_then(|ours| ours.strip_prefix(' '));
-        rest.is_some()
-            && rest
-                == theirs
-                    .strip_prefix(other)
-                    .and_then(|theirs| theirs.strip_prefix(' '))
+        let rest = ours.strip_prefix(kind).and_then(|ours| ours.strip_prefix(' '));
+        rest.is_some() && rest == theirs.strip_prefix(other).and_then(|theirs| theirs.strip_prefix(' '))
     };
     ours == theirs
         || same_but_for("enumeration", "u32")
@@ -164,10 +153,7 @@ fn headers() -> Result<BTreeMap<u32, PathBuf>, String> {
         let header = include.join("cuda.h");
         let text = std::fs::read_to_string(&header).map_err(|e| e.to_string())?;
         if !text.contains(&format!("#define CUDA_VERSION {version}\n")) {
-            return Err(format!(
-                "{} has another CUDA_VERSION than {version}",
-                header.display()
-            ));
+            return Err(format!("{} has another CUDA_VERSION than {version}", header.display()));
         }
         found.insert(version, include);
     }
@@ -267,10 +253,7 @@ fn the_file_of_functions_agrees_with_the_table() {
 /// The bindings must come from the newest header in the list.
 #[test]
 fn the_bindings_are_of_the_last_release() {
-    assert_eq!(
-        releases().last().map(|(version, _)| *version),
-        Some(CUDA_VERSION)
-    );
+    assert_eq!(releases().last().map(|(version, _)| *version), Some(CUDA_VERSION));
 }
 
 #[test]
@@ -281,16 +264,13 @@ fn every_difference_from_every_header_is_explained() {
     let mut used: BTreeMap<(usize, usize), BTreeSet<u32>> = BTreeMap::new();
     let mut unexplained = Vec::new();
     for difference in &differences {
-        let found = EXPLAINED
-            .iter()
-            .enumerate()
-            .find_map(|(reason, explained)| {
-                let fact = explained
-                    .facts
-                    .iter()
-                    .position(|fact| explained::fits(fact, difference))?;
-                Some((reason, fact))
-            });
+        let found = EXPLAINED.iter().enumerate().find_map(|(reason, explained)| {
+            let fact = explained
+                .facts
+                .iter()
+                .position(|fact| explained::fits(fact, difference))?;
+            Some((reason, fact))
+        });
         match found {
             Some(place) => _ = used.entry(place).or_default().insert(difference.version),
             None => unexplained.push(difference),
@@ -316,8 +296,7 @@ fn every_difference_from_every_header_is_explained() {
     for (reason, Explained { why, facts }) in EXPLAINED.iter().enumerate() {
         for (place, fact) in facts.iter().enumerate() {
             let seen = used.get(&(reason, place));
-            let both_ends =
-                seen.is_some_and(|seen| seen.contains(&fact.1) && seen.contains(&fact.2));
+            let both_ends = seen.is_some_and(|seen| seen.contains(&fact.1) && seen.contains(&fact.2));
             if !both_ends {
                 println!("explains nothing: {fact:?} (\"{why}\"): seen with {seen:?}");
                 stale.push(fact);

@@ -175,9 +175,7 @@ fn enumerations() -> Result<Vec<Enumeration>, String> {
                 name: head.split(' ').next().unwrap_or_default(),
                 values: Vec::new(),
             });
-        } else if let Some((name, value)) =
-            line.strip_prefix("    ").and_then(|l| l.split_once(" = "))
-        {
+        } else if let Some((name, value)) = line.strip_prefix("    ").and_then(|l| l.split_once(" = ")) {
             let value = value.trim_end_matches(',');
             let number = match value.strip_prefix("0x") {
                 Some(hex) => u32::from_str_radix(hex, 16),
@@ -249,9 +247,7 @@ impl Types {
 /// Returns the name of a function's pointer type in `cudaTypedefs.h`, according to the registry.
 pub(crate) fn pointer_name(function: Function) -> String {
     let suffixes = ["_ptds", "_ptsz"];
-    let suffix = suffixes
-        .into_iter()
-        .find(|suffix| function.name().ends_with(suffix));
+    let suffix = suffixes.into_iter().find(|suffix| function.name().ends_with(suffix));
     format!(
         "PFN_{}_v{}{}",
         function.base(),
@@ -275,30 +271,18 @@ pub(crate) fn facts() -> Result<Facts, String> {
 
     for record in records.iter().filter(|r| !is_nested(r.name, &records)) {
         facts.insert(format!("size of {}", record.name), record.size.to_string());
-        facts.insert(
-            format!("alignment of {}", record.name),
-            record.align.to_string(),
-        );
+        facts.insert(format!("alignment of {}", record.name), record.align.to_string());
         add_fields(record, record.name, "", 0, &records, &mut facts)?;
     }
     for enumeration in &enumerations {
         for (name, value) in &enumeration.values {
-            facts.insert(
-                format!("enumerator {name}"),
-                format!("{} {value}", enumeration.name),
-            );
+            facts.insert(format!("enumerator {name}"), format!("{} {value}", enumeration.name));
         }
     }
     for (enumeration, name, value) in retired() {
-        facts.insert(
-            format!("enumerator {name}"),
-            format!("{enumeration} {value}"),
-        );
+        facts.insert(format!("enumerator {name}"), format!("{enumeration} {value}"));
     }
-    for line in CONSTANTS
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub const "))
-    {
+    for line in CONSTANTS.lines().filter_map(|line| line.strip_prefix("pub const ")) {
         let (name, value) = line
             .split_once(": ")
             .and_then(|(name, rest)| Some((name, rest.split_once(" = ")?.1.trim_end_matches(';'))))
@@ -310,10 +294,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
     }
 
     let types = Types {
-        records: records
-            .iter()
-            .map(|r| (r.name, (r.size, r.align)))
-            .collect(),
+        records: records.iter().map(|r| (r.name, (r.size, r.align))).collect(),
         enumerations: enumerations.iter().map(|e| e.name).collect(),
         typedefs: typedefs(),
     };
@@ -338,10 +319,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
         }
     }
     for (symbol, parameters) in signatures() {
-        facts.insert(
-            format!("parameters of {symbol}"),
-            crate::probe::parameters(&parameters),
-        );
+        facts.insert(format!("parameters of {symbol}"), crate::probe::parameters(&parameters));
     }
     for &function in Function::ALL {
         facts.insert(pointer_name(function), function.name().to_owned());
@@ -351,10 +329,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
 
 /// Returns true if a record is defined inside another one. bindgen prefixes its name with that of the outer record.
 fn is_nested(name: &str, records: &[Record]) -> bool {
-    let within = |outer: &Record| {
-        name.strip_prefix(outer.name)
-            .is_some_and(|rest| rest.starts_with('_'))
-    };
+    let within = |outer: &Record| name.strip_prefix(outer.name).is_some_and(|rest| rest.starts_with('_'));
     records.iter().any(within)
 }
 
@@ -366,12 +341,7 @@ fn add_fields(
     records: &[Record],
     facts: &mut Facts,
 ) -> Result<(), String> {
-    for Field {
-        name,
-        offset,
-        behind,
-    } in &record.fields
-    {
+    for Field { name, offset, behind } in &record.fields {
         let name = without_escape(name);
         let unnamed = name == UNNAMED;
         let mut here = match (unnamed, path.is_empty()) {
@@ -380,11 +350,7 @@ fn add_fields(
             (false, false) => format!("{path}.{name}"),
         };
         let offset = base + offset;
-        let (element, count) = match behind
-            .ty
-            .strip_prefix('[')
-            .and_then(|t| t.rsplit_once("; "))
-        {
+        let (element, count) = match behind.ty.strip_prefix('[').and_then(|t| t.rsplit_once("; ")) {
             Some((element, count)) => {
                 let count: usize = count
                     .trim_end_matches(']')
@@ -404,11 +370,7 @@ fn add_fields(
             );
         }
         let inner = element.rsplit("::").next().unwrap_or_default();
-        if kind == "record"
-            && inner
-                .strip_prefix(outer)
-                .is_some_and(|rest| rest.starts_with('_'))
-        {
+        if kind == "record" && inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('_')) {
             if count.is_some() {
                 here.push_str("[0]");
             }

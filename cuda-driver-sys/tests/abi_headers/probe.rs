@@ -71,16 +71,8 @@ fn output(command: &mut Command) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    let first: Vec<&str> = words
-        .lines()
-        .filter(|l| l.contains("error"))
-        .take(20)
-        .collect();
-    Err(format!(
-        "{command:?}: {}:\n{}",
-        output.status,
-        first.join("\n")
-    ))
+    let first: Vec<&str> = words.lines().filter(|l| l.contains("error")).take(20).collect();
+    Err(format!("{command:?}: {}:\n{}", output.status, first.join("\n")))
 }
 
 /// The types of the bindings that the C compiler compares with the header's.
@@ -162,14 +154,7 @@ fn text(header: &Header, typedefs: &Header, ours: &Ours) -> String {
     for name in &header.typedefs {
         if let Some(ty) = ours.callbacks.get(name) {
             let pointer = format!("*({name} *)0");
-            compare(
-                &mut out,
-                &format!("type of callback {name}"),
-                &pointer,
-                ty,
-                ty,
-                &known,
-            );
+            compare(&mut out, &format!("type of callback {name}"), &pointer, ty, ty, &known);
         }
     }
     out.push_str("}\nstatic void functions(void) {\n");
@@ -178,14 +163,7 @@ fn text(header: &Header, typedefs: &Header, ours: &Ours) -> String {
         match ours.signatures.get(symbol) {
             Some(types) => {
                 let list = parameters(types);
-                compare(
-                    &mut out,
-                    &what,
-                    &format!("&{symbol}"),
-                    &function(&list),
-                    &list,
-                    &known,
-                );
+                compare(&mut out, &what, &format!("&{symbol}"), &function(&list), &list, &known);
             }
             None => said(&mut out, &what, "not in the bindings"),
         }
@@ -195,14 +173,7 @@ fn text(header: &Header, typedefs: &Header, ours: &Ours) -> String {
         match symbol.and_then(|symbol| Some((symbol, ours.signatures.get(symbol)?))) {
             Some((symbol, types)) => {
                 let pointer = format!("*({name} *)0");
-                compare(
-                    &mut out,
-                    name,
-                    &pointer,
-                    &function(&parameters(types)),
-                    symbol,
-                    &known,
-                );
+                compare(&mut out, name, &pointer, &function(&parameters(types)), symbol, &known);
             }
             None => said(&mut out, name, "not in the bindings"),
         }
@@ -227,21 +198,11 @@ fn function(parameters: &str) -> String {
 /// Returns true for `PFN_cuInit_v2000`, and false for `PFN_cuInit`, which is the newest version of each header.
 fn has_version(name: &str) -> bool {
     let digits = |part: &str| part.chars().next().is_some_and(|c| c.is_ascii_digit());
-    name.starts_with("PFN_")
-        && name
-            .rsplit_once("_v")
-            .is_some_and(|(_, version)| digits(version))
+    name.starts_with("PFN_") && name.rsplit_once("_v").is_some_and(|(_, version)| digits(version))
 }
 
 /// Adds a comparison of the type of `pointer` with `ty` to the program, which prints `yes` if they are equal.
-fn compare(
-    out: &mut String,
-    what: &str,
-    pointer: &str,
-    ty: &str,
-    yes: &str,
-    known: &BTreeSet<String>,
-) {
+fn compare(out: &mut String, what: &str, pointer: &str, ty: &str, yes: &str, known: &BTreeSet<String>) {
     match unknown_type(ty, known) {
         // The comparison would not compile.
         Some(word) => said(out, what, &format!("names {word}, which this header lacks")),
@@ -274,20 +235,14 @@ fn fields(out: &mut String, name: &str, c_name: &str, path: &str, members: &[Mem
                 here.push_str("[0]");
             }
         }
-        fields(
-            out,
-            name,
-            c_name,
-            &here,
-            member.inner.as_deref().unwrap_or_default(),
-        );
+        fields(out, name, c_name, &here, member.inner.as_deref().unwrap_or_default());
     }
 }
 
 fn known_types(header: &Header) -> BTreeSet<String> {
     let c = [
-        "void", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "size_t",
-        "const", "CUDA_CB", "CUDAAPI", "CUresult",
+        "void", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "size_t", "const", "CUDA_CB",
+        "CUDAAPI", "CUresult",
     ];
     c.iter()
         .map(|name| (*name).to_owned())

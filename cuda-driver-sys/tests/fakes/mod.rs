@@ -13,9 +13,7 @@ use std::sync::OnceLock;
 /// it, because one test starts a program in it as another user.
 pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
-        let folder = new_folder()
-            .canonicalize()
-            .expect("the folder was just created");
+        let folder = new_folder().canonicalize().expect("the folder was just created");
         let rights = Permissions::from_mode(0o755);
         std::fs::set_permissions(&folder, rights).expect("a folder of ours");
         // SAFETY: the handler is a function of this program.
@@ -55,10 +53,7 @@ fn new_folder() -> PathBuf {
 /// Returns a setting of cargo's environment for a foreign target: the linker (`LINKER`) or the command that runs programs
 /// (`RUNNER`).
 pub(crate) fn configured(what: &str) -> Option<OsString> {
-    let name = format!(
-        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}",
-        ARCH.to_uppercase()
-    );
+    let name = format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}", ARCH.to_uppercase());
     std::env::var_os(name)
 }
 
@@ -69,12 +64,7 @@ pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     let source = library.with_extension("rs");
     std::fs::write(&source, include_str!("driver.rs")).expect("a file for its source");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args([
-        "--edition=2024",
-        "-Cpanic=abort",
-        "-Copt-level=1",
-        "--crate-name=fake",
-    ]);
+    rustc.args(["--edition=2024", "-Cpanic=abort", "-Copt-level=1", "--crate-name=fake"]);
     if let Some(linker) = configured("LINKER") {
         rustc.arg(format!("--target={ARCH}-unknown-linux-gnu"));
         rustc
@@ -91,11 +81,7 @@ pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
             None
         }
         Ok(output) => {
-            assert!(
-                output.status.success(),
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             Some(library)
         }
     }

@@ -82,11 +82,7 @@ fn origin(call: &Call) -> String {
         .trim_end_matches("_v2")
         .trim_end_matches("_v3")
         .trim_end_matches("_v4");
-    let shown = if call.legacy {
-        base
-    } else {
-        call.name.as_str()
-    };
+    let shown = if call.legacy { base } else { call.name.as_str() };
     let mut text = format!(
         "C: [`{shown}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html), export `{}`, since CUDA {}.",
         call.symbol,
@@ -176,11 +172,7 @@ fn asked_for(call: &Call) -> Option<String> {
 
 /// Returns the result codes in the manual.
 fn errors(call: &Call) -> String {
-    let codes: Vec<String> = call
-        .results
-        .iter()
-        .map(|code| format!("`CUDA_ERROR_{code}`"))
-        .collect();
+    let codes: Vec<String> = call.results.iter().map(|code| format!("`CUDA_ERROR_{code}`")).collect();
     if codes.is_empty() {
         "The manual lists no result codes.".to_owned()
     } else {

@@ -9,10 +9,7 @@ use super::names;
 
 /// Returns the file of one group.
 pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
-    let group = calls
-        .first()
-        .map(|call| call.group.as_str())
-        .unwrap_or_default();
+    let group = calls.first().map(|call| call.group.as_str()).unwrap_or_default();
     let mut out = format!("{header}\n//! The group `{group}` of the manual.\n\n");
     let (legacy, own): (Vec<&Call>, Vec<&Call>) = calls.iter().partition(|call| call.legacy);
     let own = texts(&own, facts)?;
@@ -110,15 +107,8 @@ fn imports(text: &str, checked: &str) -> String {
     if text.contains("fallback::") {
         let _ = writeln!(out, "use {checked}::fallback;");
     }
-    let check = if uses("check") {
-        "{Result, check}"
-    } else {
-        "Result"
-    };
-    let _ = writeln!(
-        out,
-        "use crate::sys::{{self, Function}};\nuse crate::{check};"
-    );
+    let check = if uses("check") { "{Result, check}" } else { "Result" };
+    let _ = writeln!(out, "use crate::sys::{{self, Function}};\nuse crate::{check};");
     if !text.contains(" Function::") {
         out = out.replace("sys::{self, Function}", "sys");
     }
@@ -135,9 +125,7 @@ struct Output {
 impl Output {
     /// Returns the variable that holds it, if no conversion is needed.
     fn variable(&self) -> Option<&str> {
-        self.value
-            .strip_prefix("unsafe { ")?
-            .strip_suffix(".assume_init() }")
+        self.value.strip_prefix("unsafe { ")?.strip_suffix(".assume_init() }")
     }
 
     /// Returns the SAFETY comment of an `unsafe` conversion.
@@ -189,10 +177,7 @@ impl<'a> Emitter<'a> {
             .collect();
         names.sort();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!(
-                "{}: two parameters would be {}",
-                call.symbol, pair[0]
-            ));
+            return Err(format!("{}: two parameters would be {}", call.symbol, pair[0]));
         }
         Ok(emitter)
     }
@@ -263,9 +248,7 @@ impl<'a> Emitter<'a> {
                     self.before.push(format!("let mut {slice} = [0u8; TEXT];"));
                     lengths.push(format!("{slice}.len()"));
                 }
-                Kind::Slice { count, optional } | Kind::SliceMut { count, optional }
-                    if count.is(counter) =>
-                {
+                Kind::Slice { count, optional } | Kind::SliceMut { count, optional } if count.is(counter) => {
                     let length = match count {
                         Count::Parameter { less, .. } if *less > 0 => {
                             format!("{slice}.len() + {less}")
@@ -289,10 +272,7 @@ impl<'a> Emitter<'a> {
 
     fn parameter(&mut self, parameter: &Parameter) -> Result<(), String> {
         let Parameter {
-            name: c_name,
-            ty,
-            kind,
-            ..
+            name: c_name, ty, kind, ..
         } = parameter;
         let name = names::parameter(c_name);
         let counted = self.call.is_counted(c_name);
@@ -315,19 +295,16 @@ impl<'a> Emitter<'a> {
                 self.arguments.push(format!("ptr::from_ref({name}){cast}"));
             }
             Kind::In { optional: true } => {
-                self.signature
-                    .push(format!("{name}: Option<&{}>", ty.pointee()));
+                self.signature.push(format!("{name}: Option<&{}>", ty.pointee()));
                 self.arguments
                     .push(format!("{name}.map_or(ptr::null(), ptr::from_ref){cast}"));
             }
             Kind::InOut { optional: false } => {
-                self.signature
-                    .push(format!("{name}: &mut {}", ty.pointee()));
+                self.signature.push(format!("{name}: &mut {}", ty.pointee()));
                 self.arguments.push(format!("ptr::from_mut({name})"));
             }
             Kind::InOut { optional: true } => {
-                self.signature
-                    .push(format!("{name}: Option<&mut {}>", ty.pointee()));
+                self.signature.push(format!("{name}: Option<&mut {}>", ty.pointee()));
                 self.arguments
                     .push(format!("{name}.map_or(ptr::null_mut(), ptr::from_mut)"));
             }
@@ -337,8 +314,7 @@ impl<'a> Emitter<'a> {
             }
             Kind::Str { optional: true } => {
                 self.signature.push(format!("{name}: Option<&CStr>"));
-                self.arguments
-                    .push(format!("{name}.map_or(ptr::null(), CStr::as_ptr)"));
+                self.arguments.push(format!("{name}.map_or(ptr::null(), CStr::as_ptr)"));
             }
             Kind::Slice { count, optional } => {
                 let element = match count {
@@ -350,8 +326,7 @@ impl<'a> Emitter<'a> {
             Kind::SliceMut { optional, .. } => {
                 let element = ty.pointee();
                 if *optional {
-                    self.signature
-                        .push(format!("{name}: Option<&mut [{element}]>"));
+                    self.signature.push(format!("{name}: Option<&mut [{element}]>"));
                     self.arguments
                         .push(format!("{name}.map_or(ptr::null_mut(), slice_mut)"));
                 } else {
@@ -367,8 +342,7 @@ impl<'a> Emitter<'a> {
                     Count::Pointer { .. } => format!("slice({name})"),
                     _ => format!("{name}.as_ptr()"),
                 };
-                self.arguments
-                    .push(format!("{address}.cast::<c_void>(){cast}"));
+                self.arguments.push(format!("{address}.cast::<c_void>(){cast}"));
             }
             Kind::Buffer { count } => {
                 let element = if ty.is_char() {
@@ -383,14 +357,11 @@ impl<'a> Emitter<'a> {
                     Count::Pointer { .. } => format!("slice_mut({name})"),
                     _ => format!("{name}.as_mut_ptr()"),
                 };
-                self.arguments
-                    .push(format!("{address}.cast::<{}>()", ty.base()));
+                self.arguments.push(format!("{address}.cast::<{}>()", ty.base()));
             }
             Kind::Out { name: field, .. } => {
-                self.before.push(format!(
-                    "let mut {name} = MaybeUninit::<{}>::zeroed();",
-                    ty.pointee()
-                ));
+                self.before
+                    .push(format!("let mut {name} = MaybeUninit::<{}>::zeroed();", ty.pointee()));
                 self.arguments.push(format!("{name}.as_mut_ptr()"));
                 self.outputs.push(Output {
                     field: field.clone().unwrap_or_else(|| name.clone()),
@@ -426,11 +397,7 @@ impl<'a> Emitter<'a> {
                 });
             }
             Kind::OutArray(count) => {
-                let element = if ty.is_char() {
-                    "u8".to_owned()
-                } else {
-                    ty.pointee()
-                };
+                let element = if ty.is_char() { "u8".to_owned() } else { ty.pointee() };
                 self.before.push(format!(
                     "let mut {name} = MaybeUninit::<[{element}; {count}]>::zeroed();"
                 ));
@@ -452,8 +419,7 @@ impl<'a> Emitter<'a> {
                 });
             }
             Kind::String { .. } => {
-                self.arguments
-                    .push(format!("{name}.as_mut_ptr().cast::<c_char>()"));
+                self.arguments.push(format!("{name}.as_mut_ptr().cast::<c_char>()"));
                 self.outputs.push(Output {
                     field: name.clone(),
                     ty: "String".to_owned(),
@@ -497,18 +463,13 @@ impl<'a> Emitter<'a> {
             .parameters
             .iter()
             .any(|parameter| parameter.name == counter && parameter.ty.base() == "usize");
-        if is_usize {
-            name
-        } else {
-            format!("{name} as usize")
-        }
+        if is_usize { name } else { format!("{name} as usize") }
     }
 
     fn slice(&mut self, name: &str, element: &str, optional: bool, cast: &str) {
         if optional {
             self.signature.push(format!("{name}: Option<&{element}>"));
-            self.arguments
-                .push(format!("{name}.map_or(ptr::null(), slice){cast}"));
+            self.arguments.push(format!("{name}.map_or(ptr::null(), slice){cast}"));
         } else {
             self.signature.push(format!("{name}: &{element}"));
             self.arguments.push(format!("slice({name}){cast}"));
@@ -538,16 +499,8 @@ impl<'a> Emitter<'a> {
     }
 
     fn raw_call(&self, arguments: &[String], indent: &str) -> String {
-        let module = if self.call.legacy {
-            "sys::legacy"
-        } else {
-            "sys"
-        };
-        let one_line = format!(
-            "unsafe {{ {module}::{}({}) }}",
-            self.call.symbol,
-            arguments.join(", ")
-        );
+        let module = if self.call.legacy { "sys::legacy" } else { "sys" };
+        let one_line = format!("unsafe {{ {module}::{}({}) }}", self.call.symbol, arguments.join(", "));
         if one_line.len() <= 100 {
             return one_line;
         }
@@ -671,10 +624,7 @@ impl<'a> Emitter<'a> {
                 let _ = writeln!(out, "    check(status, {function})?;");
             }
         }
-        let unsafe_value = self
-            .outputs
-            .iter()
-            .any(|output| output.value.starts_with("unsafe"));
+        let unsafe_value = self.outputs.iter().any(|output| output.value.starts_with("unsafe"));
         if let [one] = self.outputs.as_slice() {
             if unsafe_value {
                 let _ = writeln!(out, "    // SAFETY: {}.", one.safety());
@@ -723,11 +673,7 @@ impl<'a> Emitter<'a> {
             "/// The values that [`{}`](crate::checked::{path}{}) returns.",
             self.rust_name, self.rust_name
         );
-        let copy = if self
-            .outputs
-            .iter()
-            .any(|o| o.ty.starts_with("Vec") || o.ty == "String")
-        {
+        let copy = if self.outputs.iter().any(|o| o.ty.starts_with("Vec") || o.ty == "String") {
             ""
         } else {
             ", Copy"
@@ -753,9 +699,7 @@ impl<'a> Emitter<'a> {
             .parameters
             .iter()
             .find(|parameter| match &parameter.kind {
-                Kind::Out {
-                    name: Some(name), ..
-                } => name == field,
+                Kind::Out { name: Some(name), .. } => name == field,
                 _ => names::parameter(&parameter.name) == field,
             })
             .map_or(field, |parameter| parameter.name.as_str())

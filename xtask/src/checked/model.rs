@@ -122,14 +122,10 @@ pub(crate) fn calls(registry: &Registry) -> Result<Vec<Call>, String> {
         if entry.stream == StreamMode::PerThread || !registry.annotations.describes(&entry.symbol) {
             continue;
         }
-        let call = read(entry, registry)
-            .map_err(|e| format!("annotations.toml: [{}] {e}", entry.symbol))?;
+        let call = read(entry, registry).map_err(|e| format!("annotations.toml: [{}] {e}", entry.symbol))?;
         let name = (super::names::call(&call.name), call.legacy);
         if let Some(other) = names.insert(name, entry.symbol.clone()) {
-            return Err(format!(
-                "{other} and {} would have the same name in Rust",
-                entry.symbol
-            ));
+            return Err(format!("{other} and {} would have the same name in Rust", entry.symbol));
         }
         calls.push(call);
     }
@@ -153,8 +149,7 @@ fn read(entry: &Entry, registry: &Registry) -> Result<Call, String> {
                 let kind = kind
                     .as_str()
                     .ok_or_else(|| format!("the direction of {name} is not a string"))?;
-                let parsed = Kind::parse(kind)
-                    .ok_or_else(|| format!("{name}: unknown direction {kind:?}"))?;
+                let parsed = Kind::parse(kind).ok_or_else(|| format!("{name}: unknown direction {kind:?}"))?;
                 (parsed, kind.ends_with('?'))
             }
         };
@@ -176,17 +171,11 @@ fn read(entry: &Entry, registry: &Registry) -> Result<Call, String> {
         })
     };
     let results = annotation.get("results").and_then(toml::Value::as_array);
-    let results = results
-        .into_iter()
-        .flatten()
-        .filter_map(|code| code.as_str());
+    let results = results.into_iter().flatten().filter_map(|code| code.as_str());
     let call = Call {
         symbol: entry.symbol.clone(),
         name,
-        plain: plain_names_of(entry)
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
+        plain: plain_names_of(entry).into_iter().map(str::to_owned).collect(),
         legacy,
         since: entry.since,
         group: entry.group.clone(),
@@ -236,18 +225,14 @@ impl Call {
 
     /// Returns true if an array is counted by this parameter, so that the caller does not pass it.
     pub(super) fn is_counted(&self, name: &str) -> bool {
-        self.parameters
-            .iter()
-            .any(|parameter| match &parameter.kind {
-                Kind::String { count } | Kind::List { count } | Kind::Copied { count } => {
-                    count == name
-                }
-                Kind::Slice { count, .. }
-                | Kind::SliceMut { count, .. }
-                | Kind::Bytes { count }
-                | Kind::Buffer { count } => count.is(name),
-                _ => false,
-            })
+        self.parameters.iter().any(|parameter| match &parameter.kind {
+            Kind::String { count } | Kind::List { count } | Kind::Copied { count } => count == name,
+            Kind::Slice { count, .. }
+            | Kind::SliceMut { count, .. }
+            | Kind::Bytes { count }
+            | Kind::Buffer { count } => count.is(name),
+            _ => false,
+        })
     }
 
     /// Checks that every direction agrees with the type, and that a plain name of C works on the oldest driver.
@@ -274,24 +259,16 @@ impl Call {
                 Kind::Truth => ty.is_truth(),
                 Kind::Copied { .. } => ty.pointers == 2 && ty.constant && !ty.is_void(),
                 // `const T **` returns a pointer to constant data.
-                Kind::Out { .. } => {
-                    (ty.pointers == 1 && !ty.constant && !ty.is_void()) || ty.pointers == 2
-                }
+                Kind::Out { .. } => (ty.pointers == 1 && !ty.constant && !ty.is_void()) || ty.pointers == 2,
                 Kind::Text => ty.pointers == 2 && ty.constant && ty.is_char(),
                 Kind::String { .. } => ty.pointers == 1 && !ty.constant && ty.is_char(),
                 Kind::Str { .. } => ty.pointers == 1 && ty.constant && ty.is_char(),
-                Kind::Slice { .. } => {
-                    (ty.pointers == 1 && !ty.is_void()) || (ty.pointers == 2 && ty.is_void())
-                }
+                Kind::Slice { .. } => (ty.pointers == 1 && !ty.is_void()) || (ty.pointers == 2 && ty.is_void()),
                 Kind::SliceMut { .. } => {
-                    !ty.constant
-                        && ((ty.pointers == 1 && !ty.is_void())
-                            || (ty.pointers == 2 && ty.is_void()))
+                    !ty.constant && ((ty.pointers == 1 && !ty.is_void()) || (ty.pointers == 2 && ty.is_void()))
                 }
                 Kind::Bytes { .. } => ty.pointers == 1 && ty.is_void(),
-                Kind::Buffer { .. } => {
-                    ty.pointers == 1 && !ty.constant && (ty.is_void() || ty.is_char())
-                }
+                Kind::Buffer { .. } => ty.pointers == 1 && !ty.constant && (ty.is_void() || ty.is_char()),
             };
             if !fits {
                 return Err(format!("{name}: {kind:?} does not fit the type {ty:?}"));
@@ -310,13 +287,7 @@ impl Call {
             .iter()
             .map(|parameter| super::names::parameter(&parameter.name))
             .collect();
-        for word in self
-            .safety
-            .iter()
-            .flat_map(|text| text.split('`'))
-            .skip(1)
-            .step_by(2)
-        {
+        for word in self.safety.iter().flat_map(|text| text.split('`')).skip(1).step_by(2) {
             if !names.iter().any(|name| name == word) {
                 return Err(format!("`safety` names `{word}`, which is not a parameter"));
             }
@@ -345,9 +316,7 @@ impl Parameter {
     /// Its name among the values that a call returns.
     pub(super) fn field(&self) -> String {
         match &self.kind {
-            Kind::Out {
-                name: Some(name), ..
-            } => name.clone(),
+            Kind::Out { name: Some(name), .. } => name.clone(),
             _ => super::names::parameter(&self.name),
         }
     }
@@ -452,9 +421,7 @@ impl Count {
             return Some(Self::Fixed(count));
         }
         if let Some(name) = text.strip_prefix('*') {
-            return Some(Self::Pointer {
-                name: name.to_owned(),
-            });
+            return Some(Self::Pointer { name: name.to_owned() });
         }
         Some(match text.split_once('-') {
             Some((name, less)) => Self::Parameter {

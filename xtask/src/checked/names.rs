@@ -42,9 +42,7 @@ pub(super) fn snake(name: &str) -> String {
         let starts_word = letter.is_uppercase()
             && match before {
                 None | Some('_') => false,
-                Some(before) if before.is_uppercase() => {
-                    after.is_some_and(|after| after.is_lowercase())
-                }
+                Some(before) if before.is_uppercase() => after.is_some_and(|after| after.is_lowercase()),
                 Some(_) => true,
             };
         if starts_word {

@@ -36,11 +36,9 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
                 records.push(name);
             }
             Kind::Buffer { .. } if !ty.is_char() => written.push(name),
-            Kind::Value
-            | Kind::In { .. }
-            | Kind::Slice { .. }
-            | Kind::Str { .. }
-            | Kind::Bytes { .. } => plain.push(name),
+            Kind::Value | Kind::In { .. } | Kind::Slice { .. } | Kind::Str { .. } | Kind::Bytes { .. } => {
+                plain.push(name)
+            }
             _ => {}
         }
     }
@@ -50,15 +48,8 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     let queued = !["SetAttribute", "BeginCapture"]
         .iter()
         .any(|word| call.symbol.contains(word))
-        && call
-            .parameters
-            .iter()
-            .any(|parameter| parameter.ty.base == "CUstream");
-    let until = if queued {
-        " until the work is complete"
-    } else {
-        ""
-    };
+        && call.parameters.iter().any(|parameter| parameter.ty.base == "CUstream");
+    let until = if queued { " until the work is complete" } else { "" };
     let mut out = Vec::new();
     let mut say = |names: &[String], one: &str, several: &str| {
         if let Some(first) = names.first() {
@@ -85,14 +76,12 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
         "a live handle, and must not be used again.",
         "live handles, and must not be used again.",
     );
-    let released_once = "a live handle; the call releases one reference to it, and after the last one it must not be used again.";
+    let released_once =
+        "a live handle; the call releases one reference to it, and after the last one it must not be used again.";
     say(&released, released_once, released_once);
     match &call.safety {
         Some(safety) => out.push(safety.clone()),
-        None if !raw.is_empty() => out.push(format!(
-            "{} must meet the requirements of the manual.",
-            list(&raw)
-        )),
+        None if !raw.is_empty() => out.push(format!("{} must meet the requirements of the manual.", list(&raw))),
         None => {
             let comma = if queued { "," } else { "" };
             let valid = format!("valid for every access of the call{comma}{until}.");
@@ -126,9 +115,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
         ));
     }
     if uses_the_current_context(&call.symbol) {
-        out.push(
-            "The current context must be live: the driver crashes on a destroyed one.".to_owned(),
-        );
+        out.push("The current context must be live: the driver crashes on a destroyed one.".to_owned());
     }
     if out.is_empty() {
         out.push("No preconditions; `unsafe` for uniformity with the other calls.".to_owned());
@@ -140,8 +127,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
 fn uses_the_current_context(symbol: &str) -> bool {
     let base = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
     let base = base.trim_end_matches("_v");
-    base == "cuMemGetInfo"
-        || (base.starts_with("cuCtx") && !["cuCtxCreate", "cuCtxGetCurrent"].contains(&base))
+    base == "cuMemGetInfo" || (base.starts_with("cuCtx") && !["cuCtxCreate", "cuCtxGetCurrent"].contains(&base))
 }
 
 /// Joins names with commas and `and`.
@@ -167,10 +153,7 @@ mod tests {
         ("cuCtxSetFlags", "The current context must be live"),
         ("cuCtxGetLimit", "The current context must be live"),
         ("cuCtxPopCurrent_v2", "The current context must be live"),
-        (
-            "cuCtxSetCurrent",
-            "The previous current context must be live",
-        ),
+        ("cuCtxSetCurrent", "The previous current context must be live"),
         ("cuCtxPushCurrent_v2", "`ctx` must be a valid handle"),
         ("cuCtxDestroy_v2", "`ctx` must be a live handle"),
         ("cuCtxDetach", "releases one reference"),
@@ -203,10 +186,7 @@ mod tests {
         ("cuLibraryLoadData", "until the library is unloaded"),
         ("cuLibraryLoadFromFile", "a block of 0 threads"),
         ("cuLibraryLoadFromFile", "truncated"),
-        (
-            "cuLibraryLoadFromFile",
-            "table of functions must not be null",
-        ),
+        ("cuLibraryLoadFromFile", "table of functions must not be null"),
         ("cuLinkAddFile_v2", "truncated"),
         ("cuLinkAddData_v2", "undamaged"),
         ("cuLaunchKernel", "`extra` must contain a size"),
@@ -214,14 +194,8 @@ mod tests {
         ("cuMemcpy", "valid for the copy"),
         ("cuMemcpyAsync", "valid until the copy is complete"),
         ("cuMemcpyHtoD_v2", "`dst_device` must be valid"),
-        (
-            "cuImportExternalMemory",
-            "takes ownership of a file descriptor",
-        ),
-        (
-            "cuImportExternalSemaphore",
-            "takes ownership of a file descriptor",
-        ),
+        ("cuImportExternalMemory", "takes ownership of a file descriptor"),
+        ("cuImportExternalSemaphore", "takes ownership of a file descriptor"),
         ("cuDestroyExternalSemaphore", "must be complete"),
         ("cuUserObjectRelease", "caller must own `count` references"),
         ("cuCtxFromGreenCtx", "must not be destroyed"),
@@ -230,10 +204,7 @@ mod tests {
         ("cuMemcpyBatchAsync_v2", "depend on another"),
         ("cuMemcpy3DBatchAsync_v2", "depend on another"),
         ("cuFabricCpyBatchAsync", "depend on another"),
-        (
-            "cuMemDiscardBatchAsync",
-            "nothing else may read, write or prefetch",
-        ),
+        ("cuMemDiscardBatchAsync", "nothing else may read, write or prefetch"),
         (
             "cuMemDiscardAndPrefetchBatchAsync",
             "nothing else may read, write or prefetch",

@@ -23,13 +23,7 @@ pub(super) fn file(header: &str, calls: &[Call]) -> String {
             }
         });
         let words: Vec<String> = words.collect();
-        let _ = writeln!(
-            out,
-            "    {} = {}({});",
-            call.symbol,
-            call.path(),
-            words.join(", ")
-        );
+        let _ = writeln!(out, "    {} = {}({});", call.symbol, call.path(), words.join(", "));
     }
     out.push_str("}\n");
     out
@@ -38,9 +32,7 @@ pub(super) fn file(header: &str, calls: &[Call]) -> String {
 /// Returns the number of values that a call returns.
 fn outputs(call: &Call) -> usize {
     let parameters = call.parameters.iter();
-    parameters
-        .filter(|parameter| is_returned(call, parameter))
-        .count()
+    parameters.filter(|parameter| is_returned(call, parameter)).count()
 }
 
 /// Returns true if a call returns the value of a parameter.
@@ -51,9 +43,10 @@ fn is_returned(call: &Call, parameter: &Parameter) -> bool {
 /// Returns true if a parameter is a count that the caller's slices give, and that the driver changes.
 fn is_changed_count(call: &Call, parameter: &Parameter) -> bool {
     let name = &parameter.name;
-    let is_asked_for = call.parameters.iter().any(|other| {
-        matches!(&other.kind, Kind::List { count } | Kind::Copied { count } if count == name)
-    });
+    let is_asked_for = call
+        .parameters
+        .iter()
+        .any(|other| matches!(&other.kind, Kind::List { count } | Kind::Copied { count } if count == name));
     parameter.ty.pointers > 0 && call.is_counted(name) && !is_asked_for
 }
 

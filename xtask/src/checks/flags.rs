@@ -6,11 +6,7 @@ use crate::c_type::CType;
 use crate::registry::Registry;
 
 /// Returns the problems with the `flags` of an annotation.
-pub(super) fn problems(
-    entry: &Entry,
-    annotation: &toml::Value,
-    registry: &Registry,
-) -> Vec<String> {
+pub(super) fn problems(entry: &Entry, annotation: &toml::Value, registry: &Registry) -> Vec<String> {
     let mut found = Vec::new();
     let empty = toml::Table::new();
     let flags = match annotation.get("flags").map(toml::Value::as_table) {
@@ -25,9 +21,7 @@ pub(super) fn problems(
             continue;
         };
         if !CType::parse(ty).is_number() {
-            found.push(format!(
-                "flags: {name} has the type {ty}, which is not an integer"
-            ));
+            found.push(format!("flags: {name} has the type {ty}, which is not an integer"));
             continue;
         }
         match of.as_str() {

@@ -18,13 +18,9 @@ pub(super) fn check(registry: &Registry, found: &mut Vec<String>) {
                 say("cannot be called from C with this header, and has no replaced_by".to_owned());
             }
             None => {}
-            Some((other, None)) => say(format!(
-                "is replaced by {other}, which is not an exported function"
-            )),
+            Some((other, None)) => say(format!("is replaced by {other}, which is not an exported function")),
             // The replacement of an export of the 32-bit era may be replaced itself.
-            Some((other, Some(_)))
-                if annotations.describes(symbol) && annotations.replacement(other).is_some() =>
-            {
+            Some((other, Some(_))) if annotations.describes(symbol) && annotations.replacement(other).is_some() => {
                 say(format!("is replaced by {other}, which is itself replaced"));
             }
             Some(_) => {}
@@ -35,12 +31,10 @@ pub(super) fn check(registry: &Registry, found: &mut Vec<String>) {
                 say("has older_lacks but no fallback".to_owned());
             }
             None => {}
-            Some((other, None)) => say(format!(
-                "falls back to {other}, which is not an exported function"
-            )),
-            Some((other, Some(older))) if older.base != entry.base => say(format!(
-                "falls back to {other}, which has another base name"
-            )),
+            Some((other, None)) => say(format!("falls back to {other}, which is not an exported function")),
+            Some((other, Some(older))) if older.base != entry.base => {
+                say(format!("falls back to {other}, which has another base name"))
+            }
             Some((other, Some(older))) if older.since >= entry.since => {
                 say(format!("falls back to {other}, which is not older"));
             }

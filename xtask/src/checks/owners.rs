@@ -8,11 +8,7 @@ use crate::c_type::CType;
 use crate::registry::Registry;
 
 /// Returns the problems with the owners in an annotation.
-pub(super) fn problems(
-    entry: &Entry,
-    kinds: &BTreeMap<&str, &str>,
-    registry: &Registry,
-) -> Vec<String> {
+pub(super) fn problems(entry: &Entry, kinds: &BTreeMap<&str, &str>, registry: &Registry) -> Vec<String> {
     let mut found = Vec::new();
     for (name, ty) in &entry.parameters {
         let Some(kind) = kinds.get(name.as_str()) else {
@@ -28,8 +24,7 @@ pub(super) fn problems(
             None => (*kind, None),
         };
         let base = &ty.base;
-        let is_owned =
-            ty.pointers > 1 || registry.is_handle(base) || base.starts_with("CUdeviceptr");
+        let is_owned = ty.pointers > 1 || registry.is_handle(base) || base.starts_with("CUdeviceptr");
         if is_owned && word == "out" {
             found.push(format!(
                 "{name}: {kind:?} does not say who owns the {base}: new or lent"
@@ -56,7 +51,5 @@ pub(super) fn problems(
 /// Returns true if the caller passes a value for a parameter.
 fn is_passed(entry: &Entry, kinds: &BTreeMap<&str, &str>, name: &str) -> bool {
     let parameter = entry.parameters.iter().find(|(other, _)| other == name);
-    parameter.is_some_and(|(_, ty)| {
-        !ty.starts_with('*') || kinds.get(name).is_some_and(|kind| word(kind) == "raw")
-    })
+    parameter.is_some_and(|(_, ty)| !ty.starts_with('*') || kinds.get(name).is_some_and(|kind| word(kind) == "raw"))
 }

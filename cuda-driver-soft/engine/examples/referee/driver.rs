@@ -14,10 +14,7 @@ fn check(code: cu::CUresult, call: &str) -> Result<(), String> {
     if code == cu::CUresult::CUDA_SUCCESS {
         return Ok(());
     }
-    let reason = cu::DEFAULT
-        .load_error()
-        .map(|e| format!(": {e}"))
-        .unwrap_or_default();
+    let reason = cu::DEFAULT.load_error().map(|e| format!(": {e}")).unwrap_or_default();
     Err(format!("{call}: {code:?}{reason}"))
 }
 
@@ -49,20 +46,11 @@ impl Driver {
         let (mut version, mut name) = (0, [0u8; 100]);
         // SAFETY: the pointers are to local variables, and the name's buffer has the given length.
         unsafe {
-            check(
-                cu::cuDriverGetVersion(&raw mut version),
-                "cuDriverGetVersion",
-            )?;
-            check(
-                cu::cuDeviceGetName(name.as_mut_ptr().cast(), 100, 0),
-                "cuDeviceGetName",
-            )?;
+            check(cu::cuDriverGetVersion(&raw mut version), "cuDriverGetVersion")?;
+            check(cu::cuDeviceGetName(name.as_mut_ptr().cast(), 100, 0), "cuDeviceGetName")?;
         }
         let name = String::from_utf8_lossy(&name);
-        Ok(format!(
-            "CUDA {version} driver, {}",
-            name.trim_end_matches('\0')
-        ))
+        Ok(format!("CUDA {version} driver, {}", name.trim_end_matches('\0')))
     }
 
     /// Allocates device memory that lives as long as the process.
@@ -78,8 +66,7 @@ impl Driver {
     pub(crate) fn upload(&self, operands: &[[u64; 3]]) -> Result<u64, String> {
         let address = self.allocate(size_of_val(operands))?;
         // SAFETY: source and destination both have this many bytes.
-        let code =
-            unsafe { cu::cuMemcpyHtoD(address, operands.as_ptr().cast(), size_of_val(operands)) };
+        let code = unsafe { cu::cuMemcpyHtoD(address, operands.as_ptr().cast(), size_of_val(operands)) };
         check(code, "cuMemcpyHtoD")?;
         Ok(address)
     }
@@ -97,16 +84,8 @@ impl Driver {
         let mut function = std::ptr::null_mut();
         let mut results = vec![0u64; count];
         let (mut input, mut output, mut n) = (input, output, count as u32);
-        let mut parameters: [*mut c_void; 3] = [
-            (&raw mut input).cast(),
-            (&raw mut output).cast(),
-            (&raw mut n).cast(),
-        ];
-        let (grid, stream, extra) = (
-            count.div_ceil(256) as u32,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-        );
+        let mut parameters: [*mut c_void; 3] = [(&raw mut input).cast(), (&raw mut output).cast(), (&raw mut n).cast()];
+        let (grid, stream, extra) = (count.div_ceil(256) as u32, std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: every entry function of the module has these parameters, and both buffers hold `count` items.
         unsafe {
             check(
@@ -127,10 +106,7 @@ impl Driver {
                 extra,
             );
             check(code, name)?;
-            check(
-                cu::cuMemcpyDtoH(results.as_mut_ptr().cast(), output, count * 8),
-                name,
-            )?;
+            check(cu::cuMemcpyDtoH(results.as_mut_ptr().cast(), output, count * 8), name)?;
         }
         Ok(results)
     }

@@ -39,10 +39,7 @@ fn main() -> ExitCode {
         }
     }
     match run(&options) {
-        Ok(Counts {
-            differ: 0,
-            refused: 0,
-        }) => ExitCode::SUCCESS,
+        Ok(Counts { differ: 0, refused: 0 }) => ExitCode::SUCCESS,
         Ok(Counts { differ, refused }) => {
             println!("{differ} forms differ, {refused} were refused");
             ExitCode::FAILURE
@@ -61,11 +58,7 @@ fn main() -> ExitCode {
 fn module(forms: &[&Form]) -> String {
     let mut ptx = String::from(".version 8.4\n.target sm_90\n.address_size 64\n");
     for (i, form) in forms.iter().enumerate() {
-        let body = form
-            .text
-            .split(';')
-            .map(str::trim)
-            .filter(|s| !s.is_empty());
+        let body = form.text.split(';').map(str::trim).filter(|s| !s.is_empty());
         let body: String = body.map(|s| format!("  {s};\n")).collect();
         let pack = match form.width {
             Width::Pred => "  selp.b64 %D, 1, 0, %P;\n",
@@ -107,10 +100,7 @@ fn run(options: &Options) -> Result<Counts, String> {
     let output = driver.allocate(COUNT * 8)?;
     let mut inputs: HashMap<OperandKind, (Vec<[u64; 3]>, u64)> = HashMap::new();
     let mut record = format!("# Written by `referee --record` on: {description}\n");
-    let mut counts = Counts {
-        differ: 0,
-        refused: 0,
-    };
+    let mut counts = Counts { differ: 0, refused: 0 };
     // One module for all forms, or one per form if the driver refuses that.
     let whole = driver.load(&module(&forms.iter().collect::<Vec<_>>()));
     for (i, form) in forms.iter().enumerate() {
@@ -181,11 +171,7 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         (_, Expect::Apart) => "apart",
         (_, Expect::Same) => "DIFFERS",
     };
-    println!(
-        "{verdict} {count}/{} worst {worst}: {}",
-        operands.len(),
-        form.text
-    );
+    println!("{verdict} {count}/{} worst {worst}: {}", operands.len(), form.text);
     first.iter().for_each(|line| println!("{line}"));
     verdict != "DIFFERS"
 }

@@ -50,18 +50,8 @@ impl Collective {
         Some(match *op {
             Op::Shfl { mode, sync } => (Collective::Shuffle(mode), sync),
             Op::Vote { mode, sync } => (Collective::Vote(mode), sync),
-            Op::Match { all: false, ty } => (
-                Collective::MatchAny {
-                    wide: ty.size() == 8,
-                },
-                true,
-            ),
-            Op::Match { all: true, ty } => (
-                Collective::MatchAll {
-                    wide: ty.size() == 8,
-                },
-                true,
-            ),
+            Op::Match { all: false, ty } => (Collective::MatchAny { wide: ty.size() == 8 }, true),
+            Op::Match { all: true, ty } => (Collective::MatchAll { wide: ty.size() == 8 }, true),
             Op::Redux { op, ty } => {
                 let fits = match op {
                     AtomOp::Add | AtomOp::Min | AtomOp::Max => matches!(ty, Type::U32 | Type::S32),
@@ -89,9 +79,7 @@ impl Collective {
     pub(crate) fn source(self) -> Option<RegClass> {
         match self {
             Collective::Vote(_) => Some(RegClass::Pred),
-            Collective::MatchAny { wide: true } | Collective::MatchAll { wide: true } => {
-                Some(RegClass::B64)
-            }
+            Collective::MatchAny { wide: true } | Collective::MatchAll { wide: true } => Some(RegClass::B64),
             Collective::Elect | Collective::Barrier => None,
             _ => Some(RegClass::B32),
         }

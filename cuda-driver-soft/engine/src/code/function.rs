@@ -48,8 +48,7 @@ impl Code {
         for inst in &self.insts {
             for slot in inst.slots() {
                 let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
-                let inside =
-                    slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);
+                let inside = slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);
                 assert!(inside, "a slot outside the frame");
             }
         }

@@ -122,24 +122,14 @@ impl Copies for Rare {
     }
 }
 
-unsafe fn baseline<B: Body, const FULL: bool>(
-    m: &mut Machine<'_>,
-    regs: Regs<'_>,
-    inst: &Inst,
-    mask: Mask,
-) -> Flow {
+unsafe fn baseline<B: Body, const FULL: bool>(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> Flow {
     // SAFETY: the caller upholds the contract of `Handler`.
     unsafe { B::run::<FULL, BASELINE_FUSED>(m, regs, inst, mask) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt")]
-unsafe fn wide<B: Body, const FULL: bool>(
-    m: &mut Machine<'_>,
-    regs: Regs<'_>,
-    inst: &Inst,
-    mask: Mask,
-) -> Flow {
+unsafe fn wide<B: Body, const FULL: bool>(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> Flow {
     // SAFETY: the caller upholds the contract of `Handler`.
     unsafe { B::run::<FULL, true>(m, regs, inst, mask) }
 }

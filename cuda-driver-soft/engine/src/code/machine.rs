@@ -74,8 +74,7 @@ impl Machine<'_> {
         }
         self.function = function;
         if self.caches.len() < caches as usize {
-            self.caches
-                .resize_with(caches as usize, AccessCache::default);
+            self.caches.resize_with(caches as usize, AccessCache::default);
         }
     }
 
@@ -101,14 +100,12 @@ impl Machine<'_> {
                 write,
                 space,
             },
-            (Refused::Outside, Space::Shared | Space::SharedCluster) => {
-                FaultKind::SharedOutOfRange {
-                    address,
-                    size,
-                    write,
-                    available: self.spaces.shared.len() as u32,
-                }
-            }
+            (Refused::Outside, Space::Shared | Space::SharedCluster) => FaultKind::SharedOutOfRange {
+                address,
+                size,
+                write,
+                available: self.spaces.shared.len() as u32,
+            },
             (Refused::NoBlock, _) => FaultKind::NoBlock { address },
             (Refused::Outside | Refused::OutsideOfBlock, _) => FaultKind::IllegalAddress {
                 address,

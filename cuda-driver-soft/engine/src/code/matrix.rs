@@ -50,15 +50,10 @@ impl MatrixInst {
             Op::WmmaSt { ty, .. } => width(ty),
             _ => 4,
         };
-        let address = self
-            .address
-            .map(|(slot, wide)| (slot, if wide { 8 } else { 4 }));
+        let address = self.address.map(|(slot, wide)| (slot, if wide { 8 } else { 4 }));
         let stride = self.stride.map(|slot| (slot, 4));
         let values = self.srcs.iter().map(move |slot| (*slot, value));
-        values
-            .chain(address)
-            .chain(stride)
-            .chain(self.more.iter().copied())
+        values.chain(address).chain(stride).chain(self.more.iter().copied())
     }
 
     /// Returns the rows that the instruction writes, with their bytes per lane.
@@ -77,8 +72,7 @@ impl MatrixInst {
             Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,
             // Each warp computes a quarter of the 64 rows.
             Op::Wgmma(Wgmma {
-                mma: Mma { shape, .. },
-                ..
+                mma: Mma { shape, .. }, ..
             }) => shape.map(u64::from).iter().product::<u64>() / 32,
             _ => 8 * self.dsts.len().max(self.srcs.len()) as u64,
         }

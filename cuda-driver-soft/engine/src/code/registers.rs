@@ -122,10 +122,7 @@ impl RegFile {
     /// Sets a row that is kept as an [`Affine`].
     pub(crate) fn set_affine(&mut self, slot: Slot, value: Affine) {
         let start = slot.0 as usize;
-        if let Some(at) = self
-            .bytes_mut()
-            .get_mut(start..start + AFFINE_BYTES as usize)
-        {
+        if let Some(at) = self.bytes_mut().get_mut(start..start + AFFINE_BYTES as usize) {
             at[..8].copy_from_slice(&value.base.to_ne_bytes());
             at[8..16].copy_from_slice(&value.step.to_ne_bytes());
             at[16..24].copy_from_slice(&value.row.to_ne_bytes());
@@ -143,11 +140,7 @@ impl RegFile {
         let value = Affine {
             base: number(from),
             step: number(from + 8),
-            row: if rows.count() == 1 {
-                0
-            } else {
-                number(from + 16)
-            },
+            row: if rows.count() == 1 { 0 } else { number(from + 16) },
         };
         macro_rules! fill {
             ($ty:ty, $bytes:literal) => {
@@ -179,11 +172,7 @@ impl RegFile {
                     *value = bytes.try_into().map_or(0, <$ty>::from_ne_bytes);
                 }
                 let difference = |lane: u32, exists: bool| {
-                    let value: $ty = if exists {
-                        values[lane as usize]
-                    } else {
-                        values[0]
-                    };
+                    let value: $ty = if exists { values[lane as usize] } else { values[0] };
                     u64::from(value.wrapping_sub(values[0]))
                 };
                 let value = Affine {
@@ -222,9 +211,7 @@ impl RegFile {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the lines are 64 initialised bytes each, and any bytes are valid for them.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * 64)
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * 64) }
     }
 
     /// Sets a range of bytes to zero.
@@ -232,10 +219,7 @@ impl RegFile {
         if bytes == 0 {
             return;
         }
-        if let Some(part) = self
-            .bytes_mut()
-            .get_mut(start as usize..(start + bytes) as usize)
-        {
+        if let Some(part) = self.bytes_mut().get_mut(start as usize..(start + bytes) as usize) {
             part.fill(0);
         }
     }

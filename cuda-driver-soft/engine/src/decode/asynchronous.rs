@@ -63,17 +63,9 @@ pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
 }
 
 /// Decodes `mbarrier`.
-pub(super) fn mbarrier(
-    b: &mut Builder<'_>,
-    inst: &Inst,
-    op: MbarrierOp,
-    space: Space,
-) -> Option<()> {
+pub(super) fn mbarrier(b: &mut Builder<'_>, inst: &Inst, op: MbarrierOp, space: Space) -> Option<()> {
     let (at, wide) = match op {
-        MbarrierOp::PendingCount => (
-            source(b, inst.srcs.first()?, RegClass::B64, inst.line)?,
-            true,
-        ),
+        MbarrierOp::PendingCount => (source(b, inst.srcs.first()?, RegClass::B64, inst.line)?, true),
         _ => pointer(b, inst.srcs.first()?, inst.line)?,
     };
     let class = match op {

@@ -8,13 +8,7 @@ use crate::ops::{atomic, atomic128};
 use ptx::ir::{AtomOp, Inst, MemMods, Operand, RegClass};
 
 /// Decodes `atom` and `red`.
-pub(super) fn lower(
-    b: &mut Builder<'_>,
-    inst: &Inst,
-    op: AtomOp,
-    m: &MemMods,
-    has_result: bool,
-) -> Option<()> {
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: bool) -> Option<()> {
     let (at, wide_address, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
     let class = match m.ty.size() {
         16 => return wide(b, inst, op, m, (at, wide_address, offset)),

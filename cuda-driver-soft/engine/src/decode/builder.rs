@@ -220,11 +220,7 @@ impl<'b> Builder<'b> {
         }
         let slot = if class == RegClass::Pred {
             // There are only two: false and true.
-            let number = self
-                .filled
-                .iter()
-                .filter(|(_, width, _)| *width == 0)
-                .count() as u32;
+            let number = self.filled.iter().filter(|(_, width, _)| *width == 0).count() as u32;
             Slot(PREDICATE_BYTES * (1 + number))
         } else {
             self.row(class)
@@ -267,14 +263,7 @@ impl<'b> Builder<'b> {
         let (swap, mods) = form.mods.take_swap();
         let source = |i: usize| srcs.get(i).copied().unwrap_or(Slot(0));
         self.push(form.handlers, line, |inst| {
-            (inst.d, inst.e) = (
-                dsts[0],
-                if form.dsts[1].is_some() {
-                    dsts[1]
-                } else {
-                    source(3)
-                },
-            );
+            (inst.d, inst.e) = (dsts[0], if form.dsts[1].is_some() { dsts[1] } else { source(3) });
             (inst.a, inst.b, inst.c) = (source(0), source(1), source(2));
             if swap {
                 (inst.a, inst.b) = (inst.b, inst.a);
@@ -284,12 +273,7 @@ impl<'b> Builder<'b> {
     }
 
     /// Adds a branch or jump whose target is set later, or the guard of an instruction.
-    pub(super) fn push_control(
-        &mut self,
-        handlers: Handlers,
-        guard: Option<(Slot, bool)>,
-        line: u32,
-    ) {
+    pub(super) fn push_control(&mut self, handlers: Handlers, guard: Option<(Slot, bool)>, line: u32) {
         self.push(handlers, line, |inst| {
             if let Some((slot, negated)) = guard {
                 inst.a = slot;
@@ -402,20 +386,8 @@ impl<'b> Builder<'b> {
         Code {
             block_constants,
             id: self.source.id,
-            params: self
-                .source
-                .body
-                .params
-                .iter()
-                .map(|p| self.formal(p))
-                .collect(),
-            returns: self
-                .source
-                .body
-                .returns
-                .iter()
-                .map(|p| self.formal(p))
-                .collect(),
+            params: self.source.body.params.iter().map(|p| self.formal(p)).collect(),
+            returns: self.source.body.returns.iter().map(|p| self.formal(p)).collect(),
             insts: self.insts,
             lines: self.lines,
             actions: self.actions,

@@ -3,9 +3,7 @@
 use super::builder::Builder;
 use super::operands::{location, source};
 use super::source::constant_of;
-use crate::code::action::{
-    Action, BarrierInst, BarrierOperand, Builtin, CallSite, CallTarget, ValueLocation,
-};
+use crate::code::action::{Action, BarrierInst, BarrierOperand, Builtin, CallSite, CallTarget, ValueLocation};
 use crate::code::collective::{Collective, CollectiveOperands};
 use crate::code::registers::Slot;
 use crate::ops::collective;
@@ -48,15 +46,10 @@ pub(super) fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         p,
     };
     let mods = collective::mods(what, &operands, second);
-    b.push_with_action(
-        what.handlers(),
-        Action::Collective(what, operands),
-        inst.line,
-        |inst| {
-            (inst.a, inst.b, inst.c) = (a, extra[0], extra[1]);
-            (inst.d, inst.e, inst.f, inst.mods) = (d, p, members.unwrap_or(none), mods);
-        },
-    );
+    b.push_with_action(what.handlers(), Action::Collective(what, operands), inst.line, |inst| {
+        (inst.a, inst.b, inst.c) = (a, extra[0], extra[1]);
+        (inst.d, inst.e, inst.f, inst.mods) = (d, p, members.unwrap_or(none), mods);
+    });
     Some(())
 }
 
@@ -80,13 +73,10 @@ pub(super) fn call(
                 (None, _) => return None,
             }
         }
-        Callee::Indirect { .. } => {
-            CallTarget::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?)
-        }
+        Callee::Indirect { .. } => CallTarget::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?),
     };
-    let mut locations = |slots: &[CallSlot]| -> Option<Vec<ValueLocation>> {
-        slots.iter().map(|s| location(b, s)).collect()
-    };
+    let mut locations =
+        |slots: &[CallSlot]| -> Option<Vec<ValueLocation>> { slots.iter().map(|s| location(b, s)).collect() };
     let (args, rets) = (locations(args)?, locations(rets)?);
     b.push_action(
         Action::Call(Box::new(CallSite {
@@ -104,12 +94,7 @@ pub(super) fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool
     let value = |b: &mut Builder<'_>, operand: &Operand| -> Option<BarrierOperand> {
         match operand {
             Operand::Imm(bits) => Some(BarrierOperand::Constant(*bits as u32)),
-            operand => Some(BarrierOperand::Register(source(
-                b,
-                operand,
-                RegClass::B32,
-                inst.line,
-            )?)),
+            operand => Some(BarrierOperand::Register(source(b, operand, RegClass::B32, inst.line)?)),
         }
     };
     let is_red = matches!(op, BarOp::Red(_) | BarOp::Popc);

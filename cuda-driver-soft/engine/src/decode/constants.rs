@@ -24,12 +24,7 @@ pub(super) fn aliases(source: &SourceFunction<'_>, uses: &[Use]) -> Vec<Option<C
 }
 
 /// Returns the constant that an instruction copies to `to`, if it does nothing else.
-fn copied(
-    source: &SourceFunction<'_>,
-    inst: &Inst,
-    to: Reg,
-    aliases: &[Option<Constant>],
-) -> Option<Constant> {
+fn copied(source: &SourceFunction<'_>, inst: &Inst, to: Reg, aliases: &[Option<Constant>]) -> Option<Constant> {
     let class = source.class(to);
     let ty = match &inst.op {
         Op::Mov { ty } => *ty,
@@ -40,11 +35,7 @@ fn copied(
         } => *ty,
         Op::Ld(m) if m.vec == 1 => {
             let offset = source.parameter(inst, m)?;
-            return has_slot(class).then_some(Constant::Param(
-                offset,
-                m.ty.size() as u8,
-                m.ty.is_signed(),
-            ));
+            return has_slot(class).then_some(Constant::Param(offset, m.ty.size() as u8, m.ty.is_signed()));
         }
         _ => return None,
     };

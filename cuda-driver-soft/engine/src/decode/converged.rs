@@ -157,8 +157,7 @@ pub(super) fn lower(
     resumes.dedup_by_key(|resume| resume.at);
     let mut constants = scalars.filled;
     constants.sort_by_key(|(_, _, constant)| constant.lifetime());
-    let needs_rows =
-        |c: &(Slot, RegClass, Constant)| matches!(c.2, Constant::Special(Special::Tid(_)));
+    let needs_rows = |c: &(Slot, RegClass, Constant)| matches!(c.2, Constant::Special(Special::Tid(_)));
     Ok(Some(Converged {
         first,
         entry,
@@ -367,8 +366,7 @@ impl Registers {
             let known = m.vec == 1 && b.source.parameter(inst, m).is_some();
             return if known { Lanes::Uniform } else { Lanes::Any };
         }
-        let (Some(form), [Some(to)]) = (affine::form(&inst.op, self.grid), inst.dsts.as_slice())
-        else {
+        let (Some(form), [Some(to)]) = (affine::form(&inst.op, self.grid), inst.dsts.as_slice()) else {
             return Lanes::Any;
         };
         // `cvta` of spaces with a window needs an addition, which is not done here.
@@ -379,9 +377,7 @@ impl Registers {
             return Lanes::Any;
         }
         let sources = inst.srcs.iter().zip(&form.srcs);
-        let lanes: Vec<Lanes> = sources
-            .map(|(s, class)| self.of_operand(b, s, *class))
-            .collect();
+        let lanes: Vec<Lanes> = sources.map(|(s, class)| self.of_operand(b, s, *class)).collect();
         let all = lanes.iter().copied().max().unwrap_or(Lanes::Any);
         let uniform = |i: usize| lanes.get(i) == Some(&Lanes::Uniform);
         let affine = match form.law {
@@ -419,9 +415,7 @@ impl Registers {
             operand => constant_of(operand),
         };
         match (constant, &inst.op) {
-            (Some(Constant::Special(Special::Tid(0) | Special::Laneid)), Op::Shr { .. })
-                if *bits >= 5 =>
-            {
+            (Some(Constant::Special(Special::Tid(0) | Special::Laneid)), Op::Shr { .. }) if *bits >= 5 => {
                 Lanes::Uniform
             }
             (Some(Constant::Special(Special::Tid(0) | Special::Laneid)), Op::And { .. })
@@ -491,12 +485,7 @@ impl Registers {
     }
 
     /// Adds an instruction of the IR.
-    fn instruction(
-        &self,
-        b: &mut Builder<'_>,
-        scalars: &mut Scalars,
-        inst: &Inst,
-    ) -> Result<(), UnsupportedInst> {
+    fn instruction(&self, b: &mut Builder<'_>, scalars: &mut Scalars, inst: &Inst) -> Result<(), UnsupportedInst> {
         let done = if leaves(inst) {
             b.push(control::leave(), inst.line, |_| {});
             Some(())
@@ -557,16 +546,12 @@ impl Registers {
         let writes = defined::write_counts(b.source.body);
         let mut kept_registers = vec![false; writes.len()];
         let mut kept = Vec::new();
-        let steps = layout
-            .order
-            .iter()
-            .flat_map(|block| layout.steps_of(*block));
+        let steps = layout.order.iter().flat_map(|block| layout.steps_of(*block));
         for number in steps {
             let Step::Plain(inst) = &layout.steps[number] else {
                 continue;
             };
-            let (Some(Some(form)), [Some(to)]) = (self.scalar(b, inst), inst.dsts.as_slice())
-            else {
+            let (Some(Some(form)), [Some(to)]) = (self.scalar(b, inst), inst.dsts.as_slice()) else {
                 continue;
             };
             let constant = |operand: &Operand| match operand {
@@ -632,8 +617,7 @@ impl Registers {
                     }
                     Step::Plain(_) => {}
                     Step::Branch {
-                        guard: Some((reg, _)),
-                        ..
+                        guard: Some((reg, _)), ..
                     } => stays = tested == Some(*reg),
                     Step::Branch { guard: None, .. } => {}
                 }
@@ -696,10 +680,7 @@ impl Registers {
                 }
             }
         }
-        Live {
-            at_leaves,
-            at_begin,
-        }
+        Live { at_leaves, at_begin }
     }
 
     fn access_at(
@@ -745,13 +726,7 @@ impl Registers {
         Some(())
     }
 
-    fn add_test(
-        &self,
-        b: &mut Builder<'_>,
-        scalars: &mut Scalars,
-        inst: &Inst,
-        class: RegClass,
-    ) -> Option<()> {
+    fn add_test(&self, b: &mut Builder<'_>, scalars: &mut Scalars, inst: &Inst, class: RegClass) -> Option<()> {
         let test = affine::test(&inst.op, self.grid)?;
         let [x, y] = inst.srcs.as_slice() else {
             return None;

@@ -73,10 +73,7 @@ impl Set {
 /// Returns how each register is used.
 pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
     let Layout {
-        steps,
-        blocks,
-        order,
-        ..
+        steps, blocks, order, ..
     } = layout;
     let n = body.registers.len();
     let written: Vec<Set> = blocks
@@ -113,10 +110,7 @@ pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
         let mut defined = before[*block].clone();
         for step in &steps[blocks[*block].start..blocks[*block].end] {
             reads(step, |reg| note_read(&mut uses, reg, &defined));
-            if let Step::Plain(Inst {
-                op: Op::Ret { .. }, ..
-            }) = step
-            {
+            if let Step::Plain(Inst { op: Op::Ret { .. }, .. }) = step {
                 note_results(body, &mut uses, &defined);
             }
             // Registers written under a guard are used too.

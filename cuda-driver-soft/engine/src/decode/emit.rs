@@ -33,11 +33,7 @@ pub(super) fn emit(
                         falls_to = Some(usize::MAX);
                     }
                 }
-                Step::Branch {
-                    to,
-                    guard: None,
-                    line,
-                } => {
+                Step::Branch { to, guard: None, line } => {
                     let target = layout.block_of[to];
                     if next != Some(target) {
                         fixups.push((builder.here() as usize, target));

@@ -44,9 +44,7 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             let targets = targets.iter().map(|t| t.0).collect();
             b.push_action(Action::Branch { index, targets }, inst.line);
         }
-        Op::Call {
-            callee, args, rets, ..
-        } => calls::call(b, inst, callee, args, rets)?,
+        Op::Call { callee, args, rets, .. } => calls::call(b, inst, callee, args, rets)?,
         Op::Bar { op, aligned } => calls::barrier(b, inst, *op, *aligned)?,
         Op::ClusterBarrier { arrive, aligned } => b.push_action(
             Action::Barrier(BarrierInst {
@@ -88,20 +86,13 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             }
         }
         Op::AddC {
-            carry_in,
-            carry_out,
-            ..
+            carry_in, carry_out, ..
         } => carry(b, inst, 2, *carry_in, *carry_out)?,
         Op::MadC {
-            carry_in,
-            carry_out,
-            ..
+            carry_in, carry_out, ..
         } => carry(b, inst, 3, *carry_in, *carry_out)?,
         Op::Video(operation) => video(b, inst, *operation)?,
-        Op::Lop3 {
-            lut,
-            bool_op: Some(op),
-        } => lop3(b, inst, *lut, *op)?,
+        Op::Lop3 { lut, bool_op: Some(op) } => lop3(b, inst, *lut, *op)?,
         Op::Pack { .. } => pack(b, inst)?,
         Op::Unpack { .. } => unpack(b, inst)?,
         Op::Cvta { space, to, ty } => {
@@ -182,8 +173,7 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
 /// Decodes `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits, whose upper half becomes zero. Returns `None` for
 /// other instructions.
 fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
-    let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice())
-    else {
+    let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice()) else {
         return None;
     };
     let (narrow, wide) = (RegClass::B32, RegClass::B64);
@@ -221,12 +211,7 @@ fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()
         Some(d) => b.register(*d),
         None => b.scratch(class, Scratch::Lop3),
     };
-    b.push_form(
-        &ops::form(&plain, class, class)?,
-        [d, Slot(0)],
-        &srcs,
-        inst.line,
-    );
+    b.push_form(&ops::form(&plain, class, class)?, [d, Slot(0)], &srcs, inst.line);
     let compare = Inst {
         op: Op::Setp {
             cmp: Compare::Ne,
@@ -247,13 +232,7 @@ fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()
 }
 
 /// Decodes an instruction with a carry, which is the operand after `sources` sources and one destination.
-fn carry(
-    b: &mut Builder<'_>,
-    inst: &Inst,
-    sources: usize,
-    carry_in: bool,
-    carry_out: bool,
-) -> Option<()> {
+fn carry(b: &mut Builder<'_>, inst: &Inst, sources: usize, carry_in: bool, carry_out: bool) -> Option<()> {
     let form = ops::form(inst, RegClass::B32, RegClass::B32)?;
     let class = form.dsts[0]?;
     let operand = |b: &mut Builder<'_>, i: usize| source(b, inst.srcs.get(i)?, class, inst.line);
@@ -291,12 +270,7 @@ fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
         _ => (RegClass::B32, RegClass::B32),
     };
     let source = inst.srcs.first().and_then(reg).map_or(from, |r| b.class(r));
-    let destination = inst
-        .dsts
-        .first()
-        .copied()
-        .flatten()
-        .map_or(to, |r| b.class(r));
+    let destination = inst.dsts.first().copied().flatten().map_or(to, |r| b.class(r));
     (source, destination)
 }
 
@@ -346,12 +320,7 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         (_, [low, high]) => {
             let low = source(b, low, part(whole), inst.line)?;
             let high = source(b, high, part(whole), inst.line)?;
-            b.push_form(
-                &mov::pack(part(whole))?,
-                [d, Slot(0)],
-                &[low, high],
-                inst.line,
-            );
+            b.push_form(&mov::pack(part(whole))?, [d, Slot(0)], &[low, high], inst.line);
         }
         (RegClass::B32 | RegClass::B64, [p0, p1, p2, p3]) => {
             let (of_two, half_class) = match whole {
@@ -442,14 +411,7 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
 }
 
 /// Returns part `i` of an access, of up to four elements.
-fn part_of(
-    m: &MemMods,
-    element: u32,
-    i: usize,
-    count: usize,
-    wide: bool,
-    class: RegClass,
-) -> Access {
+fn part_of(m: &MemMods, element: u32, i: usize, count: usize, wide: bool, class: RegClass) -> Access {
     let mut access = Access::new(m, element, count as u32, wide, class);
     if i > 0 {
         // The first part has checked the alignment of the whole access.

@@ -11,11 +11,7 @@ use crate::ops::logic;
 use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
 
 fn class(ty: Type) -> RegClass {
-    if ty == Type::F64 {
-        RegClass::B64
-    } else {
-        RegClass::B32
-    }
+    if ty == Type::F64 { RegClass::B64 } else { RegClass::B32 }
 }
 
 /// Decodes an instruction on matrices.
@@ -30,11 +26,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (values, result) = match inst.op {
         Op::Mma(ref mma) => {
             let mut classes = Vec::new();
-            for (part, ty) in [
-                (MatrixPart::A, mma.a),
-                (MatrixPart::B, mma.b),
-                (MatrixPart::C, mma.c),
-            ] {
+            for (part, ty) in [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b), (MatrixPart::C, mma.c)] {
                 let count = registers(mma.shape, part, ty, mma.wmma);
                 classes.resize(classes.len() + count, class(ty));
             }
@@ -42,10 +34,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         }
         Op::Wgmma(wgmma) => {
             let registers = if wgmma.a_in_registers { 4 } else { 0 };
-            (
-                vec![RegClass::B32; inst.dsts.len() + registers],
-                RegClass::B32,
-            )
+            (vec![RegClass::B32; inst.dsts.len() + registers], RegClass::B32)
         }
         Op::WmmaLd { ty, .. } => (Vec::new(), class(ty)),
         Op::WmmaSt { shape, ty, .. } => {

@@ -47,31 +47,20 @@ use steps::{Layout, Step};
 use unsupported::UnsupportedInst;
 
 /// Decodes a function for an instruction set. `rows` is true if the lanes of a warp are in several rows of their block.
-pub(crate) fn decode(
-    module: &Module,
-    id: FuncId,
-    body: &Body,
-    isa: Isa,
-    rows: bool,
-) -> Result<Code, UnsupportedInst> {
+pub(crate) fn decode(module: &Module, id: FuncId, body: &Body, isa: Isa, rows: bool) -> Result<Code, UnsupportedInst> {
     let source = SourceFunction { module, id, body };
     let layout = Layout::of(body);
     let uses = defined::uses(body, &layout);
     let mut builder = Builder::new(source, isa, &uses);
     // The first instruction of each step.
     let mut places = vec![0; layout.steps.len()];
-    let begins = emit::emit(
-        &layout,
-        &mut builder,
-        control::branch(),
-        |builder, number, step| {
-            places[number] = builder.here();
-            match step {
-                Step::Plain(inst) => lower::lower(builder, inst),
-                Step::Branch { .. } => Ok(()),
-            }
-        },
-    )?;
+    let begins = emit::emit(&layout, &mut builder, control::branch(), |builder, number, step| {
+        places[number] = builder.here();
+        match step {
+            Step::Plain(inst) => lower::lower(builder, inst),
+            Step::Branch { .. } => Ok(()),
+        }
+    })?;
     let converged = if source.is_kernel() {
         converged::lower(&mut builder, &layout, &uses, &places, rows)?
     } else {

@@ -34,12 +34,7 @@ pub(super) fn reg(operand: &Operand) -> Option<Reg> {
 
 /// Returns a slot that has the value of a source operand as a register of this class. Adds the instructions that write
 /// the slot, if any are needed.
-pub(super) fn source(
-    b: &mut Builder<'_>,
-    operand: &Operand,
-    class: RegClass,
-    line: u32,
-) -> Option<Slot> {
+pub(super) fn source(b: &mut Builder<'_>, operand: &Operand, class: RegClass, line: u32) -> Option<Slot> {
     match *operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => {
             let own_class = b.class(reg);
@@ -74,35 +69,18 @@ pub(super) fn source(
 }
 
 /// Returns the address operand of a memory instruction: its slot, true if it has 64 bits, and the offset added to it.
-pub(super) fn address(
-    b: &mut Builder<'_>,
-    operand: &Operand,
-    m: &MemMods,
-    line: u32,
-) -> Option<(Slot, bool, u64)> {
+pub(super) fn address(b: &mut Builder<'_>, operand: &Operand, m: &MemMods, line: u32) -> Option<(Slot, bool, u64)> {
     match *operand {
-        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => {
-            Some((b.register(reg), false, m.offset as u64))
-        }
-        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => {
-            Some((b.register(reg), true, m.offset as u64))
-        }
+        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => Some((b.register(reg), false, m.offset as u64)),
+        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => Some((b.register(reg), true, m.offset as u64)),
         Operand::Reg(_) => None,
-        _ => Some((
-            source(b, operand, RegClass::B64, line)?,
-            true,
-            m.offset as u64,
-        )),
+        _ => Some((source(b, operand, RegClass::B64, line)?, true, m.offset as u64)),
     }
 }
 
 /// Returns the size in bytes of the elements that the engine loads or stores for an access, and the class of the
 /// registers. Returns `None` (unsupported) if the registers of a vector differ in width.
-pub(super) fn elements(
-    b: &Builder<'_>,
-    m: &MemMods,
-    regs: &[Option<Reg>],
-) -> Option<(u32, RegClass)> {
+pub(super) fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> Option<(u32, RegClass)> {
     let mut classes = regs.iter().flatten().map(|r| b.class(*r));
     let first = classes.next();
     if classes.any(|class| Some(class) != first) {

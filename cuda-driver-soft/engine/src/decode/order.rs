@@ -24,11 +24,7 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
                 out.push(block);
                 continue;
             }
-            Task::Region {
-                roots,
-                region,
-                nesting,
-            } => (roots, region, nesting),
+            Task::Region { roots, region, nesting } => (roots, region, nesting),
         };
         // Components come in reverse topological order, so that the first one ends up on top of the stack.
         for component in components(successors, &roots, &region_of, region) {
@@ -69,12 +65,7 @@ enum Task {
 
 /// Returns the strongly connected components of a region (Tarjan, without recursion) in reverse topological order. The
 /// first block of a component is the one that was reached first.
-fn components(
-    successors: &[Vec<usize>],
-    roots: &[usize],
-    region_of: &[u32],
-    region: u32,
-) -> Vec<Vec<usize>> {
+fn components(successors: &[Vec<usize>], roots: &[usize], region_of: &[u32], region: u32) -> Vec<Vec<usize>> {
     const NEW: u32 = u32::MAX;
     let mut number = std::collections::HashMap::new();
     let mut low: Vec<u32> = Vec::new();

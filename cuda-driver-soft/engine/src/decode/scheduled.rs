@@ -37,8 +37,5 @@ pub(super) fn is_matrix(op: &Op) -> bool {
 
 /// Returns true for instructions on textures and surfaces.
 pub(super) fn is_texture(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Tex(_) | Op::Surface(_) | Op::Query { .. } | Op::Istypep(_)
-    )
+    matches!(op, Op::Tex(_) | Op::Surface(_) | Op::Query { .. } | Op::Istypep(_))
 }

@@ -2,10 +2,7 @@
 
 use crate::code::constant::Constant;
 use crate::window;
-use ptx::ir::{
-    Address, Body, FuncId, Function, FunctionKind, Inst, MemMods, Module, Operand, Reg, RegClass,
-    Space,
-};
+use ptx::ir::{Address, Body, FuncId, Function, FunctionKind, Inst, MemMods, Module, Operand, Reg, RegClass, Space};
 
 /// The function that is being decoded.
 #[derive(Clone, Copy)]
@@ -44,14 +41,10 @@ impl<'b> SourceFunction<'b> {
 
     /// Returns the offset in the launch's parameters of a load, if the offset is constant and inside the parameters.
     pub(super) fn parameter(&self, inst: &Inst, m: &MemMods) -> Option<u32> {
-        let (Space::Param, Operand::Address(Address::Param { offset })) =
-            (m.space, inst.srcs.first()?)
-        else {
+        let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?) else {
             return None;
         };
-        let offset = offset
-            .checked_add(m.offset)
-            .and_then(|o| u32::try_from(o).ok())?;
+        let offset = offset.checked_add(m.offset).and_then(|o| u32::try_from(o).ok())?;
         let size = m.ty.size();
         // A load past the parameters stays a load, which checks its address.
         let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;

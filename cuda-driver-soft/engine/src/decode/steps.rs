@@ -114,9 +114,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
             }
             Step::Plain(inst) => match &inst.op {
                 Op::Brx { targets, .. } => {
-                    targets
-                        .iter()
-                        .for_each(|t| leads[first_step[t.0 as usize]] = true);
+                    targets.iter().for_each(|t| leads[first_step[t.0 as usize]] = true);
                     leads[i + 1] = true;
                 }
                 Op::Ret { .. } | Op::Exit => leads[i + 1] = true,
@@ -129,9 +127,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
     let to_the_end = |step: &Step<'_>| match step {
         Step::Branch { to, .. } => *to == steps.len(),
         Step::Plain(inst) => match &inst.op {
-            Op::Brx { targets, .. } => targets
-                .iter()
-                .any(|t| first_step[t.0 as usize] == steps.len()),
+            Op::Brx { targets, .. } => targets.iter().any(|t| first_step[t.0 as usize] == steps.len()),
             _ => false,
         },
     };
@@ -153,9 +149,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
         let end = starts.get(block + 1).copied().unwrap_or(steps.len());
         let after = block_of.get(end).copied().filter(|_| end > *start);
         let successors = match steps[*start..end].last() {
-            Some(Step::Branch {
-                to, guard: None, ..
-            }) => vec![block_of[*to]],
+            Some(Step::Branch { to, guard: None, .. }) => vec![block_of[*to]],
             Some(Step::Branch { to, .. }) => std::iter::once(block_of[*to]).chain(after).collect(),
             Some(Step::Plain(inst)) => match &inst.op {
                 Op::Brx { targets, .. } => targets

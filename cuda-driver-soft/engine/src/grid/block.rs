@@ -84,12 +84,7 @@ pub(crate) enum Outcome {
 
 impl Block {
     /// Returns a block at its start, or `None` if the host is out of memory. `alone`: the cluster has no other block.
-    pub(crate) fn new(
-        frames: &mut Frames<'_>,
-        shape: &GridShape,
-        index: [u32; 3],
-        alone: bool,
-    ) -> Option<Self> {
+    pub(crate) fn new(frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3], alone: bool) -> Option<Self> {
         let threads: u32 = shape.block.iter().product();
         let number = shape.number(index);
         let warps = (0..threads.div_ceil(32)).map(|warp| {
@@ -121,12 +116,7 @@ impl Block {
     }
 
     /// Restarts a finished block as another block of the same launch. Returns `None` if the host is out of memory.
-    pub(crate) fn reuse(
-        &mut self,
-        frames: &mut Frames<'_>,
-        shape: &GridShape,
-        index: [u32; 3],
-    ) -> Option<()> {
+    pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3]) -> Option<()> {
         self.index = index;
         let (number, threads) = (shape.number(index), self.threads);
         for warp in &mut self.warps {
@@ -165,13 +155,7 @@ impl Block {
         outcome
     }
 
-    fn run_warps(
-        &mut self,
-        m: &mut Machine<'_>,
-        frames: &mut Frames<'_>,
-        shape: &GridShape,
-        share: u64,
-    ) -> Outcome {
+    fn run_warps(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, shape: &GridShape, share: u64) -> Outcome {
         let end = m.steps.saturating_add(share);
         let mut idle = 0;
         loop {
@@ -180,8 +164,7 @@ impl Block {
             if self.states[w] != WarpState::Ready {
                 idle += 1;
                 if idle >= self.warps.len() {
-                    let for_others =
-                        !self.alone && self.states.contains(&WarpState::Waiting(CLUSTER));
+                    let for_others = !self.alone && self.states.contains(&WarpState::Waiting(CLUSTER));
                     return if for_others {
                         Outcome::Blocked
                     } else {
@@ -257,9 +240,7 @@ impl Block {
         }
         match arrival.count {
             Some(count) if count == 0 || !count.is_multiple_of(32) => {
-                return Err(format!(
-                    "thread count {count} of barrier {id} is not a multiple of 32"
-                ));
+                return Err(format!("thread count {count} of barrier {id} is not a multiple of 32"));
             }
             Some(count) if barrier.arrived > 0 && barrier.count != Some(count) => {
                 return Err(format!(
@@ -267,9 +248,7 @@ impl Block {
                 ));
             }
             None if barrier.count.is_some() => {
-                return Err(format!(
-                    "barrier {id} has no thread count, but other warps gave one"
-                ));
+                return Err(format!("barrier {id} has no thread count, but other warps gave one"));
             }
             _ => {}
         }
@@ -364,11 +343,7 @@ impl Block {
         let mut first = None;
         for (w, state) in self.states.iter().enumerate() {
             if let WarpState::Waiting(id) = state {
-                let lines: Vec<String> = self.warps[w]
-                    .lines(frames)
-                    .iter()
-                    .map(u32::to_string)
-                    .collect();
+                let lines: Vec<String> = self.warps[w].lines(frames).iter().map(u32::to_string).collect();
                 let BarrierCounts { arrived, count, .. } = self.barriers[*id];
                 let wanted = count.map_or("all".into(), |c| c.to_string());
                 let which = match *id {
@@ -394,14 +369,7 @@ impl Block {
         )
     }
 
-    fn fault(
-        &self,
-        shape: &GridShape,
-        kind: FaultKind,
-        warp: usize,
-        lanes: Mask,
-        line: u32,
-    ) -> Outcome {
+    fn fault(&self, shape: &GridShape, kind: FaultKind, warp: usize, lanes: Mask, line: u32) -> Outcome {
         let lane = lanes::iter(lanes).next().unwrap_or(0) as u32;
         let thread = thread_of(shape.block, warp as u32 * 32 + lane);
         Outcome::Fault(Box::new(Fault {

@@ -37,8 +37,7 @@ impl Cluster {
     /// Returns a cluster at its start, or `None` if the host is out of memory.
     pub(super) fn new(frames: &mut Frames<'_>, shape: &GridShape, number: u64) -> Option<Self> {
         let count = shape.cluster.iter().map(|n| u64::from(*n)).product();
-        let blocks =
-            (0..count).map(|rank| Block::new(frames, shape, shape.index(number, rank), count == 1));
+        let blocks = (0..count).map(|rank| Block::new(frames, shape, shape.index(number, rank), count == 1));
         let blocks: Vec<Block> = blocks.collect::<Option<_>>()?;
         Some(Cluster {
             number,
@@ -50,12 +49,7 @@ impl Cluster {
     }
 
     /// Restarts a finished cluster as another one of the same launch. Returns `None` if the host is out of memory.
-    pub(super) fn reuse(
-        &mut self,
-        frames: &mut Frames<'_>,
-        shape: &GridShape,
-        number: u64,
-    ) -> Option<()> {
+    pub(super) fn reuse(&mut self, frames: &mut Frames<'_>, shape: &GridShape, number: u64) -> Option<()> {
         for (rank, block) in (0..).zip(&mut self.blocks) {
             block.reuse(frames, shape, shape.index(number, rank))?;
         }
@@ -96,10 +90,7 @@ impl Cluster {
         if let [block] = self.blocks.as_mut_slice() {
             return block.run(m, frames, shape, share);
         }
-        let memories = self
-            .blocks
-            .iter_mut()
-            .map(|b| std::mem::take(&mut b.shared));
+        let memories = self.blocks.iter_mut().map(|b| std::mem::take(&mut b.shared));
         m.spaces.cluster = memories.collect();
         let outcome = self.run_blocks(m, frames, shape, share);
         for (block, memory) in self.blocks.iter_mut().zip(m.spaces.cluster.drain(..)) {
@@ -109,13 +100,7 @@ impl Cluster {
         outcome
     }
 
-    fn run_blocks(
-        &mut self,
-        m: &mut Machine<'_>,
-        frames: &mut Frames<'_>,
-        shape: &GridShape,
-        share: u64,
-    ) -> Outcome {
+    fn run_blocks(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, shape: &GridShape, share: u64) -> Outcome {
         let end = m.steps.saturating_add(share);
         loop {
             let count = self.blocks.len();

@@ -92,9 +92,9 @@ impl Launch {
             (true, false) => SPIN_PATIENCE,
             (false, _) => PATIENCE,
         };
-        let warp_bytes = codes[function.0 as usize].as_ref().map_or(0, |c| {
-            u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes)
-        });
+        let warp_bytes = codes[function.0 as usize]
+            .as_ref()
+            .map_or(0, |c| u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes));
         let cluster_bytes = count(self.block)
             .div_ceil(32)
             .saturating_mul(warp_bytes)

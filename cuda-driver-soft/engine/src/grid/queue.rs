@@ -63,12 +63,7 @@ pub(crate) enum Taken {
 
 impl BlockQueue {
     /// Returns a queue of `clusters` clusters, of which at most `most_begun` may be in progress at once.
-    pub(super) fn new(
-        clusters: u64,
-        most_begun: u64,
-        patience: u64,
-        sees_other_blocks: bool,
-    ) -> Self {
+    pub(super) fn new(clusters: u64, most_begun: u64, patience: u64, sees_other_blocks: bool) -> Self {
         BlockQueue {
             clusters,
             patience,
@@ -128,8 +123,7 @@ impl BlockQueue {
         if !another {
             let first = waiting.parked.pop_front()?;
             let waits = self.sees_other_blocks && first.steps() >= patience;
-            let report =
-                waits && !may_begin && waiting.has_unbegun(self.clusters) && !waiting.reported;
+            let report = waits && !may_begin && waiting.has_unbegun(self.clusters) && !waiting.reported;
             waiting.reported |= report;
             let begun = waiting.begun;
             drop(waiting);
@@ -223,9 +217,7 @@ impl BlockQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -33,9 +33,7 @@ const PLAIN: u64 = 0x1f80;
 fn read() -> u64 {
     let mut value = 0u32;
     // SAFETY: stores MXCSR to `value`.
-    unsafe {
-        std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags))
-    };
+    unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags)) };
     u64::from(value)
 }
 
@@ -44,9 +42,7 @@ fn write(value: u64) {
     let value = value as u32;
     // SAFETY: loads a value that is either `PLAIN` or was read from MXCSR. The code that runs until it is restored does
     // not depend on floating-point exception flags, and expects rounding to nearest, as in `PLAIN`.
-    unsafe {
-        std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags))
-    };
+    unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags)) };
 }
 
 /// FPCR: to nearest, no flushing, no traps.
@@ -57,18 +53,14 @@ const PLAIN: u64 = 0;
 fn read() -> u64 {
     let value: u64;
     // SAFETY: reads FPCR.
-    unsafe {
-        std::arch::asm!("mrs {}, fpcr", out(reg) value, options(nomem, nostack, preserves_flags))
-    };
+    unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) value, options(nomem, nostack, preserves_flags)) };
     value
 }
 
 #[cfg(target_arch = "aarch64")]
 fn write(value: u64) {
     // SAFETY: as on x86-64.
-    unsafe {
-        std::arch::asm!("msr fpcr, {}", in(reg) value, options(nomem, nostack, preserves_flags))
-    };
+    unsafe { std::arch::asm!("msr fpcr, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -89,11 +81,7 @@ mod tests {
     #[test]
     fn the_guard_keeps_subnormal_numbers_and_restores_the_environment() {
         // Flush to zero: bit 15 of MXCSR, bit 24 of FPCR.
-        let flushing = if cfg!(target_arch = "x86_64") {
-            0x9f80
-        } else {
-            1 << 24
-        };
+        let flushing = if cfg!(target_arch = "x86_64") { 0x9f80 } else { 1 << 24 };
         let half = |x: f32| std::hint::black_box(x) * std::hint::black_box(0.5);
         let saved = read();
         write(flushing);

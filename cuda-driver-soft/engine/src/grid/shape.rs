@@ -29,10 +29,7 @@ impl GridShape {
 
     /// Returns the coordinates in the grid of the block with this rank in this cluster.
     pub(super) fn index(&self, cluster: u64, rank: u64) -> [u32; 3] {
-        let [cluster, inside] = [
-            coordinates(self.clusters(), cluster),
-            coordinates(self.cluster, rank),
-        ];
+        let [cluster, inside] = [coordinates(self.clusters(), cluster), coordinates(self.cluster, rank)];
         std::array::from_fn(|i| cluster[i] * self.cluster[i] + inside[i])
     }
 
@@ -46,9 +43,5 @@ impl GridShape {
 /// Returns the coordinates of the element with this number.
 fn coordinates(size: [u32; 3], number: u64) -> [u32; 3] {
     let [x, y, _] = size.map(|n| u64::from(n.max(1)));
-    [
-        (number % x) as u32,
-        (number / x % y) as u32,
-        (number / x / y) as u32,
-    ]
+    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }

@@ -25,9 +25,7 @@ pub(crate) struct StartedLaunch {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl StartedLaunch {
@@ -84,10 +82,7 @@ impl StartedLaunch {
 
     /// Counts instructions. Returns false if the launch has no budget left.
     pub(super) fn count_steps(&self, steps: u64) -> bool {
-        let all = self
-            .steps
-            .fetch_add(steps, Ordering::Relaxed)
-            .saturating_add(steps);
+        let all = self.steps.fetch_add(steps, Ordering::Relaxed).saturating_add(steps);
         self.launch.options.budget.is_none_or(|budget| all < budget)
     }
 

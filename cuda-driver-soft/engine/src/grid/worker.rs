@@ -115,12 +115,7 @@ impl<'e> Worker<'e> {
             return;
         }
         let before = self.machine.steps;
-        let outcome = cluster.run(
-            &mut self.machine,
-            &mut self.frames,
-            &self.started.shape,
-            share,
-        );
+        let outcome = cluster.run(&mut self.machine, &mut self.frames, &self.started.shape, share);
         let within_budget = self.started.count_steps(self.machine.steps - before);
         self.started.print(&self.machine.output);
         self.machine.output.clear();

@@ -5,9 +5,7 @@
 //! copies use `asm!`, whose effect on memory the compiler does not reason about. On targets other than x86-64, and
 //! under `--cfg cuda_soft_atomics` (for sanitizers), everything uses relaxed atomics.
 
-use std::sync::atomic::{
-    AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 
 macro_rules! scalar {
     ($load:ident, $store:ident, $ty:ty, $atomic:ty) => {
@@ -50,9 +48,7 @@ pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -
             // module.
             let place = unsafe { &*at.cast::<$atomic>() };
             let mut old = place.load(Relaxed);
-            while let Err(other) =
-                place.compare_exchange_weak(old, new(u64::from(old)) as $ty, AcqRel, Relaxed)
-            {
+            while let Err(other) = place.compare_exchange_weak(old, new(u64::from(old)) as $ty, AcqRel, Relaxed) {
                 old = other;
             }
             u64::from(old)
@@ -101,9 +97,7 @@ pub(crate) unsafe fn update128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 
         return unsafe { exchange128(at, new) };
     }
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // SAFETY: as promised by the caller.
     unsafe {
         let (low, high) = (at, at.wrapping_add(8));
@@ -358,11 +352,7 @@ mod tests {
         for distance in [0, 1, 3, 8, 63, 4096, 16 << 10, (16 << 10) + 1, 40_000] {
             for bytes in [0, 1, 7, 16 << 10, 33_333, 60_000] {
                 for forward in [false, true] {
-                    let (from, to) = if forward {
-                        (distance, 0)
-                    } else {
-                        (0, distance)
-                    };
+                    let (from, to) = if forward { (distance, 0) } else { (0, distance) };
                     let (mut ours, mut theirs) = (pattern.clone(), pattern.clone());
                     let base = ours.as_mut_ptr();
                     // SAFETY: both ranges are inside the vector.

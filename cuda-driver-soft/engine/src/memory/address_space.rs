@@ -60,9 +60,7 @@ impl AddressSpace {
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
-        self.index
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.index.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Allocates `bytes` zeroed bytes and returns their first address, a multiple of 512. The
@@ -175,11 +173,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// No allocation starts at `address`, or `is_meant` returned false.
-    pub fn free_if(
-        &self,
-        address: u64,
-        is_meant: impl Fn(&Allocation) -> bool,
-    ) -> Result<Freed, NotAnAllocation> {
+    pub fn free_if(&self, address: u64, is_meant: impl Fn(&Allocation) -> bool) -> Result<Freed, NotAnAllocation> {
         let mut index = self.index();
         let record = match index.records.get(&address) {
             Some(record) if is_meant(record.info()) => Arc::clone(record),
@@ -252,21 +246,14 @@ impl AddressSpace {
         read_only: bool,
     ) -> Result<u64, AlreadyRegistered> {
         let base = address as u64;
-        let refused = AlreadyRegistered {
-            address: base,
-            bytes,
-        };
+        let refused = AlreadyRegistered { address: base, bytes };
         let mut index = self.index();
         let end = base.checked_add(bytes).ok_or(refused)?;
         if bytes == 0 || !index.overlapping(base, end).is_empty() {
             return Err(refused);
         }
         let info = Allocation {
-            access: if read_only {
-                Access::Read
-            } else {
-                Access::ReadWrite
-            },
+            access: if read_only { Access::Read } else { Access::ReadWrite },
             ..index.describe(base, bytes, AllocationKind::Registered, owner)
         };
         let record = Record::new(info, base, bytes, Backing::Program);

@@ -99,10 +99,7 @@ impl LocalMemory {
         if bytes > MOST_LOCAL {
             return None;
         }
-        let stride = bytes
-            .max(2 * self.stride)
-            .min(MOST_LOCAL)
-            .next_multiple_of(LINE);
+        let stride = bytes.max(2 * self.stride).min(MOST_LOCAL).next_multiple_of(LINE);
         let mut buffer = Buffer::new(stride * 32)?;
         let (old, new) = (self.stride as usize, stride as usize);
         for lane in 0..32 {
@@ -120,9 +117,7 @@ impl LocalMemory {
 
     /// Returns `bytes` bytes of one thread's stack from `offset` on, or `None` if the stack is shorter.
     pub(crate) fn lane(&mut self, lane: usize, offset: u64, bytes: u64) -> Option<&mut [u8]> {
-        let end = offset
-            .checked_add(bytes)
-            .filter(|end| *end <= self.stride)?;
+        let end = offset.checked_add(bytes).filter(|end| *end <= self.stride)?;
         let start = lane as u64 * self.stride;
         self.buffer
             .as_mut_slice()

@@ -40,9 +40,7 @@ impl<T> Epochs<T> {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Ledger<T>> {
-        self.ledger
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Marks the start of work, and returns its epoch. Items that are retired from now on are kept until
@@ -92,10 +90,7 @@ impl<T> Epochs<T> {
             .first_key_value()
             .is_some_and(|(oldest, _)| *oldest <= epoch)
         {
-            ledger = self
-                .ended
-                .wait(ledger)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            ledger = self.ended.wait(ledger).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         ledger.waiting -= 1;
     }
@@ -104,16 +99,9 @@ impl<T> Epochs<T> {
 impl<T> Ledger<T> {
     /// Removes the items that no work in flight can use. The caller drops them without the lock.
     fn take_done(&mut self) -> Vec<T> {
-        let oldest = self
-            .active
-            .first_key_value()
-            .map_or(u64::MAX, |(epoch, _)| *epoch);
+        let oldest = self.active.first_key_value().map_or(u64::MAX, |(epoch, _)| *epoch);
         let mut done = Vec::new();
-        while self
-            .retired
-            .front()
-            .is_some_and(|(epoch, _)| *epoch < oldest)
-        {
+        while self.retired.front().is_some_and(|(epoch, _)| *epoch < oldest) {
             done.extend(self.retired.pop_front().map(|(_, item)| item));
         }
         done
@@ -132,17 +120,9 @@ mod tests {
         let first = epochs.enter();
         epochs.retire(item.clone());
         let second = epochs.enter();
-        assert_eq!(
-            Rc::strong_count(&item),
-            2,
-            "retired while the first was in flight"
-        );
+        assert_eq!(Rc::strong_count(&item), 2, "retired while the first was in flight");
         epochs.leave(first);
-        assert_eq!(
-            Rc::strong_count(&item),
-            1,
-            "the second began after the retirement"
-        );
+        assert_eq!(Rc::strong_count(&item), 1, "the second began after the retirement");
         epochs.leave(second);
     }
 }

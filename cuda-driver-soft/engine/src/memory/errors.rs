@@ -56,10 +56,7 @@ impl fmt::Display for NotAnAllocation {
                 address - a.base,
                 a.base
             ),
-            None => write!(
-                f,
-                "{address:#x} is not the start of a live allocation or registration"
-            ),
+            None => write!(f, "{address:#x} is not the start of a live allocation or registration"),
         }
     }
 }

@@ -50,13 +50,7 @@ impl Index {
     }
 
     /// Describes a new allocation, with a number of its own and access to read and write.
-    pub(super) fn describe(
-        &mut self,
-        base: u64,
-        bytes: u64,
-        kind: AllocationKind,
-        owner: u64,
-    ) -> Allocation {
+    pub(super) fn describe(&mut self, base: u64, bytes: u64, kind: AllocationKind, owner: u64) -> Allocation {
         let id = self.next_id;
         self.next_id += 1;
         Allocation {

@@ -29,10 +29,7 @@ pub(super) fn reserve() -> Range<u64> {
 #[cfg(unix)]
 fn map(at: Option<u64>, size: u64) -> Option<u64> {
     // One extra page leaves room to align the start.
-    let (hint, length) = (
-        at.unwrap_or(0) as usize as *mut libc::c_void,
-        (size + PAGE) as usize,
-    );
+    let (hint, length) = (at.unwrap_or(0) as usize as *mut libc::c_void, (size + PAGE) as usize);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
     // SAFETY: a new private mapping without access rights. Without `MAP_FIXED` the address is only a hint, so no
     // existing mapping is replaced.

@@ -117,16 +117,9 @@ mod linux {
             let bytes = file.metadata().ok()?.len().checked_sub(PAGE)?;
             let mut header = [0; 28];
             file.read_exact_at(&mut header, bytes).ok()?;
-            let word = |at: usize| {
-                header[at..at + 4]
-                    .iter()
-                    .rev()
-                    .fold(0, |n, &b| n << 8 | u32::from(b))
-            };
-            let valid = seals & SEALS == SEALS
-                && header[..16] == MAGIC
-                && word(16) == VERSION
-                && word(20) == purpose as u32;
+            let word = |at: usize| header[at..at + 4].iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
+            let valid =
+                seals & SEALS == SEALS && header[..16] == MAGIC && word(16) == VERSION && word(20) == purpose as u32;
             let number = word(24);
             valid.then(|| Self::map(file, bytes, Label { purpose, number }))?
         }
@@ -139,16 +132,7 @@ mod linux {
             );
             let length = usize::try_from(bytes).ok()?;
             // SAFETY: a new mapping, at an address that the system chooses, of a file that cannot shrink.
-            let address = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    length,
-                    rights,
-                    flags,
-                    file.as_raw_fd(),
-                    0,
-                )
-            };
+            let address = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, file.as_raw_fd(), 0) };
             (address != libc::MAP_FAILED).then(|| SharedFile {
                 identity: (meta.dev(), meta.ino()),
                 file,

@@ -78,9 +78,7 @@ impl Usage {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(u64, Pool), u64>> {
-        self.bytes
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.bytes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -106,9 +104,7 @@ fn pool(kind: AllocationKind) -> Option<Pool> {
 /// Returns the bytes that an allocation takes from its pool.
 fn counted(kind: AllocationKind, bytes: u64) -> u64 {
     match kind {
-        AllocationKind::Heap => bytes
-            .checked_next_multiple_of(HEAP_ALIGN)
-            .unwrap_or(u64::MAX),
+        AllocationKind::Heap => bytes.checked_next_multiple_of(HEAP_ALIGN).unwrap_or(u64::MAX),
         _ => bytes,
     }
 }

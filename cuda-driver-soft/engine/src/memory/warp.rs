@@ -153,12 +153,7 @@ impl<'m> AccessCache<'m> {
     /// Returns the host address of the lowest lane of an access to global memory, if pattern and allocation match and
     /// the access is inside the allocation and aligned. `bytes` is the size of one lane's access, a power of two.
     #[inline(always)]
-    pub(crate) fn global<const FULL: bool>(
-        &self,
-        addresses: &Lanes<u64>,
-        mask: Mask,
-        bytes: u64,
-    ) -> Option<*mut u8> {
+    pub(crate) fn global<const FULL: bool>(&self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<*mut u8> {
         let anchor = self.anchor::<FULL>(addresses, mask)?;
         let length = self.record?.length();
         let offset = anchor.wrapping_sub(self.base);
@@ -197,12 +192,7 @@ impl<'m> AccessCache<'m> {
     /// Returns the difference between host addresses and device addresses if all lanes are in the last allocation and
     /// aligned, whatever their pattern. Some misses return `None`, so that the cache learns a new pattern.
     #[inline(always)]
-    pub(crate) fn scattered(
-        &mut self,
-        addresses: &Lanes<u64>,
-        mask: Mask,
-        bytes: u64,
-    ) -> Option<u64> {
+    pub(crate) fn scattered(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
         let length = self.record?.length();
         self.inside(addresses, mask, bytes, (self.base, length))?;
         Some(self.to_host)
@@ -224,13 +214,7 @@ impl<'m> AccessCache<'m> {
 
     /// Checks the bounds and the alignment of each lane, and counts a miss.
     #[inline(always)]
-    fn inside(
-        &mut self,
-        addresses: &Lanes<u64>,
-        mask: Mask,
-        bytes: u64,
-        (start, length): (u64, u64),
-    ) -> Option<()> {
+    fn inside(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64, (start, length): (u64, u64)) -> Option<()> {
         let last = length.checked_sub(bytes)?;
         let (mut fits, mut bits) = (true, 0);
         for i in lanes::iter(mask) {
@@ -280,11 +264,7 @@ impl<'m> Spaces<'m> {
     /// [`AccessCache::buffer`].
     #[inline(always)]
     pub(crate) fn shared(&mut self, start: u64) -> (u64, u64, *mut u8) {
-        (
-            start + self.shared_base,
-            self.shared.len(),
-            self.shared.host(),
-        )
+        (start + self.shared_base, self.shared.len(), self.shared.host())
     }
 
     /// Returns true if an address in shared memory belongs to this block.
@@ -309,8 +289,7 @@ impl<'m> Spaces<'m> {
         let offset = address & ((1 << RANK_SHIFT) - 1);
         let own = self.shared_base >> RANK_SHIFT;
         // Without `::cluster`, rank 0 also means this block.
-        if (rank == own || (rank == 0 && space == Space::Shared)) && fits(self.shared.len(), offset)
-        {
+        if (rank == own || (rank == 0 && space == Space::Shared)) && fits(self.shared.len(), offset) {
             return Ok(self.shared.host().wrapping_add(offset as usize));
         }
         match (space, self.cluster.get_mut(rank as usize)) {
@@ -347,8 +326,7 @@ impl<'m> Spaces<'m> {
         let mut seen: Option<Option<&'m Record>> = None;
         let mut one_record = true;
         for lane in lanes::iter(mask) {
-            let (host, record) =
-                self.place_lane(space, addresses[lane], lane, (bytes, align), write)?;
+            let (host, record) = self.place_lane(space, addresses[lane], lane, (bytes, align), write)?;
             each[lane] = host;
             one_record &= match (record, *seen.get_or_insert(record)) {
                 (Some(a), Some(b)) => std::ptr::eq(a, b),
@@ -363,9 +341,7 @@ impl<'m> Spaces<'m> {
             && !self.leaves_block(space, addresses, mask)
             && let Some(lowest) = cache.learn(addresses, mask, bytes)
         {
-            let lane = lanes::iter(mask)
-                .find(|i| addresses[*i] == lowest)
-                .unwrap_or(0);
+            let lane = lanes::iter(mask).find(|i| addresses[*i] == lowest).unwrap_or(0);
             cache.record = seen.flatten();
             (cache.base, cache.to_host) = cache.record.map_or((0, 0), |r| (r.base(), r.delta()));
             return Ok(Placed::Pattern(each[lane]));

@@ -80,8 +80,7 @@ mod tests {
                 let memory = Zeroed::new(bytes, align).unwrap();
                 assert_eq!(memory.address() as u64 % align, 0);
                 // SAFETY: `memory` owns at least `bytes` bytes, and there is no other reference to them.
-                let all =
-                    unsafe { std::slice::from_raw_parts_mut(memory.address(), bytes as usize) };
+                let all = unsafe { std::slice::from_raw_parts_mut(memory.address(), bytes as usize) };
                 assert!(all.iter().all(|b| *b == 0));
                 all.fill(1);
             }

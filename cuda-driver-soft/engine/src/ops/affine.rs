@@ -55,9 +55,7 @@ pub(crate) enum Law {
 /// `d = f(a, b, c)`
 struct Scalar<F, const GRID: bool>(PhantomData<F>);
 
-impl<F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure, const GRID: bool> Body
-    for Scalar<F, GRID>
-{
+impl<F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure, const GRID: bool> Body for Scalar<F, GRID> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -106,15 +104,11 @@ macro_rules! any_sign {
         match $ty {
             U32 | S32 | T32 | Type::F32 => {
                 type $t = u32;
-                scalar::<GRID, _>(Law::$law, &[B32; 3][..$count], B32, |_, $a, $b, $c| {
-                    Some($f)
-                })
+                scalar::<GRID, _>(Law::$law, &[B32; 3][..$count], B32, |_, $a, $b, $c| Some($f))
             }
             U64 | S64 | T64 | Type::F64 => {
                 type $t = u64;
-                scalar::<GRID, _>(Law::$law, &[B64; 3][..$count], B64, |_, $a, $b, $c| {
-                    Some($f)
-                })
+                scalar::<GRID, _>(Law::$law, &[B64; 3][..$count], B64, |_, $a, $b, $c| Some($f))
             }
             _ => None,
         }
@@ -243,9 +237,9 @@ fn form_of<const GRID: bool>(op: &Op) -> Option<Form> {
         } => scalar::<GRID, _>(Law::Product, &[B32, B32, B64], B64, |rows, a, b, c| {
             affine::mad_wide::<i32>(a, b, c, rows)
         }),
-        Op::Shl { ty: T32 } => scalar::<GRID, _>(Law::Scale, &[B32; 2], B32, |_, a, b, _| {
-            Some(affine::shl::<u32>(a, b))
-        }),
+        Op::Shl { ty: T32 } => {
+            scalar::<GRID, _>(Law::Scale, &[B32; 2], B32, |_, a, b, _| Some(affine::shl::<u32>(a, b)))
+        }
         Op::Shl { ty: T64 } => scalar::<GRID, _>(Law::Scale, &[B64, B32], B64, |_, a, b, _| {
             Some(affine::shl::<u64>(a, b))
         }),
@@ -268,15 +262,13 @@ fn form_of<const GRID: bool>(op: &Op) -> Option<Form> {
         Op::Div { ty } => of_uniform!(*ty, int::div),
         Op::Rem { ty } => of_uniform!(*ty, int::rem),
         Op::Cvt(c) if !(c.sat || c.ftz || c.relu || c.satfinite) => match (c.from, c.to) {
-            (U32, U64 | S64) => scalar::<GRID, _>(Law::Sum, &[B32], B64, |rows, a, _, _| {
-                affine::extend::<u32>(a, rows)
-            }),
-            (S32, U64 | S64) => scalar::<GRID, _>(Law::Sum, &[B32], B64, |rows, a, _, _| {
-                affine::extend::<i32>(a, rows)
-            }),
-            (U64 | S64, U32 | S32) => scalar::<GRID, _>(Law::Sum, &[B64], B32, |_, a, _, _| {
-                Some(affine::truncate(a))
-            }),
+            (U32, U64 | S64) => {
+                scalar::<GRID, _>(Law::Sum, &[B32], B64, |rows, a, _, _| affine::extend::<u32>(a, rows))
+            }
+            (S32, U64 | S64) => {
+                scalar::<GRID, _>(Law::Sum, &[B32], B64, |rows, a, _, _| affine::extend::<i32>(a, rows))
+            }
+            (U64 | S64, U32 | S32) => scalar::<GRID, _>(Law::Sum, &[B64], B32, |_, a, _, _| Some(affine::truncate(a))),
             _ => None,
         },
         _ => None,
@@ -360,10 +352,7 @@ pub(crate) fn test(op: &Op, grid: bool) -> Option<Comparison> {
 fn test_of<const GRID: bool>(op: &Op) -> Option<Comparison> {
     use Compare::*;
     let Op::Setp {
-        cmp,
-        ty,
-        bool_op: None,
-        ..
+        cmp, ty, bool_op: None, ..
     } = *op
     else {
         return None;

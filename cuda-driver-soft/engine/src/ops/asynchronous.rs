@@ -19,13 +19,7 @@ pub(crate) fn copy() -> Handlers {
 }
 
 /// Packs the modifiers of `cp.async`: the number of bytes, the meaning of `c`, and whether the addresses have 64 bits.
-pub(crate) fn copy_mods(
-    bytes: u8,
-    part: CopyPart,
-    negated: bool,
-    wide_to: bool,
-    wide_from: bool,
-) -> u32 {
+pub(crate) fn copy_mods(bytes: u8, part: CopyPart, negated: bool, wide_to: bool, wide_from: bool) -> u32 {
     let part = match part {
         CopyPart::All => 0,
         CopyPart::Bytes => 1,
@@ -88,20 +82,13 @@ impl Body for AsyncCopy {
 }
 
 /// Copies `amount` bytes of one lane, and fills up to `bytes` with zeros.
-fn copy_lane(
-    m: &mut Machine<'_>,
-    lane: usize,
-    to: u64,
-    from: u64,
-    bytes: u32,
-    amount: u32,
-) -> Result<(), Flow> {
+fn copy_lane(m: &mut Machine<'_>, lane: usize, to: u64, from: u64, bytes: u32, amount: u32) -> Result<(), Flow> {
     let mut data = [0u8; 16];
     let align = u64::from(bytes);
     if amount > 0 {
-        let read =
-            m.spaces
-                .place_lane(Space::Global, from, lane, (u64::from(amount), align), false);
+        let read = m
+            .spaces
+            .place_lane(Space::Global, from, lane, (u64::from(amount), align), false);
         let (at, _) = read.map_err(|refusal| {
             m.refuse(refusal, bytes, false);
             Flow::Fault
@@ -111,9 +98,7 @@ fn copy_lane(
             *byte = unsafe { access::load8(at.wrapping_add(i)) };
         }
     }
-    let write = m
-        .spaces
-        .place_lane(Space::Shared, to, lane, (align, align), true);
+    let write = m.spaces.place_lane(Space::Shared, to, lane, (align, align), true);
     let (at, _) = write.map_err(|refusal| {
         m.refuse(refusal, bytes, true);
         Flow::Fault
@@ -155,11 +140,7 @@ pub(crate) fn mbarrier_mods(op: MbarrierOp, space: Space, wide: bool, has_result
     let number = OPS.iter().position(|o| *o == op).unwrap_or(0) as u32;
     let generic = space == Space::Generic;
     let cluster = space == Space::SharedCluster;
-    number
-        | u32::from(generic) << 8
-        | u32::from(wide) << 9
-        | u32::from(has_result) << 10
-        | u32::from(cluster) << 11
+    number | u32::from(generic) << 8 | u32::from(wide) << 9 | u32::from(has_result) << 10 | u32::from(cluster) << 11
 }
 
 /// `mbarrier`: `a` is the address (for `pending_count` the state), `b` the operand and `d` the result.

@@ -42,29 +42,19 @@ const FORMATS: [NumberFormat; 8] = {
 };
 
 /// Returns the handlers and modifiers of `atom` or `red`, or `None` if the operation is not implemented.
-pub(crate) fn form(
-    op: AtomOp,
-    ty: Type,
-    access: &Access,
-    has_result: bool,
-) -> Option<(Handlers, u32)> {
+pub(crate) fn form(op: AtomOp, ty: Type, access: &Access, has_result: bool) -> Option<(Handlers, u32)> {
     if access.count != 1 {
         return None;
     }
     let result = if has_result { HAS_RESULT } else { 0 };
-    Some((
-        Rare::compile::<Atomic>(),
-        access.pack() | operation(op, ty)? | result,
-    ))
+    Some((Rare::compile::<Atomic>(), access.pack() | operation(op, ty)? | result))
 }
 
 /// Encodes an operation on values of a type as a part of [`Inst::mods`]. Returns `None` if it is not implemented.
 pub(super) fn operation(op: AtomOp, ty: Type) -> Option<u32> {
     use AtomOp::*;
     let format = match ty {
-        Type::B16 | Type::B32 | Type::B64 | Type::U16 | Type::U32 | Type::U64 => {
-            NumberFormat::Unsigned
-        }
+        Type::B16 | Type::B32 | Type::B64 | Type::U16 | Type::U32 | Type::U64 => NumberFormat::Unsigned,
         Type::S32 | Type::S64 => NumberFormat::Signed,
         Type::F32 => NumberFormat::F32,
         Type::F64 => NumberFormat::F64,
@@ -82,10 +72,7 @@ pub(super) fn operation(op: AtomOp, ty: Type) -> Option<u32> {
             integer
                 || matches!(
                     format,
-                    NumberFormat::F16
-                        | NumberFormat::F16x2
-                        | NumberFormat::Bf16
-                        | NumberFormat::Bf16x2
+                    NumberFormat::F16 | NumberFormat::F16x2 | NumberFormat::Bf16 | NumberFormat::Bf16x2
                 )
         }
         Add => true,
@@ -116,15 +103,7 @@ pub(crate) fn order_matters(op: AtomOp, ty: Type, has_result: bool, order: Order
 }
 
 /// Returns the new value for the old value `a` and the operands `b` and `c`.
-fn new_value(
-    op: AtomOp,
-    format: NumberFormat,
-    bytes: u32,
-    global: bool,
-    a: u64,
-    b: u64,
-    c: u64,
-) -> u64 {
+fn new_value(op: AtomOp, format: NumberFormat, bytes: u32, global: bool, a: u64, b: u64, c: u64) -> u64 {
     let f32_of = |bits: u64| f32::from_bits(bits as u32);
     let half = |f: fn(u16, u16) -> u16| u64::from(f(a as u16, b as u16));
     let pair = |f: fn(u32, u32) -> u32| u64::from(f(a as u32, b as u32));
@@ -136,9 +115,7 @@ fn new_value(
         (AtomOp::Cas, _) => atomic::cas(a, b, c),
         (AtomOp::Inc, _) => u64::from(atomic::inc(a as u32, b as u32)),
         (AtomOp::Dec, _) => u64::from(atomic::dec(a as u32, b as u32)),
-        (AtomOp::Add, NumberFormat::F32) => {
-            u64::from(atomic::atom_add_f32(f32_of(a), f32_of(b), global).to_bits())
-        }
+        (AtomOp::Add, NumberFormat::F32) => u64::from(atomic::atom_add_f32(f32_of(a), f32_of(b), global).to_bits()),
         (AtomOp::Add, NumberFormat::F64) => {
             atomic::atom_add_f64(f64::from_bits(a), f64::from_bits(b), global).to_bits()
         }
@@ -147,24 +124,16 @@ fn new_value(
         (AtomOp::Add, NumberFormat::F16x2) => pair(|a, b| half::add_f16x2(a, b, false, false)),
         (AtomOp::Add, NumberFormat::Bf16x2) => pair(half::add_bf16x2),
         (AtomOp::Add, _) => int::add(a, b),
-        (AtomOp::Min, NumberFormat::Signed) if bytes == 4 => {
-            int::min(a as u32 as i32, b as u32 as i32) as u32 as u64
-        }
-        (AtomOp::Max, NumberFormat::Signed) if bytes == 4 => {
-            int::max(a as u32 as i32, b as u32 as i32) as u32 as u64
-        }
+        (AtomOp::Min, NumberFormat::Signed) if bytes == 4 => int::min(a as u32 as i32, b as u32 as i32) as u32 as u64,
+        (AtomOp::Max, NumberFormat::Signed) if bytes == 4 => int::max(a as u32 as i32, b as u32 as i32) as u32 as u64,
         (AtomOp::Min, NumberFormat::Signed) => int::min(a as i64, b as i64) as u64,
         (AtomOp::Max, NumberFormat::Signed) => int::max(a as i64, b as i64) as u64,
         (AtomOp::Min, NumberFormat::F16) => half(|a, b| half::min_f16(a, b, false, false, false)),
         (AtomOp::Max, NumberFormat::F16) => half(|a, b| half::max_f16(a, b, false, false, false)),
         (AtomOp::Min, NumberFormat::Bf16) => half(|a, b| half::min_bf16(a, b, false, false)),
         (AtomOp::Max, NumberFormat::Bf16) => half(|a, b| half::max_bf16(a, b, false, false)),
-        (AtomOp::Min, NumberFormat::F16x2) => {
-            pair(|a, b| half::min_f16x2(a, b, false, false, false))
-        }
-        (AtomOp::Max, NumberFormat::F16x2) => {
-            pair(|a, b| half::max_f16x2(a, b, false, false, false))
-        }
+        (AtomOp::Min, NumberFormat::F16x2) => pair(|a, b| half::min_f16x2(a, b, false, false, false)),
+        (AtomOp::Max, NumberFormat::F16x2) => pair(|a, b| half::max_f16x2(a, b, false, false, false)),
         (AtomOp::Min, NumberFormat::Bf16x2) => pair(|a, b| half::min_bf16x2(a, b, false, false)),
         (AtomOp::Max, NumberFormat::Bf16x2) => pair(|a, b| half::max_bf16x2(a, b, false, false)),
         (AtomOp::Min, _) => int::min(a, b),
@@ -278,10 +247,7 @@ impl AtomicLanes<'_> {
     /// As for [`each`](Self::each).
     unsafe fn add(&self, b: &[u64; LANES]) -> [u64; LANES] {
         let first = self.places[self.mask.trailing_zeros() as usize % LANES];
-        if self.block_local
-            || lanes::iter(self.mask).any(|i| self.places[i] != first)
-            || self.mask == 0
-        {
+        if self.block_local || lanes::iter(self.mask).any(|i| self.places[i] != first) || self.mask == 0 {
             // SAFETY: as promised by the caller.
             return unsafe { self.each(|i, a| a.wrapping_add(b[i])) };
         }
@@ -299,21 +265,14 @@ impl AtomicLanes<'_> {
 /// Returns true if an address is in shared memory.
 fn is_shared(space: Space, address: u64) -> bool {
     use crate::memory::warp::resolve;
-    matches!(
-        resolve(space, address).0,
-        Space::Shared | Space::SharedCluster
-    )
+    matches!(resolve(space, address).0, Space::Shared | Space::SharedCluster)
 }
 
 /// Reads an operand, zero-extended.
 ///
 /// # Safety
 /// See [`Regs`]; the slot is of this class.
-unsafe fn operand(
-    regs: Regs<'_>,
-    slot: crate::code::registers::Slot,
-    class: RegClass,
-) -> [u64; LANES] {
+unsafe fn operand(regs: Regs<'_>, slot: crate::code::registers::Slot, class: RegClass) -> [u64; LANES] {
     // SAFETY: as promised by the caller.
     unsafe {
         match class {

@@ -39,8 +39,7 @@ impl Body for Atomic128 {
         let access = Access::unpack(inst.mods);
         let compares = inst.mods & CAS != 0;
         // SAFETY: the slots are of this frame and class, as promised by the caller.
-        let (addresses, b, c) =
-            unsafe { (widened(regs, inst), read(regs, inst.b), read(regs, inst.c)) };
+        let (addresses, b, c) = unsafe { (widened(regs, inst), read(regs, inst.b), read(regs, inst.c)) };
         if access.fence {
             fence(Ordering::SeqCst);
         }

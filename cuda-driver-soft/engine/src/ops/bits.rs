@@ -2,8 +2,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary_once, binary_rare, carrying, in_place, quaternary, quaternary_once, ternary,
-    ternary_mods, ternary_once, ternary_rare, unary, unary_once, unary_rare,
+    Form, binary_once, binary_rare, carrying, in_place, quaternary, quaternary_once, ternary, ternary_mods,
+    ternary_once, ternary_rare, unary, unary_once, unary_rare,
 };
 use crate::semantics::bits::{self, Permute};
 use crate::semantics::compare::{Property, testp_f32, testp_f64};
@@ -29,9 +29,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
                 _ => return None,
             }
         }
-        Op::Bmsk { clamp } => binary_rare(Mods(u32::from(!clamp)), |m, _, a, b| {
-            bits::bmsk(a, b, m.0 != 0)
-        }),
+        Op::Bmsk { clamp } => binary_rare(Mods(u32::from(!clamp)), |m, _, a, b| bits::bmsk(a, b, m.0 != 0)),
         Op::Szext { ty, clamp } => {
             let mods = Mods(u32::from(!clamp));
             match ty {
@@ -47,12 +45,10 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::Popc { ty: B32 } => unary(bits::popc::<u32>),
         Op::Popc { ty: B64 } => unary_once(bits::popc::<u64>),
         Op::Fns => ternary_rare(Mods(0), |_, _, a, b, c| bits::fns(a, b, c)),
-        Op::Lop3 { lut, bool_op: None } => ternary_mods(Mods(u32::from(lut)), |m, _, a, b, c| {
-            logic::lop3(a, b, c, m.0 as u8)
-        }),
-        Op::Prmt {
-            mode: PrmtMode::Index,
-        } => ternary(|a, b, c| bits::prmt(a, b, c, Permute::Generic)),
+        Op::Lop3 { lut, bool_op: None } => {
+            ternary_mods(Mods(u32::from(lut)), |m, _, a, b, c| logic::lop3(a, b, c, m.0 as u8))
+        }
+        Op::Prmt { mode: PrmtMode::Index } => ternary(|a, b, c| bits::prmt(a, b, c, Permute::Generic)),
         Op::Prmt { mode } => {
             let mods = Mods(PERMUTES.iter().position(|(m, _)| *m == mode)? as u32);
             ternary_rare(mods, |m, _, a, b, c| {
@@ -81,9 +77,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             in_place!(mods, |m, a: u32 a, b: u32 b, c: u32 c| -> u32 bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0))
         }
         Op::Dp2a { aty, bty, hi } => {
-            let mods = Mods(
-                u32::from(aty.is_signed()) | u32::from(bty.is_signed()) << 1 | u32::from(hi) << 2,
-            );
+            let mods = Mods(u32::from(aty.is_signed()) | u32::from(bty.is_signed()) << 1 | u32::from(hi) << 2);
             ternary_rare(mods, |m, _, a, b, c| {
                 bits::dp2a(a, b, c, m.0 & 4 != 0, m.0 & 1 != 0, m.0 & 2 != 0)
             })

@@ -115,15 +115,8 @@ pub(super) fn of_rank(address: u64, rank: usize) -> u64 {
 
 /// Signals `bytes` bytes to an mbarrier in any block of the cluster. Returns `Err` if the lane faults; the machine then
 /// has the fault.
-pub(super) fn complete_tx(
-    m: &mut Machine<'_>,
-    lane: usize,
-    barrier: u64,
-    bytes: u32,
-) -> Result<(), ()> {
-    let found = m
-        .spaces
-        .place_lane(Space::SharedCluster, barrier, lane, (8, 8), true);
+pub(super) fn complete_tx(m: &mut Machine<'_>, lane: usize, barrier: u64, bytes: u32) -> Result<(), ()> {
+    let found = m.spaces.place_lane(Space::SharedCluster, barrier, lane, (8, 8), true);
     let (at, _) = found.map_err(|refusal| m.refuse(refusal, 8, true))?;
     // SAFETY: `place_lane` found the address valid for reads and writes of 8 bytes, and aligned to them.
     unsafe { access::store64(at, object::complete_tx(access::load64(at), bytes)) };
@@ -131,14 +124,7 @@ pub(super) fn complete_tx(
 }
 
 /// Runs the copy of one lane. Returns `Err` if the lane faults; the machine then has the fault.
-fn copy(
-    m: &mut Machine<'_>,
-    lane: usize,
-    mods: u32,
-    to: u64,
-    from: u64,
-    size: u32,
-) -> Result<(), ()> {
+fn copy(m: &mut Machine<'_>, lane: usize, mods: u32, to: u64, from: u64, size: u32) -> Result<(), ()> {
     if size == 0 {
         return Ok(());
     }

@@ -55,11 +55,7 @@ pub(crate) fn compute(
             for i in 0..LANES {
                 let (from, inside) = source_lane(mode, i as u32, b[i], c[i]);
                 // The value of an inactive lane is undefined. Here the lane gets its own value.
-                let from = if lanes >> from & 1 != 0 {
-                    from as usize
-                } else {
-                    i
-                };
+                let from = if lanes >> from & 1 != 0 { from as usize } else { i };
                 d[i] = a[from];
                 p |= u32::from(inside) << i;
             }
@@ -139,22 +135,14 @@ pub(crate) fn mods(collective: Collective, operands: &CollectiveOperands, second
         Collective::Barrier => 13,
         Collective::Reduce { op, signed } => 16 + 2 * op as u32 + u32::from(signed),
     };
-    number
-        | u32::from(operands.negated) << 8
-        | u32::from(operands.members.is_some()) << 9
-        | u32::from(second) << 10
+    number | u32::from(operands.negated) << 8 | u32::from(operands.members.is_some()) << 9 | u32::from(second) << 10
 }
 
 /// Returns the operation in the modifiers.
 #[inline(always)]
 fn unpack(mods: u32) -> Collective {
     const SHUFFLES: [ShflMode; 4] = [ShflMode::Up, ShflMode::Down, ShflMode::Bfly, ShflMode::Idx];
-    const VOTES: [VoteMode; 4] = [
-        VoteMode::All,
-        VoteMode::Any,
-        VoteMode::Uni,
-        VoteMode::Ballot,
-    ];
+    const VOTES: [VoteMode; 4] = [VoteMode::All, VoteMode::Any, VoteMode::Uni, VoteMode::Ballot];
     const OPS: [AtomOp; 10] = {
         use AtomOp::*;
         [And, Or, Xor, Add, Inc, Dec, Min, Max, Exch, Cas]
@@ -362,27 +350,12 @@ mod tests {
     #[test]
     fn an_operation_survives_packing() {
         let mut all = vec![Collective::Elect, Collective::Barrier];
-        all.extend(
-            [ShflMode::Up, ShflMode::Down, ShflMode::Bfly, ShflMode::Idx].map(Collective::Shuffle),
-        );
-        all.extend(
-            [
-                VoteMode::All,
-                VoteMode::Any,
-                VoteMode::Uni,
-                VoteMode::Ballot,
-            ]
-            .map(Collective::Vote),
-        );
+        all.extend([ShflMode::Up, ShflMode::Down, ShflMode::Bfly, ShflMode::Idx].map(Collective::Shuffle));
+        all.extend([VoteMode::All, VoteMode::Any, VoteMode::Uni, VoteMode::Ballot].map(Collective::Vote));
         for flag in [false, true] {
-            all.extend([
-                Collective::MatchAny { wide: flag },
-                Collective::MatchAll { wide: flag },
-            ]);
+            all.extend([Collective::MatchAny { wide: flag }, Collective::MatchAll { wide: flag }]);
             use AtomOp::*;
-            all.extend(
-                [And, Or, Xor, Add, Min, Max].map(|op| Collective::Reduce { op, signed: flag }),
-            );
+            all.extend([And, Or, Xor, Add, Min, Max].map(|op| Collective::Reduce { op, signed: flag }));
         }
         let slot = Slot(0);
         let operands = CollectiveOperands {
@@ -403,9 +376,7 @@ mod tests {
     fn shuffles_stay_inside_their_segment() {
         let a: Lanes<u64> = std::array::from_fn(|i| i as u64);
         // With segments of 8 lanes the segment mask is 0x18.
-        let run = |mode, b: u32, c: u32| {
-            compute(Collective::Shuffle(mode), !0, &a, &[b; LANES], &[c; LANES])
-        };
+        let run = |mode, b: u32, c: u32| compute(Collective::Shuffle(mode), !0, &a, &[b; LANES], &[c; LANES]);
         let down = run(ShflMode::Down, 3, 0x181f);
         assert_eq!((down.d[8], down.d[13], down.d[4]), (11, 13, 7));
         assert_eq!(down.p & 0xff, 0b0001_1111);

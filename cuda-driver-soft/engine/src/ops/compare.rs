@@ -1,9 +1,7 @@
 //! Handlers of comparison and selection, such as `setp.lt.s32`.
 
 use super::mods::Mods;
-use super::shapes::{
-    Form, binary_rare, pair_test, ternary, ternary_hot, ternary_once, ternary_rare, test, test_rare,
-};
+use super::shapes::{Form, binary_rare, pair_test, ternary, ternary_hot, ternary_once, ternary_rare, test, test_rare};
 use crate::code::handlers::{Common, Hot, Rare};
 use crate::semantics::compare::*;
 use crate::semantics::half::{compare_bf16, compare_f16, pack, set_bf16, set_f16, unpack};
@@ -12,12 +10,7 @@ use ptx::ir::{BoolOp, Compare, Inst, Op, Operand, Type, Type::*};
 
 pub(super) fn form(inst: &Inst) -> Option<Form> {
     Some(match inst.op {
-        Op::Setp {
-            cmp,
-            ty,
-            ftz,
-            bool_op,
-        } => {
+        Op::Setp { cmp, ty, ftz, bool_op } => {
             let second = inst.dsts.get(1).is_some_and(|q| q.is_some());
             setp(cmp, ty, ftz, bool_op, negated(inst, 2), second)?
         }
@@ -27,11 +20,7 @@ pub(super) fn form(inst: &Inst) -> Option<Form> {
             ty,
             ftz,
             bool_op,
-        } => set(
-            dty,
-            ty,
-            Mods::of_compare(cmp, bool_op, negated(inst, 2), false, ftz),
-        )?,
+        } => set(dty, ty, Mods::of_compare(cmp, bool_op, negated(inst, 2), false, ftz))?,
         Op::Selp { ty } => match ty.size() {
             2 => ternary_once(logic::selp::<u16>),
             4 => ternary_hot(logic::selp::<u32>),
@@ -44,15 +33,9 @@ pub(super) fn form(inst: &Inst) -> Option<Form> {
                 (2, S32) => ternary_once(logic::slct_s32::<u16>),
                 (4, S32) => ternary_once(logic::slct_s32::<u32>),
                 (8, S32) => ternary_once(logic::slct_s32::<u64>),
-                (2, F32) => {
-                    ternary_rare(mods, |m, _, a: u16, b, c| logic::slct_f32(a, b, c, m.ftz()))
-                }
-                (4, F32) => {
-                    ternary_rare(mods, |m, _, a: u32, b, c| logic::slct_f32(a, b, c, m.ftz()))
-                }
-                (8, F32) => {
-                    ternary_rare(mods, |m, _, a: u64, b, c| logic::slct_f32(a, b, c, m.ftz()))
-                }
+                (2, F32) => ternary_rare(mods, |m, _, a: u16, b, c| logic::slct_f32(a, b, c, m.ftz())),
+                (4, F32) => ternary_rare(mods, |m, _, a: u32, b, c| logic::slct_f32(a, b, c, m.ftz())),
+                (8, F32) => ternary_rare(mods, |m, _, a: u64, b, c| logic::slct_f32(a, b, c, m.ftz())),
                 _ => return None,
             }
         }
@@ -66,14 +49,7 @@ fn negated(inst: &Inst, source: usize) -> bool {
 }
 
 /// Returns the form of `setp`.
-fn setp(
-    cmp: Compare,
-    ty: Type,
-    ftz: bool,
-    op: Option<BoolOp>,
-    negated: bool,
-    second: bool,
-) -> Option<Form> {
+fn setp(cmp: Compare, ty: Type, ftz: bool, op: Option<BoolOp>, negated: bool, second: bool) -> Option<Form> {
     use Compare::*;
     // `a > b` is `b < a`, so half of the handlers are enough.
     let (cmp, swap) = match cmp {
@@ -91,12 +67,8 @@ fn setp(
             match cmp {
                 Eq => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Eq, a, b)),
                 Ne => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Ne, a, b)),
-                Lt if ty.is_signed() => {
-                    test::<$worth, $signed, _>(mods, |a, b| compare_int(Lt, a, b))
-                }
-                Le if ty.is_signed() => {
-                    test::<$rest, $signed, _>(mods, |a, b| compare_int(Le, a, b))
-                }
+                Lt if ty.is_signed() => test::<$worth, $signed, _>(mods, |a, b| compare_int(Lt, a, b)),
+                Le if ty.is_signed() => test::<$rest, $signed, _>(mods, |a, b| compare_int(Le, a, b)),
                 Lt | Lo => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Lt, a, b)),
                 Le | Ls => test::<$rest, $unsigned, _>(mods, |a, b| compare_int(Le, a, b)),
                 _ => return None,
@@ -111,9 +83,7 @@ fn setp(
                 Lt => test::<Common, $t, _>(mods, |a, b| compare_float(Lt, a, b)),
                 Le => test::<Common, $t, _>(mods, |a, b| compare_float(Le, a, b)),
                 Neu => test::<Common, $t, _>(mods, |a, b| compare_float(Neu, a, b)),
-                Equ | Ltu | Leu | Num | Nan => {
-                    test_rare::<$t, _>(mods, |m, a, b| compare_float(m.compare(), a, b))
-                }
+                Equ | Ltu | Leu | Num | Nan => test_rare::<$t, _>(mods, |m, a, b| compare_float(m.compare(), a, b)),
                 _ => return None,
             }
         };
@@ -194,14 +164,8 @@ fn set(dty: Type, ty: Type, mods: Mods) -> Option<Form> {
         (F64, _) => to_type!(|m, a: f64, b| compare_f64(m.compare(), a, b)),
         (F16, _) => to_type!(|m, a: u16, b| compare_f16(m.compare(), a, b, m.ftz())),
         (BF16, _) => to_type!(|m, a: u16, b| compare_bf16(m.compare(), a, b)),
-        (F16x2, F16x2) => pair!(
-            |m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()),
-            set_f16
-        ),
-        (F16x2, _) => pair!(
-            |m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()),
-            ones
-        ),
+        (F16x2, F16x2) => pair!(|m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()), set_f16),
+        (F16x2, _) => pair!(|m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()), ones),
         (BF16x2, BF16x2) => pair!(|m: Mods, a, b| compare_bf16(m.compare(), a, b), set_bf16),
         (BF16x2, _) => pair!(|m: Mods, a, b| compare_bf16(m.compare(), a, b), ones),
         _ => return None,

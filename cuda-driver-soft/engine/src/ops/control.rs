@@ -113,11 +113,7 @@ impl Body for Branch {
         }
         m.target = inst.aux;
         m.taken = taken;
-        if taken == mask {
-            Flow::Jump
-        } else {
-            Flow::Diverge
-        }
+        if taken == mask { Flow::Jump } else { Flow::Diverge }
     }
 }
 

@@ -35,18 +35,10 @@ fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     };
     if narrow(c.from) != source || narrow(c.to) != destination {
         return match (c.from, c.to, source, destination) {
-            (U8, U16 | S16, B16, B16) => {
-                Some(unary_once(|a: u16| cvt_int::<u8, u16>(a as u8, false)))
-            }
-            (U8, U32 | S32, B16, B32) => {
-                Some(unary_once(|a: u16| cvt_int::<u8, u32>(a as u8, false)))
-            }
-            (S8, S16 | U16, B16, B16) => {
-                Some(unary_once(|a: u16| cvt_int::<i8, i16>(a as i8, false)))
-            }
-            (S8, S32 | U32, B16, B32) => {
-                Some(unary_once(|a: u16| cvt_int::<i8, i32>(a as i8, false)))
-            }
+            (U8, U16 | S16, B16, B16) => Some(unary_once(|a: u16| cvt_int::<u8, u16>(a as u8, false))),
+            (U8, U32 | S32, B16, B32) => Some(unary_once(|a: u16| cvt_int::<u8, u32>(a as u8, false))),
+            (S8, S16 | U16, B16, B16) => Some(unary_once(|a: u16| cvt_int::<i8, i16>(a as i8, false))),
+            (S8, S32 | U32, B16, B32) => Some(unary_once(|a: u16| cvt_int::<i8, i32>(a as i8, false))),
             _ => None,
         };
     }
@@ -113,9 +105,7 @@ fn pair(c: &Cvt) -> Option<Form> {
     cvt_pair(*c, 0.0, 0.0)?;
     let mods = Mods::of_cvt(c);
     Some(match c.to {
-        F16x2 | BF16x2 => binary_rare(mods, |m: Mods, _, a: f32, b: f32| {
-            cvt_pair(m.cvt(), a, b).unwrap_or(0)
-        }),
+        F16x2 | BF16x2 => binary_rare(mods, |m: Mods, _, a: f32, b: f32| cvt_pair(m.cvt(), a, b).unwrap_or(0)),
         _ => binary_rare(mods, |m: Mods, _, a: f32, b: f32| {
             cvt_pair(m.cvt(), a, b).unwrap_or(0) as u16
         }),

@@ -5,8 +5,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary, binary_hot, binary_once, binary_rare, in_place, ternary_fused, ternary_rare,
-    unary, unary_once, unary_rare,
+    Form, binary, binary_hot, binary_once, binary_rare, in_place, ternary_fused, ternary_rare, unary, unary_once,
+    unary_rare,
 };
 use crate::semantics::approx;
 use crate::semantics::float::*;
@@ -19,27 +19,21 @@ fn plain(m: &FloatMods) -> bool {
 
 pub(super) fn form(op: &Op) -> Option<Form> {
     Some(match op {
-        Op::FAdd(m) if m.ty == F32 && plain(m) => {
-            binary_hot(|a, b| add_f32(a, b, Rn, false, false))
-        }
-        Op::FSub(m) if m.ty == F32 && plain(m) => {
-            binary_hot(|a, b| sub_f32(a, b, Rn, false, false))
-        }
-        Op::FMul(m) if m.ty == F32 && plain(m) => {
-            binary_hot(|a, b| mul_f32(a, b, Rn, false, false))
-        }
+        Op::FAdd(m) if m.ty == F32 && plain(m) => binary_hot(|a, b| add_f32(a, b, Rn, false, false)),
+        Op::FSub(m) if m.ty == F32 && plain(m) => binary_hot(|a, b| sub_f32(a, b, Rn, false, false)),
+        Op::FMul(m) if m.ty == F32 && plain(m) => binary_hot(|a, b| mul_f32(a, b, Rn, false, false)),
         Op::Fma(m) if m.ty == F32 && plain(m) => {
             ternary_fused(|_, fused, a, b, c| fma_f32(a, b, c, Rn, false, false, fused))
         }
-        Op::FAdd(m) if m.ty == F32 => binary_rare(Mods::of_float(m), |m, _, a, b| {
-            add_f32(a, b, m.rnd(), m.ftz(), m.sat())
-        }),
-        Op::FSub(m) if m.ty == F32 => binary_rare(Mods::of_float(m), |m, _, a, b| {
-            sub_f32(a, b, m.rnd(), m.ftz(), m.sat())
-        }),
-        Op::FMul(m) if m.ty == F32 => binary_rare(Mods::of_float(m), |m, _, a, b| {
-            mul_f32(a, b, m.rnd(), m.ftz(), m.sat())
-        }),
+        Op::FAdd(m) if m.ty == F32 => {
+            binary_rare(Mods::of_float(m), |m, _, a, b| add_f32(a, b, m.rnd(), m.ftz(), m.sat()))
+        }
+        Op::FSub(m) if m.ty == F32 => {
+            binary_rare(Mods::of_float(m), |m, _, a, b| sub_f32(a, b, m.rnd(), m.ftz(), m.sat()))
+        }
+        Op::FMul(m) if m.ty == F32 => {
+            binary_rare(Mods::of_float(m), |m, _, a, b| mul_f32(a, b, m.rnd(), m.ftz(), m.sat()))
+        }
         Op::Fma(m) if m.ty == F32 => ternary_rare(Mods::of_float(m), |m, fused, a, b, c| {
             fma_f32(a, b, c, m.rnd(), m.ftz(), m.sat(), fused)
         }),
@@ -47,32 +41,18 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::FAdd(m) if m.ty == F64 && m.rnd == Rn => binary(|a, b| add_f64(a, b, Rn)),
         Op::FSub(m) if m.ty == F64 && m.rnd == Rn => binary(|a, b| sub_f64(a, b, Rn)),
         Op::FMul(m) if m.ty == F64 && m.rnd == Rn => binary(|a, b| mul_f64(a, b, Rn)),
-        Op::Fma(m) if m.ty == F64 && m.rnd == Rn => {
-            ternary_fused(|_, fused, a, b, c| fma_f64(a, b, c, Rn, fused))
+        Op::Fma(m) if m.ty == F64 && m.rnd == Rn => ternary_fused(|_, fused, a, b, c| fma_f64(a, b, c, Rn, fused)),
+        Op::FAdd(m) if m.ty == F64 => binary_rare(Mods::of_float(m), |m, _, a, b| add_f64(a, b, m.rnd())),
+        Op::FSub(m) if m.ty == F64 => binary_rare(Mods::of_float(m), |m, _, a, b| sub_f64(a, b, m.rnd())),
+        Op::FMul(m) if m.ty == F64 => binary_rare(Mods::of_float(m), |m, _, a, b| mul_f64(a, b, m.rnd())),
+        Op::Fma(m) if m.ty == F64 => {
+            ternary_rare(Mods::of_float(m), |m, fused, a, b, c| fma_f64(a, b, c, m.rnd(), fused))
         }
-        Op::FAdd(m) if m.ty == F64 => {
-            binary_rare(Mods::of_float(m), |m, _, a, b| add_f64(a, b, m.rnd()))
-        }
-        Op::FSub(m) if m.ty == F64 => {
-            binary_rare(Mods::of_float(m), |m, _, a, b| sub_f64(a, b, m.rnd()))
-        }
-        Op::FMul(m) if m.ty == F64 => {
-            binary_rare(Mods::of_float(m), |m, _, a, b| mul_f64(a, b, m.rnd()))
-        }
-        Op::Fma(m) if m.ty == F64 => ternary_rare(Mods::of_float(m), |m, fused, a, b, c| {
-            fma_f64(a, b, c, m.rnd(), fused)
-        }),
 
-        Op::FNeg {
-            ty: F32,
-            ftz: false,
-        } => unary(|a| neg_f32(a, false)),
+        Op::FNeg { ty: F32, ftz: false } => unary(|a| neg_f32(a, false)),
         Op::FNeg { ty: F32, ftz: true } => unary_once(|a| neg_f32(a, true)),
         Op::FNeg { ty: F64, .. } => unary_once(neg_f64),
-        Op::FAbs {
-            ty: F32,
-            ftz: false,
-        } => unary(|a| abs_f32(a, false)),
+        Op::FAbs { ty: F32, ftz: false } => unary(|a| abs_f32(a, false)),
         Op::FAbs { ty: F32, ftz: true } => unary_once(|a| abs_f32(a, true)),
         Op::FAbs { ty: F64, .. } => unary_once(abs_f64),
         Op::FMin {
@@ -108,11 +88,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
 
         Op::FDiv { ty, precision, ftz } => match (ty, precision) {
             (F32, Precision::Ieee(Rn)) if !ftz => binary(|a, b| div_f32(a, b, Rn, false)),
-            (F32, Precision::Ieee(rnd)) => {
-                binary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a, b| {
-                    div_f32(a, b, m.rnd(), m.ftz())
-                })
-            }
+            (F32, Precision::Ieee(rnd)) => binary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a, b| {
+                div_f32(a, b, m.rnd(), m.ftz())
+            }),
             (F32, Precision::Approx) => {
                 in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a, b: f32 b| -> f32 approx::div_approx_f32(a, b, m.ftz()))
             }
@@ -121,51 +99,40 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             }
             (F64, Precision::Ieee(Rn)) => binary(|a, b| div_f64(a, b, Rn)),
             (F64, Precision::Ieee(rnd)) => {
-                binary_rare(Mods::of_rounding(*rnd, false), |m, _, a, b| {
-                    div_f64(a, b, m.rnd())
-                })
+                binary_rare(Mods::of_rounding(*rnd, false), |m, _, a, b| div_f64(a, b, m.rnd()))
             }
             _ => return None,
         },
         Op::Sqrt { ty, precision, ftz } => match (ty, precision) {
             (F32, Precision::Ieee(Rn)) if !ftz => unary(|a| sqrt_f32(a, Rn, false)),
-            (F32, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| {
-                sqrt_f32(a, m.rnd(), m.ftz())
-            }),
+            (F32, Precision::Ieee(rnd)) => {
+                unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| sqrt_f32(a, m.rnd(), m.ftz()))
+            }
             (F32, Precision::Approx) => {
                 in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::sqrt_approx_f32(a, m.ftz()))
             }
             (F64, Precision::Ieee(Rn)) => unary(|a| sqrt_f64(a, Rn)),
-            (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| {
-                sqrt_f64(a, m.rnd())
-            }),
+            (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| sqrt_f64(a, m.rnd())),
             _ => return None,
         },
         Op::Rcp { ty, precision, ftz } => match (ty, precision) {
             (F32, Precision::Ieee(Rn)) if !ftz => unary(|a| rcp_f32(a, Rn, false)),
-            (F32, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| {
-                rcp_f32(a, m.rnd(), m.ftz())
-            }),
+            (F32, Precision::Ieee(rnd)) => {
+                unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| rcp_f32(a, m.rnd(), m.ftz()))
+            }
             (F32, Precision::Approx) => {
                 in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::rcp_approx_f32(a, m.ftz()))
             }
             (F64, Precision::Ieee(Rn)) => unary_once(|a| rcp_f64(a, Rn)),
-            (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| {
-                rcp_f64(a, m.rnd())
-            }),
+            (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| rcp_f64(a, m.rnd())),
             (F64, Precision::Approx) => unary_rare(Mods(0), |_, _, a| approx::rcp_approx_f64(a)),
             _ => return None,
         },
         Op::Rsqrt { ty: F32, ftz } => {
             in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::rsqrt_approx_f32(a, m.ftz()))
         }
-        Op::Rsqrt {
-            ty: F64,
-            ftz: false,
-        } => unary_rare(Mods(0), |_, _, a| approx::rsqrt_approx_f64(a)),
-        Op::Rsqrt { ty: F64, ftz: true } => {
-            unary_rare(Mods(0), |_, _, a| approx::rsqrt_approx_ftz_f64(a))
-        }
+        Op::Rsqrt { ty: F64, ftz: false } => unary_rare(Mods(0), |_, _, a| approx::rsqrt_approx_f64(a)),
+        Op::Rsqrt { ty: F64, ftz: true } => unary_rare(Mods(0), |_, _, a| approx::rsqrt_approx_ftz_f64(a)),
         Op::Sin { ftz } => {
             in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::sin_approx_f32(a, m.ftz()))
         }

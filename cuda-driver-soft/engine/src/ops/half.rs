@@ -62,28 +62,13 @@ pub(super) fn form(op: &Op) -> Option<Form> {
     let pair = |ty| matches!(ty, F16x2 | BF16x2);
     Some(match op {
         Op::FAdd(m) if matches!(m.ty, F16 | F16x2) => {
-            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| add_f16(
-                a,
-                b,
-                m.ftz(),
-                m.sat()
-            ))
+            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| add_f16(a, b, m.ftz(), m.sat()))
         }
         Op::FSub(m) if matches!(m.ty, F16 | F16x2) => {
-            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| sub_f16(
-                a,
-                b,
-                m.ftz(),
-                m.sat()
-            ))
+            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| sub_f16(a, b, m.ftz(), m.sat()))
         }
         Op::FMul(m) if matches!(m.ty, F16 | F16x2) => {
-            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| mul_f16(
-                a,
-                b,
-                m.ftz(),
-                m.sat()
-            ))
+            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| mul_f16(a, b, m.ftz(), m.sat()))
         }
         Op::Fma(m) if matches!(m.ty, F16 | F16x2) => {
             ternary_both!(pair(m.ty), Mods::of_float(m), |m, a, b, c| fma_f16(
@@ -144,11 +129,13 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             nan,
             xorsign_abs,
         } => {
-            binary_both!(
-                pair(*ty),
-                Mods::of_minmax(*ftz, *nan, *xorsign_abs),
-                |m, a, b| min_f16(a, b, m.ftz(), m.nan(), m.xorsign_abs())
-            )
+            binary_both!(pair(*ty), Mods::of_minmax(*ftz, *nan, *xorsign_abs), |m, a, b| min_f16(
+                a,
+                b,
+                m.ftz(),
+                m.nan(),
+                m.xorsign_abs()
+            ))
         }
         Op::FMax {
             ty: ty @ (F16 | F16x2),
@@ -156,11 +143,13 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             nan,
             xorsign_abs,
         } => {
-            binary_both!(
-                pair(*ty),
-                Mods::of_minmax(*ftz, *nan, *xorsign_abs),
-                |m, a, b| max_f16(a, b, m.ftz(), m.nan(), m.xorsign_abs())
-            )
+            binary_both!(pair(*ty), Mods::of_minmax(*ftz, *nan, *xorsign_abs), |m, a, b| max_f16(
+                a,
+                b,
+                m.ftz(),
+                m.nan(),
+                m.xorsign_abs()
+            ))
         }
         Op::FMin {
             ty: ty @ (BF16 | BF16x2),
@@ -168,11 +157,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             xorsign_abs,
             ..
         } => {
-            binary_both!(
-                pair(*ty),
-                Mods::of_minmax(false, *nan, *xorsign_abs),
-                |m, a, b| min_bf16(a, b, m.nan(), m.xorsign_abs())
-            )
+            binary_both!(pair(*ty), Mods::of_minmax(false, *nan, *xorsign_abs), |m, a, b| {
+                min_bf16(a, b, m.nan(), m.xorsign_abs())
+            })
         }
         Op::FMax {
             ty: ty @ (BF16 | BF16x2),
@@ -180,15 +167,12 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             xorsign_abs,
             ..
         } => {
-            binary_both!(
-                pair(*ty),
-                Mods::of_minmax(false, *nan, *xorsign_abs),
-                |m, a, b| max_bf16(a, b, m.nan(), m.xorsign_abs())
-            )
+            binary_both!(pair(*ty), Mods::of_minmax(false, *nan, *xorsign_abs), |m, a, b| {
+                max_bf16(a, b, m.nan(), m.xorsign_abs())
+            })
         }
         Op::Ex2 {
-            ty: ty @ (F16 | F16x2),
-            ..
+            ty: ty @ (F16 | F16x2), ..
         } => {
             unary_both!(pair(*ty), Mods(0), |_m, a| approx::ex2_approx_f16(a))
         }
@@ -198,9 +182,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         } => {
             unary_both!(pair(*ty), Mods(0), |_m, a| approx::ex2_approx_bf16(a))
         }
-        Op::Tanh {
-            ty: ty @ (F16 | F16x2),
-        } => unary_both!(pair(*ty), Mods(0), |_m, a| approx::tanh_approx_f16(a)),
+        Op::Tanh { ty: ty @ (F16 | F16x2) } => unary_both!(pair(*ty), Mods(0), |_m, a| approx::tanh_approx_f16(a)),
         Op::Tanh {
             ty: ty @ (BF16 | BF16x2),
         } => {

@@ -1,8 +1,6 @@
 //! Handlers of integer arithmetic, such as `add.s32`.
 
-use super::shapes::{
-    Form, binary, binary_hot, binary_once, ternary, ternary_hot, ternary_once, unary, unary_once,
-};
+use super::shapes::{Form, binary, binary_hot, binary_once, ternary, ternary_hot, ternary_once, unary, unary_once};
 use crate::semantics::int::{self, Int};
 use ptx::ir::{Op, Part, Type, Type::*};
 
@@ -97,11 +95,7 @@ fn pick<T: Int, const MAX: bool>(a: T, b: T) -> T {
 }
 
 fn pick_relu<T: Int, const MAX: bool>(a: T, b: T) -> T {
-    if MAX {
-        int::max_relu(a, b)
-    } else {
-        int::min_relu(a, b)
-    }
+    if MAX { int::max_relu(a, b) } else { int::min_relu(a, b) }
 }
 
 /// Returns the form of `min` or `max` of pairs.

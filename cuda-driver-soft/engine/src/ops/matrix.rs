@@ -1,8 +1,6 @@
 //! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
 
-use super::fragment::{
-    ShapeOf, element_bits, extent, gather, per_register, position, registers, scatter,
-};
+use super::fragment::{ShapeOf, element_bits, extent, gather, per_register, position, registers, scatter};
 use super::{product, wgmma};
 use crate::code::machine::Machine;
 use crate::code::matrix::{MatrixInst, width};
@@ -13,34 +11,24 @@ use ptx::ir::{MatrixPart, Mma, Op, Space, Type};
 
 /// Runs an instruction for all lanes of a warp that have not exited. Returns `Err` if a lane faults; the machine then
 /// has the fault.
-pub(crate) fn run(
-    m: &mut Machine<'_>,
-    file: &mut RegFile,
-    call: &MatrixInst,
-    mask: Mask,
-) -> Result<(), ()> {
+pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, call: &MatrixInst, mask: Mask) -> Result<(), ()> {
     m.steps += call.steps();
     match call.op {
         Op::Mma(ref mma) => multiply(file, call, mma, mask),
         Op::Wgmma(ref op) => return wgmma::run(m, file, call, op, mask),
-        Op::Ldmatrix {
-            count,
-            trans,
-            space,
-        } => return load_rows(m, file, call, mask, (usize::from(count), trans, space)),
-        Op::Stmatrix {
-            count,
-            trans,
-            space,
-        } => return store_rows(m, file, call, mask, (usize::from(count), trans, space)),
+        Op::Ldmatrix { count, trans, space } => {
+            return load_rows(m, file, call, mask, (usize::from(count), trans, space));
+        }
+        Op::Stmatrix { count, trans, space } => {
+            return store_rows(m, file, call, mask, (usize::from(count), trans, space));
+        }
         Op::Movmatrix => {
             let ([d], [a]) = (call.dsts.as_slice(), call.srcs.as_slice()) else {
                 return Ok(());
             };
             let rows = matrix_8x8(file, *a);
             file.set(*d, 4, mask, |lane| {
-                u64::from(rows[2 * (lane % 4)][lane / 4])
-                    | u64::from(rows[2 * (lane % 4) + 1][lane / 4]) << 16
+                u64::from(rows[2 * (lane % 4)][lane / 4]) | u64::from(rows[2 * (lane % 4) + 1][lane / 4]) << 16
             });
         }
         Op::WmmaLd {
@@ -64,8 +52,7 @@ pub(crate) fn run(
 /// Runs `mma` and `wmma.mma`.
 fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
     let Mma { shape, wmma, .. } = *mma;
-    let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)]
-        .map(|(part, ty)| registers(shape, part, ty, wmma));
+    let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)].map(|(part, ty)| registers(shape, part, ty, wmma));
     let (a, rest) = call.srcs.split_at(counts[0].min(call.srcs.len()));
     let (b, c) = rest.split_at(counts[1].min(rest.len()));
     let a = gather(file, a, shape, MatrixPart::A, mma.a, wmma);
@@ -75,34 +62,18 @@ fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
     let column = |j: usize| (0..k).map(move |x| x * columns + j);
     let by_columns: Vec<u64> = (0..columns).flat_map(column).map(|at| b[at]).collect();
     product::add(mma, &a, &by_columns, &mut c);
-    scatter(
-        file,
-        &call.dsts,
-        (shape, MatrixPart::C, mma.d, wmma),
-        mask,
-        &c,
-    );
+    scatter(file, &call.dsts, (shape, MatrixPart::C, mma.d, wmma), mask, &c);
 }
 
 /// Returns the address operand of a lane.
 fn address(file: &mut RegFile, call: &MatrixInst, lane: usize) -> u64 {
-    call.address.map_or(0, |(slot, wide)| {
-        file.get(slot, if wide { 8 } else { 4 }, lane)
-    })
+    call.address
+        .map_or(0, |(slot, wide)| file.get(slot, if wide { 8 } else { 4 }, lane))
 }
 
 /// Returns the host address of a lane's access. Returns `Err` if the lane faults.
-fn place(
-    m: &mut Machine<'_>,
-    space: Space,
-    address: u64,
-    lane: usize,
-    bytes: u64,
-    write: bool,
-) -> Result<*mut u8, ()> {
-    let found = m
-        .spaces
-        .place_lane(space, address, lane, (bytes, bytes), write);
+fn place(m: &mut Machine<'_>, space: Space, address: u64, lane: usize, bytes: u64, write: bool) -> Result<*mut u8, ()> {
+    let found = m.spaces.place_lane(space, address, lane, (bytes, bytes), write);
     found
         .map(|(at, _)| at)
         .map_err(|refusal| m.refuse(refusal, bytes as u32, write))
@@ -148,8 +119,7 @@ fn load_rows(
     }
     for (slot, rows) in call.dsts.iter().zip(matrices) {
         file.set(*slot, 4, mask, |lane| {
-            u64::from(rows[lane / 4][lane % 4 * 2])
-                | u64::from(rows[lane / 4][lane % 4 * 2 + 1]) << 16
+            u64::from(rows[lane / 4][lane % 4 * 2]) | u64::from(rows[lane / 4][lane % 4 * 2 + 1]) << 16
         });
     }
     Ok(())

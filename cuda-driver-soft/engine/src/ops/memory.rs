@@ -54,13 +54,7 @@ const SPACES: [Space; 7] = [
 
 impl Access {
     /// Returns the properties of an instruction. The decoder has split accesses of more than 4 elements.
-    pub(crate) fn new(
-        m: &MemMods,
-        element: u32,
-        count: u32,
-        wide_address: bool,
-        class: RegClass,
-    ) -> Self {
+    pub(crate) fn new(m: &MemMods, element: u32, count: u32, wide_address: bool, class: RegClass) -> Self {
         Access {
             space: m.space,
             wide_address,
@@ -70,10 +64,7 @@ impl Access {
             signed: m.ty.is_signed(),
             class,
             strong: !matches!(m.order, Order::Weak),
-            fence: matches!(
-                m.order,
-                Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)
-            ),
+            fence: matches!(m.order, Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)),
         }
     }
 
@@ -261,9 +252,7 @@ unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
     match pattern {
         LanePattern::Row if FULL => {
             // SAFETY: the addresses are contiguous, and all are valid.
-            unsafe {
-                access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize)
-            }
+            unsafe { access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize) }
         }
         LanePattern::Same => {
             // SAFETY: all lanes have this valid address.
@@ -304,9 +293,7 @@ unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
 ) {
     if FULL && pattern == LanePattern::Row {
         // SAFETY: the addresses are contiguous, and all are valid.
-        unsafe {
-            access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize)
-        };
+        unsafe { access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize) };
         return;
     }
     // SAFETY: the caller promises the source.
@@ -453,13 +440,7 @@ unsafe fn store_scattered<E: Element>(
 /// Returns the difference between host addresses and the addresses of an access, if the cache covers the addresses of
 /// all lanes.
 #[inline(always)]
-fn scattered(
-    m: &mut Machine<'_>,
-    inst: &Inst,
-    addresses: &Lanes<u64>,
-    mask: Mask,
-    bytes: u64,
-) -> Option<u64> {
+fn scattered(m: &mut Machine<'_>, inst: &Inst, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
     let cache = &mut m.caches[inst.aux as usize];
     if Access::unpack(inst.mods).space == Space::Shared {
         cache.scattered_in(addresses, mask, bytes, m.spaces.shared(0))
@@ -539,9 +520,7 @@ pub(super) fn places(
     } else {
         match access.space {
             Space::Global | Space::Const => cache.global::<false>(addresses, mask, bytes),
-            Space::Shared | Space::SharedCluster => {
-                cache.buffer::<false>(addresses, mask, bytes, m.spaces.shared(0))
-            }
+            Space::Shared | Space::SharedCluster => cache.buffer::<false>(addresses, mask, bytes, m.spaces.shared(0)),
             Space::Generic => cache
                 .global::<false>(addresses, mask, bytes)
                 .or_else(|| cache.buffer::<false>(addresses, mask, bytes, m.spaces.shared(SHARED))),
@@ -591,13 +570,7 @@ pub(super) fn places(
 /// # Safety
 /// See [`Regs`].
 #[inline(never)]
-unsafe fn load_slow(
-    m: &mut Machine<'_>,
-    regs: Regs<'_>,
-    inst: &Inst,
-    addresses: &Lanes<u64>,
-    mask: Mask,
-) -> Flow {
+unsafe fn load_slow(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, addresses: &Lanes<u64>, mask: Mask) -> Flow {
     let access = Access::unpack(inst.mods);
     let Some(places) = places(m, inst, &access, addresses, mask, false) else {
         return Flow::Fault;
@@ -645,13 +618,7 @@ unsafe fn load_slow(
 /// # Safety
 /// See [`Regs`].
 #[inline(never)]
-unsafe fn store_slow(
-    m: &mut Machine<'_>,
-    regs: Regs<'_>,
-    inst: &Inst,
-    addresses: &Lanes<u64>,
-    mask: Mask,
-) -> Flow {
+unsafe fn store_slow(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, addresses: &Lanes<u64>, mask: Mask) -> Flow {
     let access = Access::unpack(inst.mods);
     if access.fence {
         fence(Ordering::SeqCst);

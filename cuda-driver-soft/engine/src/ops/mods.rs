@@ -21,13 +21,7 @@ impl Mods {
     const COMPARE_SHIFT: u32 = 5;
 
     /// Packs the modifiers of `setp` or `set`.
-    pub(crate) fn of_compare(
-        compare: Compare,
-        op: Option<BoolOp>,
-        negated: bool,
-        second: bool,
-        ftz: bool,
-    ) -> Self {
+    pub(crate) fn of_compare(compare: Compare, op: Option<BoolOp>, negated: bool, second: bool, ftz: bool) -> Self {
         let op = match op {
             None => 0,
             Some(BoolOp::And) => 1,
@@ -232,8 +226,8 @@ const COMPARES: [Compare; 18] = {
 const TYPES: [Type; 27] = {
     use Type::*;
     [
-        Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64,
-        BF16, BF16x2, TF32, U16x2, S16x2, E4M3, E5M2, E4M3x2, E5M2x2,
+        Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64, BF16, BF16x2, TF32,
+        U16x2, S16x2, E4M3, E5M2, E4M3x2, E5M2x2,
     ]
 };
 
@@ -244,11 +238,7 @@ mod tests {
     #[test]
     fn a_conversion_survives_packing() {
         for (i, to) in TYPES.into_iter().enumerate() {
-            let rnd = (i % 3 > 0).then_some(if i % 3 == 1 {
-                Rounding::Rz
-            } else {
-                Rounding::Rna
-            });
+            let rnd = (i % 3 > 0).then_some(if i % 3 == 1 { Rounding::Rz } else { Rounding::Rna });
             let flag = |n: usize| i >> n & 1 == 1;
             let c = Cvt {
                 to,

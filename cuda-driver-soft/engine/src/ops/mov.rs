@@ -91,12 +91,8 @@ pub(crate) fn byte(whole: RegClass, shift: u32) -> Option<Form> {
 pub(crate) fn extract(whole: RegClass, part: RegClass, shift: u32) -> Option<Form> {
     let mods = Mods(shift);
     Some(match (whole, part) {
-        (RegClass::B32, RegClass::B16) => {
-            unary_rare(mods, |m: Mods, _, a: u32| (a >> (m.0 & 31)) as u16)
-        }
-        (RegClass::B64, RegClass::B16) => {
-            unary_rare(mods, |m: Mods, _, a: u64| (a >> (m.0 & 63)) as u16)
-        }
+        (RegClass::B32, RegClass::B16) => unary_rare(mods, |m: Mods, _, a: u32| (a >> (m.0 & 31)) as u16),
+        (RegClass::B64, RegClass::B16) => unary_rare(mods, |m: Mods, _, a: u64| (a >> (m.0 & 63)) as u16),
         (RegClass::B64, RegClass::B32) if shift == 0 => unary(|a: u64| a as u32),
         (RegClass::B64, RegClass::B32) => unary(|a: u64| (a >> 32) as u32),
         _ => return None,
@@ -122,11 +118,7 @@ impl Body for Isspacep {
         for i in lanes::iter(mask) {
             let number = match resolve(Space::Generic, a[i]).0 {
                 // An address of another block of the cluster is only in `.shared::cluster`.
-                Space::Shared | Space::SharedCluster
-                    if inst.mods == ANY_SHARED || !m.spaces.is_own(a[i]) =>
-                {
-                    ANY_SHARED
-                }
+                Space::Shared | Space::SharedCluster if inst.mods == ANY_SHARED || !m.spaces.is_own(a[i]) => ANY_SHARED,
                 Space::Shared | Space::SharedCluster => 2,
                 Space::Local => 3,
                 Space::Param => 4,

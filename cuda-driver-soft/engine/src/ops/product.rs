@@ -17,9 +17,7 @@ enum Line {
 impl Line {
     fn new(ty: Type, elements: &[u64]) -> Self {
         let factors = |format| Line::Factors(Factors::new(format, elements));
-        let integers = |extend: fn(u8) -> i32| {
-            Line::Integers(elements.iter().map(|x| extend(*x as u8)).collect())
-        };
+        let integers = |extend: fn(u8) -> i32| Line::Integers(elements.iter().map(|x| extend(*x as u8)).collect());
         match ty {
             Type::F16 => factors(Factor::F16),
             Type::BF16 => factors(Factor::Bf16),
@@ -38,11 +36,7 @@ impl Line {
 /// Adds the product of A and B to C. The elements are bit patterns: A and C are stored by rows, B by columns.
 pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     let k = usize::from(mma.shape[2]).max(1);
-    let lines = |all: &[u64], ty| -> Vec<Line> {
-        all.chunks_exact(k)
-            .map(|line| Line::new(ty, line))
-            .collect()
-    };
+    let lines = |all: &[u64], ty| -> Vec<Line> { all.chunks_exact(k).map(|line| Line::new(ty, line)).collect() };
     let (rows, columns) = (lines(a, mma.a), lines(b, mma.b));
     for (row, results) in rows.iter().zip(c.chunks_exact_mut(columns.len().max(1))) {
         for (column, result) in columns.iter().zip(results) {
@@ -67,9 +61,7 @@ fn dot(mma: &Mma, a: &Line, b: &Line, c: u64) -> u64 {
             }
         }
         (Line::Doubles(a), Line::Doubles(b)) => dot_f64(a, b, f64::from_bits(c)).to_bits(),
-        (Line::Integers(a), Line::Integers(b)) => {
-            u64::from(dot_s32(a, b, c as u32 as i32, mma.satfinite) as u32)
-        }
+        (Line::Integers(a), Line::Integers(b)) => u64::from(dot_s32(a, b, c as u32 as i32, mma.satfinite) as u32),
         (Line::Bits(a), Line::Bits(b)) => {
             let holds = |(a, b): &(&u64, &u64)| match mma.bits {
                 Some(BoolOp::And) => **a & **b != 0,

@@ -28,11 +28,7 @@ pub(crate) struct Form {
 impl Form {
     /// Exchanges the sources `a` and `b` of the instruction if `swap` is true.
     pub(crate) fn swapped(mut self, swap: bool) -> Self {
-        self.mods = if swap {
-            self.mods.with_swap()
-        } else {
-            self.mods
-        };
+        self.mods = if swap { self.mods.with_swap() } else { self.mods };
         self
     }
 
@@ -60,12 +56,7 @@ impl<F: Copy + 'static> Pure for F {}
 /// # Safety
 /// See [`Regs`].
 #[inline(always)]
-unsafe fn put<T: Lane, const FULL: bool>(
-    regs: Regs<'_>,
-    slot: Slot,
-    values: [T; LANES],
-    mask: Mask,
-) {
+unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: [T; LANES], mask: Mask) {
     if FULL {
         // SAFETY: as promised by the caller.
         unsafe { T::write(regs, slot, values) }
@@ -156,19 +147,9 @@ macro_rules! plain_form {
     };
 }
 
-plain_form!(
-    "`d = f(a)`, for frequent instructions.",
-    unary_hot,
-    Hot,
-    Unary<A>
-);
+plain_form!("`d = f(a)`, for frequent instructions.", unary_hot, Hot, Unary<A>);
 plain_form!("`d = f(a)`.", unary, Common, Unary<A>);
-plain_form!(
-    "`d = f(a)`, for rare or slow instructions.",
-    unary_once,
-    Rare,
-    Unary<A>
-);
+plain_form!("`d = f(a)`, for rare or slow instructions.", unary_once, Rare, Unary<A>);
 plain_form!("`d = f(a, b)`, for frequent instructions.", binary_hot, Hot, Binary<A, B>);
 plain_form!("`d = f(a, b)`.", binary, Common, Binary<A, B>);
 plain_form!("`d = f(a, b)`, for rare or slow instructions.", binary_once, Rare, Binary<A, B>);
@@ -242,9 +223,7 @@ macro_rules! in_place {
 pub(crate) use in_place;
 
 /// `d = f(fused, a, b, c)`, for frequent instructions.
-pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(
-    _f: F,
-) -> Form {
+pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(_f: F) -> Form {
     form(
         Hot::compile::<TernaryMods<A, A, A, D, F>>(),
         Some(D::CLASS),

@@ -14,10 +14,7 @@ fn fits(shape: TextureShape, geometry: Geometry) -> bool {
         Geometry::D2 => shape == TextureShape::D2,
         Geometry::D3 => shape == TextureShape::D3,
         Geometry::A1 => shape == TextureShape::A1,
-        Geometry::A2 => matches!(
-            shape,
-            TextureShape::A2 | TextureShape::Cube | TextureShape::ACube
-        ),
+        Geometry::A2 => matches!(shape, TextureShape::A2 | TextureShape::Cube | TextureShape::ACube),
         Geometry::Cube | Geometry::ACube => false,
     }
 }
@@ -57,11 +54,7 @@ pub(super) fn access(
             (coordinate(axis), i64::from(plane.size[axis]) - 1)
         };
         // An access that begins inside is in bounds, even if it ends outside.
-        let end = if axis == 0 {
-            (row / unit) as i64
-        } else {
-            most + 1
-        };
+        let end = if axis == 0 { (row / unit) as i64 } else { most + 1 };
         *at = match surface.bounds {
             _ if (0..end).contains(&index) => index as u64,
             Bounds::Clamp => index.clamp(0, most.max(0)) as u64,

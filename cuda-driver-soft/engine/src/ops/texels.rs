@@ -22,16 +22,11 @@ impl<'a, 'm> Texels<'a, 'm> {
     }
 
     /// Returns the host address of bytes of device memory.
-    pub(super) fn place(
-        &mut self,
-        address: u64,
-        (bytes, align): (u64, u64),
-        write: bool,
-    ) -> Result<*mut u8, ()> {
-        let placed =
-            self.m
-                .spaces
-                .place_lane(Space::Global, address, self.lane, (bytes, align), write);
+    pub(super) fn place(&mut self, address: u64, (bytes, align): (u64, u64), write: bool) -> Result<*mut u8, ()> {
+        let placed = self
+            .m
+            .spaces
+            .place_lane(Space::Global, address, self.lane, (bytes, align), write);
         placed
             .map(|(at, _)| at)
             .map_err(|refusal| self.m.refuse(refusal, bytes as u32, write))
@@ -43,18 +38,10 @@ impl<'a, 'm> Texels<'a, 'm> {
     }
 
     /// Reads the channels of a texel.
-    pub(super) fn texel(
-        &mut self,
-        image: &TexelArray,
-        plane: &Plane,
-        [x, y, z]: [u32; 3],
-    ) -> Result<[u32; 4], ()> {
+    pub(super) fn texel(&mut self, image: &TexelArray, plane: &Plane, [x, y, z]: [u32; 3]) -> Result<[u32; 4], ()> {
         let each = image.channel.bytes();
         let bytes = u64::from(image.texel_bytes());
-        let address = plane.address
-            + u64::from(z) * plane.slice
-            + u64::from(y) * plane.pitch
-            + u64::from(x) * bytes;
+        let address = plane.address + u64::from(z) * plane.slice + u64::from(y) * plane.pitch + u64::from(x) * bytes;
         let at = self.place(address, (bytes, u64::from(each)), false)?;
         let mut texel = [0; 4];
         for (i, channel) in texel.iter_mut().take(image.channels as usize).enumerate() {

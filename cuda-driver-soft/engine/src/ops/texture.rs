@@ -20,12 +20,7 @@ use std::sync::Arc;
 const SOURCES: usize = 16;
 
 /// Runs an instruction for the lanes of the mask. Returns `Err` if a lane faults; the machine then has the fault.
-pub(crate) fn run(
-    m: &mut Machine<'_>,
-    file: &mut RegFile,
-    call: &TextureInst,
-    mask: Mask,
-) -> Result<(), ()> {
+pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, call: &TextureInst, mask: Mask) -> Result<(), ()> {
     m.steps += 8 * u64::from(mask.count_ones());
     // Most lanes use the same object.
     let mut last: Option<(u64, Option<Arc<Object>>)> = None;
@@ -48,9 +43,7 @@ pub(crate) fn run(
         }
         let mut view = Texels::new(m, lane);
         results[lane] = match (&call.op, found.as_deref()) {
-            (Op::Tex(tex), Some(Object::Texture(image, sampler))) => {
-                sample(&mut view, tex, image, sampler, &sources)?
-            }
+            (Op::Tex(tex), Some(Object::Texture(image, sampler))) => sample(&mut view, tex, image, sampler, &sources)?,
             (Op::Surface(surface), Some(Object::Surface(image))) => {
                 super::surface::access(&mut view, surface, image, &sources)?
             }
@@ -157,11 +150,7 @@ fn sample(
         Level::Gradient(each) => written + 2 * usize::from(each),
     };
     let mut offsets = [0; 3];
-    for (i, offset) in offsets
-        .iter_mut()
-        .take(axes.min(tex.offsets.into()))
-        .enumerate()
-    {
+    for (i, offset) in offsets.iter_mut().take(axes.min(tex.offsets.into())).enumerate() {
         // Each offset is a signed number of four bits.
         *offset = i64::from((word(offsets_at + i) as i32) << 28 >> 28);
     }
@@ -213,18 +202,9 @@ fn sample(
         count: image.levels.len() as u32,
     };
     let levels = match tex.level {
-        _ if image.levels.len() == 1 => Levels {
-            first: 0,
-            fraction: 0,
-        },
+        _ if image.levels.len() == 1 => Levels { first: 0, fraction: 0 },
         // An H200 does not add the bias here.
-        Level::Base | Level::Gather(_) => level::levels(
-            0.0,
-            &Choice {
-                bias: 0.0,
-                ..choice
-            },
-        ),
+        Level::Base | Level::Gather(_) => level::levels(0.0, &Choice { bias: 0.0, ..choice }),
         Level::Given => level::levels(f32::from_bits(word(written)), &choice),
         Level::Gradient(each) => {
             let gradient = |first: usize| -> [f32; 3] {
@@ -232,11 +212,7 @@ fn sample(
                     if i >= usize::from(each).min(axes) {
                         return 0.0;
                     }
-                    let scale = if sampler.normalized {
-                        base.size[i] as f32
-                    } else {
-                        1.0
-                    };
+                    let scale = if sampler.normalized { base.size[i] as f32 } else { 1.0 };
                     f32::from_bits(word(first + i)) * scale
                 })
             };
@@ -267,11 +243,7 @@ fn sample(
     let second = if next.is_some() { levels.fraction } else { 0 };
     point.parts(view, 256 - second, &mut parts)?;
     if let Some(next) = next {
-        SamplePoint {
-            plane: *next,
-            ..point
-        }
-        .parts(view, second, &mut parts)?;
+        SamplePoint { plane: *next, ..point }.parts(view, second, &mut parts)?;
     }
     Ok(convert(tex, parts.mean(image, &sampler)))
 }
@@ -316,12 +288,7 @@ fn fetch(
 }
 
 /// Returns a texel as the result of an instruction.
-fn finish(
-    tex: &Tex,
-    image: &TexelArray,
-    sampler: &Sampler,
-    texel: Option<[u32; 4]>,
-) -> [u64; RESULTS] {
+fn finish(tex: &Tex, image: &TexelArray, sampler: &Sampler, texel: Option<[u32; 4]>) -> [u64; RESULTS] {
     let values = texel.map_or([0; 4], |texel| unfiltered(image, sampler, texel));
     convert(tex, values)
 }
@@ -364,17 +331,9 @@ impl SamplePoint<'_> {
     fn around(&self) -> [TexelPair; 3] {
         std::array::from_fn(|axis| {
             if axis >= self.axes.max(2) {
-                return TexelPair {
-                    first: 0,
-                    fraction: 0,
-                };
+                return TexelPair { first: 0, fraction: 0 };
             }
-            let mut place = place::around(
-                self.at[axis],
-                self.size(axis),
-                self.mode(axis),
-                self.sampler.normalized,
-            );
+            let mut place = place::around(self.at[axis], self.size(axis), self.mode(axis), self.sampler.normalized);
             place.first += self.offsets[axis];
             place
         })
@@ -382,11 +341,7 @@ impl SamplePoint<'_> {
 
     /// Returns the number of texels along an axis, which is 1 for axes beyond `axes`.
     fn size(&self, axis: usize) -> u32 {
-        if axis < self.axes {
-            self.plane.size[axis]
-        } else {
-            1
-        }
+        if axis < self.axes { self.plane.size[axis] } else { 1 }
     }
 
     /// Reads the texel at these indices, or the border color.
@@ -441,12 +396,7 @@ impl SamplePoint<'_> {
             return Ok(());
         }
         let around = self.around();
-        let mut shares = weights::weights(
-            share,
-            around[0].fraction,
-            around[1].fraction,
-            around[2].fraction,
-        );
+        let mut shares = weights::weights(share, around[0].fraction, around[1].fraction, around[2].fraction);
         let is_cube = matches!(self.image.shape, TextureShape::Cube | TextureShape::ACube);
         let mut texels = [[0; 4]; 8];
         let step = |i: usize, axis: usize| around[axis].first + (i >> axis & 1) as i64;
@@ -520,11 +470,7 @@ impl Parts {
 }
 
 /// Returns one component of the four texels that a filter would use, counterclockwise from the bottom left.
-fn gather(
-    view: &mut Texels<'_, '_>,
-    point: &SamplePoint<'_>,
-    component: usize,
-) -> Result<[u32; 4], ()> {
+fn gather(view: &mut Texels<'_, '_>, point: &SamplePoint<'_>, component: usize) -> Result<[u32; 4], ()> {
     let around = point.around();
     let mut values = [0; 4];
     for (value, [right, below]) in values.iter_mut().zip([[0, 1], [1, 1], [1, 0], [0, 0]]) {

@@ -6,9 +6,7 @@ use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
 use crate::lanes::Mask;
 use crate::semantics::video::video;
-use ptx::ir::{
-    Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
-};
+use ptx::ir::{Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen};
 
 /// Returns the handlers of all video instructions: `a`, `b` and `c` are the sources, `d` is the result, and `imm` is
 /// the instruction as [`pack`] encodes it.
@@ -312,12 +310,7 @@ mod tests {
             VideoOp::Set(Compare::Ge),
         ] {
             all.push(VideoInst::Scalar(op, scalar));
-            for then in [
-                VideoThen::Nothing,
-                VideoThen::Add,
-                VideoThen::Min,
-                VideoThen::Max,
-            ] {
+            for then in [VideoThen::Nothing, VideoThen::Add, VideoThen::Min, VideoThen::Max] {
                 all.push(VideoInst::Scalar(op, Video { then, ..scalar }));
             }
         }

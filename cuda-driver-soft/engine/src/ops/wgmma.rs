@@ -87,10 +87,7 @@ pub(super) fn run(
     let (accumulator, a) = call.srcs.split_at(count);
     // The descriptors are the same in all lanes.
     let lane = mask.trailing_zeros() as usize % 32;
-    let mut more = call
-        .more
-        .iter()
-        .map(|(slot, width)| file.get(*slot, *width, lane));
+    let mut more = call.more.iter().map(|(slot, width)| file.get(*slot, *width, lane));
     let mut next = || more.next().unwrap_or(0);
     let a_at = if wgmma.a_in_registers { 0 } else { next() };
     let (b_at, accumulates) = (next(), next() & 1 != 0);
@@ -102,18 +99,8 @@ pub(super) fn run(
         fetch(m, lane, a_at, wgmma.transposed[0], lines, (mma.a, k.into()))?
     };
     let columns = (0, usize::from(n));
-    let mut b = fetch(
-        m,
-        lane,
-        b_at,
-        wgmma.transposed[1],
-        columns,
-        (mma.b, k.into()),
-    )?;
-    for (elements, negated, ty) in [
-        (&mut a, wgmma.negated[0], mma.a),
-        (&mut b, wgmma.negated[1], mma.b),
-    ] {
+    let mut b = fetch(m, lane, b_at, wgmma.transposed[1], columns, (mma.b, k.into()))?;
+    for (elements, negated, ty) in [(&mut a, wgmma.negated[0], mma.a), (&mut b, wgmma.negated[1], mma.b)] {
         if negated {
             let sign = 1 << (element_bits(ty) - 1);
             elements.iter_mut().for_each(|element| *element ^= sign);
@@ -176,9 +163,7 @@ fn unit_at(
     bits: usize,
 ) -> Result<impl Iterator<Item = u64> + use<>, ()> {
     let bytes = (UNIT as u64, UNIT as u64);
-    let found = m
-        .spaces
-        .place_lane(Space::Shared, address, lane, bytes, false);
+    let found = m.spaces.place_lane(Space::Shared, address, lane, bytes, false);
     let (at, _) = found.map_err(|_| {
         // An H200 reports an illegal address here, unlike for a load from shared memory.
         let kind = FaultKind::IllegalAddress {
@@ -236,9 +221,6 @@ mod tests {
         let plain = descriptor(0, 1024, 256, 0);
         assert_eq!(plain.address(false, 3, 10), 3 * 256 + 1024 + 2 * 16);
         let wide = descriptor(0, 4096, 1024, 1);
-        assert_eq!(
-            wide.address(false, 9, 10),
-            4096 + 1024 + 2 * 128 + ((1 ^ 2) << 4)
-        );
+        assert_eq!(wide.address(false, 9, 10), 4096 + 1024 + 2 * 128 + ((1 ^ 2) << 4));
     }
 }

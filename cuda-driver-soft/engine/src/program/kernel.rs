@@ -59,8 +59,7 @@ impl Kernel {
     }
 
     fn properties(&self) -> &Properties {
-        self.properties
-            .get_or_init(|| Properties::of(&self.loaded, self.id))
+        self.properties.get_or_init(|| Properties::of(&self.loaded, self.id))
     }
 
     pub(crate) fn shared_layout(&self) -> &SharedLayout {
@@ -205,37 +204,31 @@ impl Properties {
             .filter(|v| v.space == Space::Const)
             .map(|v| v.size)
             .sum::<u64>();
-        let unsupported =
-            functions
-                .iter()
-                .find_map(|id| match loaded.code(*id, Isa::best(), false) {
-                    Some(Err(unsupported)) => Some(unsupported.to_string()),
-                    _ => None,
-                });
-        // State spaces in which results depend on the order of accesses by several threads.
-        let ordered = bodies
+        let unsupported = functions
             .iter()
-            .flat_map(|b| &b.insts)
-            .filter_map(|i| match &i.op {
-                Op::Ld(m) if m.order != Order::Weak => Some(m.space),
-                Op::Mbarrier { .. } => Some(Space::Shared),
-                Op::Bulk {
-                    to,
-                    reduce: Some((op, ty)),
-                    ..
-                } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
-                Op::Atom { op, mem } | Op::Red { op, mem } => {
-                    let used = i.dsts.iter().any(Option::is_some);
-                    order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
-                }
+            .find_map(|id| match loaded.code(*id, Isa::best(), false) {
+                Some(Err(unsupported)) => Some(unsupported.to_string()),
                 _ => None,
             });
+        // State spaces in which results depend on the order of accesses by several threads.
+        let ordered = bodies.iter().flat_map(|b| &b.insts).filter_map(|i| match &i.op {
+            Op::Ld(m) if m.order != Order::Weak => Some(m.space),
+            Op::Mbarrier { .. } => Some(Space::Shared),
+            Op::Bulk {
+                to,
+                reduce: Some((op, ty)),
+                ..
+            } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
+            Op::Atom { op, mem } | Op::Red { op, mem } => {
+                let used = i.dsts.iter().any(Option::is_some);
+                order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
+            }
+            _ => None,
+        });
         let ordered: Vec<Space> = ordered.collect();
         // Functions provided by the driver have no body.
         let calls = |names: &[&str]| {
-            let reachable = functions
-                .iter()
-                .filter_map(|id| module.functions.get(id.0 as usize));
+            let reachable = functions.iter().filter_map(|id| module.functions.get(id.0 as usize));
             let mut provided = reachable.filter(|f| f.body().is_none());
             provided.any(|f| names.contains(&f.name.as_str()))
         };
@@ -253,9 +246,7 @@ impl Properties {
             functions,
             unsupported,
             spins: !ordered.is_empty(),
-            sees_other_blocks: ordered
-                .iter()
-                .any(|s| matches!(s, Space::Global | Space::Generic)),
+            sees_other_blocks: ordered.iter().any(|s| matches!(s, Space::Global | Space::Generic)),
         }
     }
 }

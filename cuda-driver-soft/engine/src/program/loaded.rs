@@ -86,9 +86,7 @@ impl LoadedModule {
             owner,
             globals: Vec::new(),
             managed,
-            codes: [(); 2].map(|()| {
-                [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())
-            }),
+            codes: [(); 2].map(|()| [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())),
         };
         for variable in &module.variables {
             // On failure `loaded` is dropped and frees the variables allocated so far.
@@ -119,11 +117,7 @@ impl LoadedModule {
 
     /// Returns the address of a variable in device memory.
     pub(crate) fn address(&self, var: VarId) -> Option<u64> {
-        self.globals
-            .get(var.0 as usize)
-            .copied()
-            .flatten()
-            .map(|g| g.address)
+        self.globals.get(var.0 as usize).copied().flatten().map(|g| g.address)
     }
 
     /// Returns address and size of the variable in device memory with this name.
@@ -134,12 +128,7 @@ impl LoadedModule {
 
     /// Returns the decoded code of a function; `None` for a declaration. `rows`: the lanes of a warp lie in several
     /// rows of their block.
-    pub(crate) fn code(
-        &self,
-        id: FuncId,
-        isa: Isa,
-        rows: bool,
-    ) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
+    pub(crate) fn code(&self, id: FuncId, isa: Isa, rows: bool) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
         let function = self.module.functions.get(id.0 as usize)?;
         let body = function.body()?;
         // Only the code of kernels depends on `rows`.
@@ -164,17 +153,13 @@ impl LoadedModule {
             let value = self.relocated(reloc).map_err(bad)?;
             let end = reloc.offset.saturating_add(u64::from(reloc.width));
             if reloc.width > 8 || end > variable.size {
-                return Err(bad(format!(
-                    "an address at offset {} does not fit",
-                    reloc.offset
-                )));
+                return Err(bad(format!("an address at offset {} does not fit", reloc.offset)));
             }
             if bytes.len() < end as usize {
                 bytes.resize(end as usize, 0);
             }
             let width = usize::from(reloc.width);
-            bytes[reloc.offset as usize..end as usize]
-                .copy_from_slice(&value.to_le_bytes()[..width]);
+            bytes[reloc.offset as usize..end as usize].copy_from_slice(&value.to_le_bytes()[..width]);
         }
         address_space()
             .write(global.address, &bytes)
@@ -210,11 +195,7 @@ impl Drop for LoadedModule {
     }
 }
 
-fn allocate(
-    variable: &Variable,
-    owner: u64,
-    quota: Option<Quota<'_>>,
-) -> Result<Option<Global>, LoadError> {
+fn allocate(variable: &Variable, owner: u64, quota: Option<Quota<'_>>) -> Result<Option<Global>, LoadError> {
     let kind = match variable.space {
         Space::Global if variable.managed => AllocationKind::Managed,
         Space::Global => AllocationKind::Global,

@@ -52,12 +52,7 @@ impl Program {
             .zip(&module.functions)
             .filter(|(_, f)| f.kind == FunctionKind::Entry);
         let kernels = entries
-            .map(|(id, f)| {
-                (
-                    f.name.clone(),
-                    Arc::new(Kernel::new(Arc::clone(&loaded), id)),
-                )
-            })
+            .map(|(id, f)| (f.name.clone(), Arc::new(Kernel::new(Arc::clone(&loaded), id))))
             .collect();
         Ok(Arc::new(Program { loaded, kernels }))
     }

@@ -20,10 +20,7 @@ pub(super) fn reachable(module: &Module, entry: FuncId) -> Vec<FuncId> {
         })
         .collect();
     while next < found.len() {
-        let body = module
-            .functions
-            .get(found[next].0 as usize)
-            .and_then(|f| f.body());
+        let body = module.functions.get(found[next].0 as usize).and_then(|f| f.body());
         next += 1;
         let mut add = |id: FuncId, found: &mut Vec<FuncId>| {
             if known.insert(id) {
@@ -37,10 +34,7 @@ pub(super) fn reachable(module: &Module, entry: FuncId) -> Vec<FuncId> {
                     ..
                 } => add(*id, &mut found),
                 Op::Call {
-                    callee:
-                        Callee::Indirect {
-                            targets: Some(targets),
-                        },
+                    callee: Callee::Indirect { targets: Some(targets) },
                     ..
                 } => {
                     targets.iter().for_each(|id| add(*id, &mut found));
@@ -65,11 +59,8 @@ pub(super) fn reachable(module: &Module, entry: FuncId) -> Vec<FuncId> {
 
 /// Returns the variables whose addresses a body uses.
 pub(super) fn variables_of(body: &Body) -> impl Iterator<Item = VarId> + '_ {
-    body.insts
-        .iter()
-        .flat_map(|i| &i.srcs)
-        .filter_map(|s| match s {
-            Operand::Address(Address::Variable { var, .. }) => Some(*var),
-            _ => None,
-        })
+    body.insts.iter().flat_map(|i| &i.srcs).filter_map(|s| match s {
+        Operand::Address(Address::Variable { var, .. }) => Some(*var),
+        _ => None,
+    })
 }

@@ -7,8 +7,8 @@
 //! chosen to stay below ptxas where blocks become small.
 
 use ptx::ir::{
-    Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Module, Op, Operand, Part, Reg,
-    RegClass, Space, Special, Type,
+    Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Module, Op, Operand, Part, Reg, RegClass, Space,
+    Special, Type,
 };
 use std::collections::HashMap;
 
@@ -64,10 +64,7 @@ pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
     let body = |id: &FuncId| module.functions.get(id.0 as usize)?.body();
     let index: HashMap<FuncId, usize> = functions.iter().copied().zip(0..).collect();
     let needs: Vec<Option<Need>> = functions.iter().map(|id| body(id).map(of_body)).collect();
-    let mut live: Vec<u32> = needs
-        .iter()
-        .map(|n| n.as_ref().map_or(0, |n| n.live))
-        .collect();
+    let mut live: Vec<u32> = needs.iter().map(|n| n.as_ref().map_or(0, |n| n.live)).collect();
     let mut called = false;
     // Small functions are inlined: their registers are added to the ones that live across the call. Large ones
     // save what they overwrite. Recursion converges after a few rounds, since nothing is added to large functions.
@@ -128,9 +125,7 @@ struct Need {
 
 fn of_body(body: &Body) -> Need {
     let code = Code::new(body);
-    let (live, calls) = code
-        .pressure()
-        .unwrap_or_else(|| (code.spans(), Vec::new()));
+    let (live, calls) = code.pressure().unwrap_or_else(|| (code.spans(), Vec::new()));
     Need {
         live,
         calls,
@@ -214,9 +209,7 @@ impl<'a> Code<'a> {
         leads[0] = true;
         for (at, inst) in insts.iter().enumerate() {
             let targets = targets(&inst.op);
-            targets
-                .iter()
-                .for_each(|t| leads[(t.0 as usize).min(count)] = true);
+            targets.iter().for_each(|t| leads[(t.0 as usize).min(count)] = true);
             leads[at + 1] |= !targets.is_empty() || leaves(&inst.op);
         }
         let starts: Vec<usize> = (0..count).filter(|&at| leads[at]).collect();
@@ -292,11 +285,7 @@ impl<'a> Code<'a> {
                 peak = peak.max(now);
             }
             if peak > MOST_FREE.max(most) {
-                peak = peak.min(sink::pressure(
-                    self,
-                    block,
-                    bits(out).map(|bit| globals[bit]),
-                ));
+                peak = peak.min(sink::pressure(self, block, bits(out).map(|bit| globals[bit])));
             }
             most = most.max(peak);
             touched.into_iter().for_each(|r| live[r] = false);
@@ -449,9 +438,7 @@ fn read(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
         CallSlot::Frame { .. } => None,
     });
     let guard = inst.guard.iter().map(|(r, _)| *r);
-    guard
-        .chain(inst.srcs.iter().filter_map(register))
-        .chain(passed)
+    guard.chain(inst.srcs.iter().filter_map(register)).chain(passed)
 }
 
 /// Returns the registers that an instruction writes.
@@ -475,9 +462,7 @@ fn stands_for(body: &Body, writes: &[u8], constant: &[bool]) -> Vec<u32> {
         let from = match (&inst.op, &inst.srcs[..]) {
             (Op::Mov { .. } | Op::Cvta { .. }, [Operand::Reg(r)])
             | (Op::Add { .. }, [Operand::Reg(r), Operand::Imm(_)]) => r.0 as usize,
-            (Op::Add { .. }, [Operand::Reg(r), Operand::Reg(c)]) if constant[c.0 as usize] => {
-                r.0 as usize
-            }
+            (Op::Add { .. }, [Operand::Reg(r), Operand::Reg(c)]) if constant[c.0 as usize] => r.0 as usize,
             _ => continue,
         };
         let [Some(Reg(to))] = inst.dsts[..] else {
@@ -661,12 +646,7 @@ fn uses_high_half(body: &Body) -> Vec<bool> {
 fn has_zero_high_half(inst: &Inst) -> bool {
     let small = |operand: &Operand| matches!(operand, Operand::Imm(n) if *n >> 32 == 0);
     match &inst.op {
-        Op::Cvt(cvt) => {
-            !cvt.to.is_float()
-                && !cvt.from.is_float()
-                && !cvt.from.is_signed()
-                && cvt.from.size() <= 4
-        }
+        Op::Cvt(cvt) => !cvt.to.is_float() && !cvt.from.is_float() && !cvt.from.is_signed() && cvt.from.size() <= 4,
         Op::And { .. } => inst.srcs.iter().any(small),
         Op::Mov { .. } => inst.srcs.iter().all(small),
         Op::Ld(mem) => mem.ty.size() <= 4 && !mem.ty.is_signed(),

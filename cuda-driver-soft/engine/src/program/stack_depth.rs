@@ -23,9 +23,7 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
             };
             match callee {
                 Callee::Direct(id) => found.push(*id),
-                Callee::Indirect {
-                    targets: Some(targets),
-                } => found.extend(targets),
+                Callee::Indirect { targets: Some(targets) } => found.extend(targets),
                 // Any function whose address is taken may be the target, and `functions` has them all.
                 Callee::Indirect { targets: None } => any = 1,
             }

@@ -76,11 +76,7 @@ fn unit_sin(t: f32, quarter: u64) -> f32 {
     // From 2^24 on, every f32 is a whole number of turns.
     let small = if t.abs() < LIFT { t } else { 0f32.copysign(t) };
     let value = elementary::sin_turns(f64::from(small), quarter) as f32;
-    if t.is_finite() {
-        flush_f32(value, true)
-    } else {
-        NAN
-    }
+    if t.is_finite() { flush_f32(value, true) } else { NAN }
 }
 
 /// `rcp.approx{.ftz}.f32 d, a`
@@ -207,20 +203,14 @@ pub fn tanh_approx_f16(a: u16) -> u16 {
 /// `tanh.approx.bf16 d, a`
 #[inline(always)]
 pub fn tanh_approx_bf16(a: u16) -> u16 {
-    f32_to_bf16(round_f32_to_odd(elementary::tanh(f64::from(bf16_to_f32(
-        a,
-    )))))
+    f32_to_bf16(round_f32_to_odd(elementary::tanh(f64::from(bf16_to_f32(a)))))
 }
 
 /// Returns an `.f64` as the unit reads it: subnormal numbers flushed, and the lower half zero.
 #[inline(always)]
 fn upper(a: f64) -> f64 {
     let bits = a.to_bits() & !0xffff_ffff;
-    f64::from_bits(if bits >> 52 & 0x7ff == 0 {
-        bits & 1 << 63
-    } else {
-        bits
-    })
+    f64::from_bits(if bits >> 52 & 0x7ff == 0 { bits & 1 << 63 } else { bits })
 }
 
 /// Returns an `.f64` as the unit writes it: subnormal numbers flushed, the lower half zero, and a single NaN.

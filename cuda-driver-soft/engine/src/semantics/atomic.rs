@@ -14,11 +14,7 @@ pub fn inc(a: u32, b: u32) -> u32 {
 /// `atom.dec.u32`: counts down to 0, then restarts at `b`. Values above `b` also become `b`.
 #[inline(always)]
 pub fn dec(a: u32, b: u32) -> u32 {
-    if a == 0 || a > b {
-        b
-    } else {
-        a.wrapping_sub(1)
-    }
+    if a == 0 || a > b { b } else { a.wrapping_sub(1) }
 }
 
 /// `atom.cas`: `c` if the old value is `b`.

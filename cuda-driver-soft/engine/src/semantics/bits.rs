@@ -30,21 +30,9 @@ fn field_operand<T: Int>(a: u32) -> u32 {
 #[inline(always)]
 pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
     let (position, length) = (field_operand::<T>(c), field_operand::<T>(d));
-    let ones = if length >= 64 {
-        u64::MAX
-    } else {
-        (1 << length) - 1
-    };
-    let mask = if position >= T::BITS {
-        0
-    } else {
-        ones << position
-    };
-    let inserted = if position >= T::BITS {
-        0
-    } else {
-        a.bits() << position
-    };
+    let ones = if length >= 64 { u64::MAX } else { (1 << length) - 1 };
+    let mask = if position >= T::BITS { 0 } else { ones << position };
+    let inserted = if position >= T::BITS { 0 } else { a.bits() << position };
     T::from_bits(b.bits() & !mask | inserted & mask)
 }
 
@@ -61,21 +49,13 @@ pub fn bfind<T: Int>(a: T, shiftamt: bool) -> u32 {
         return u32::MAX;
     }
     let position = 63 - magnitude.leading_zeros();
-    if shiftamt {
-        T::BITS - 1 - position
-    } else {
-        position
-    }
+    if shiftamt { T::BITS - 1 - position } else { position }
 }
 
 /// `bmsk.mode.b32 d, a, b`: `b` ones from position `a`; both modulo 32 with `.wrap`.
 #[inline(always)]
 pub fn bmsk(a: u32, b: u32, wrap: bool) -> u32 {
-    let (position, width) = if wrap {
-        (a & 31, b & 31)
-    } else {
-        (a.min(32), b.min(32))
-    };
+    let (position, width) = if wrap { (a & 31, b & 31) } else { (a.min(32), b.min(32)) };
     let ones = (1u64 << width) - 1;
     (ones << position) as u32
 }
@@ -111,11 +91,7 @@ pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
         return 0;
     }
     if offset == 0 {
-        return if mask >> base & 1 != 0 {
-            base
-        } else {
-            u32::MAX
-        };
+        return if mask >> base & 1 != 0 { base } else { u32::MAX };
     }
     // A downward search is an upward search in the mirrored mask.
     let (mask, base) = if offset < 0 {

@@ -33,10 +33,7 @@ pub fn sub_cc<T: Int>(a: T, b: T) -> (T, bool) {
 pub fn subc<T: Int>(a: T, b: T, borrow: bool) -> (T, bool) {
     let taken = u128::from(b.bits()) + u128::from(borrow);
     let difference = u128::from(a.bits()).wrapping_sub(taken);
-    (
-        T::from_bits(difference as u64),
-        u128::from(a.bits()) < taken,
-    )
+    (T::from_bits(difference as u64), u128::from(a.bits()) < taken)
 }
 
 /// `mad.lo.cc.type d, a, b, c`, and `madc.lo{.cc}` with its carry in.

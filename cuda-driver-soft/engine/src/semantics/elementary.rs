@@ -11,9 +11,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// Returns the polynomial with these coefficients, highest power first.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
-    coefficients
-        .iter()
-        .fold(0.0, |sum, &coefficient| sum * x + coefficient)
+    coefficients.iter().fold(0.0, |sum, &coefficient| sum * x + coefficient)
 }
 
 /// Taylor coefficients of `2^x`: `ln(2)^k / k!`, from `k = 13` down to 0.
@@ -64,11 +62,7 @@ pub(crate) fn log2(x: f64) -> f64 {
 /// Returns the coefficients `±(2 π)^n / n!` for odd or for even `n`, highest power first.
 const fn turns<const N: usize>(first: u32) -> [f64; N] {
     let mut coefficients = [0.0; N];
-    let mut term = if first == 0 {
-        1.0
-    } else {
-        core::f64::consts::TAU
-    };
+    let mut term = if first == 0 { 1.0 } else { core::f64::consts::TAU };
     let mut n = first;
     let mut i = N;
     while i > 0 {

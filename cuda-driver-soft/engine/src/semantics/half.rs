@@ -83,11 +83,7 @@ pub fn f32_to_bf16(a: f32) -> u16 {
 /// Applies `.ftz` to an `.f16` operand.
 #[inline(always)]
 fn flush(a: u16, ftz: bool) -> u16 {
-    if ftz && a & 0x7c00 == 0 {
-        a & 0x8000
-    } else {
-        a
-    }
+    if ftz && a & 0x7c00 == 0 { a & 0x8000 } else { a }
 }
 
 /// Applies `.relu`: replaces negative numbers and -0 by +0, and keeps a NaN.
@@ -108,11 +104,7 @@ fn finish_f16(exact: f32, ftz: bool, sat: bool) -> u16 {
 #[inline(always)]
 pub fn add_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
     // f32 has more than twice the bits, so rounding twice gives the same as rounding once.
-    finish_f16(
-        f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)),
-        ftz,
-        sat,
-    )
+    finish_f16(f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)), ftz, sat)
 }
 
 /// `sub{.rnd}{.ftz}{.sat}.f16 d, a, b`
@@ -125,11 +117,7 @@ pub fn sub_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
 #[inline(always)]
 pub fn mul_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
     // The product is exact: it has 22 bits, and is always in the range of f32.
-    finish_f16(
-        f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)),
-        ftz,
-        sat,
-    )
+    finish_f16(f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)), ftz, sat)
 }
 
 /// `fma.rnd{.ftz}{.sat}{.relu}{.oob}.f16 d, a, b, c`
@@ -220,19 +208,11 @@ pub fn abs_bf16(a: u16) -> u16 {
 #[inline(always)]
 fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: bool) -> u16 {
     let sign = (a ^ b) & 0x8000;
-    let (a, b) = if xorsign_abs {
-        (a & 0x7fff, b & 0x7fff)
-    } else {
-        (a, b)
-    };
+    let (a, b) = if xorsign_abs { (a & 0x7fff, b & 0x7fff) } else { (a, b) };
     let is_nan = |v: u16| v & 0x7fff > infinity;
     // Numbers compare as integers if the bits of negative ones are flipped. So -0 is less than +0.
     let key = |v: u16| (v ^ (((v as i16) >> 15) as u16 & 0x7fff)) as i16;
-    let a_first = if maximum {
-        key(a) > key(b)
-    } else {
-        key(a) < key(b)
-    };
+    let a_first = if maximum { key(a) > key(b) } else { key(a) < key(b) };
     let number = if a_first { a } else { b };
     let number = if is_nan(a) { b } else { number };
     let number = if is_nan(b) { a } else { number };
@@ -249,14 +229,7 @@ fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: 
 /// `.NaN` a NaN. With `.xorsign.abs`, returns the minimum of the magnitudes with the product of the signs.
 #[inline(always)]
 pub fn min_f16(a: u16, b: u16, ftz: bool, nan: bool, xorsign_abs: bool) -> u16 {
-    select(
-        flush(a, ftz),
-        flush(b, ftz),
-        0x7c00,
-        nan,
-        xorsign_abs,
-        false,
-    )
+    select(flush(a, ftz), flush(b, ftz), 0x7c00, nan, xorsign_abs, false)
 }
 
 /// `max{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. See [`min_f16`].

@@ -107,9 +107,5 @@ pub fn slct_s32<T: Copy>(a: T, b: T, c: i32) -> T {
 /// `slct{.ftz}.type.f32 d, a, b, c`: `a` if `c` is at least 0 (or -0), else `b`. A NaN selects `b`.
 #[inline(always)]
 pub fn slct_f32<T: Copy>(a: T, b: T, c: f32, ftz: bool) -> T {
-    if super::float::flush_f32(c, ftz) >= 0.0 {
-        a
-    } else {
-        b
-    }
+    if super::float::flush_f32(c, ftz) >= 0.0 { a } else { b }
 }

@@ -26,10 +26,7 @@ enum Number {
 fn number(value: u32, exponent_bits: u32, bits: u32) -> Number {
     let negative = value >> (exponent_bits + bits) & 1 != 0;
     let most = (1 << exponent_bits) - 1;
-    let (field, fraction) = (
-        (value >> bits & most) as i32,
-        i64::from(value & ((1 << bits) - 1)),
-    );
+    let (field, fraction) = ((value >> bits & most) as i32, i64::from(value & ((1 << bits) - 1)));
     if field == most as i32 {
         return if fraction != 0 {
             Number::Nan
@@ -88,11 +85,7 @@ impl Factor {
                         field => (fraction | 8, field as i32 - 7),
                     };
                     Number::Finite {
-                        significand: if bits & 0x80 != 0 {
-                            -significand
-                        } else {
-                            significand
-                        },
+                        significand: if bits & 0x80 != 0 { -significand } else { significand },
                         exponent,
                         bits: 3,
                     }
@@ -166,9 +159,7 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
                 }
             }
             Number::Finite {
-                significand,
-                exponent,
-                ..
+                significand, exponent, ..
             } if significand != 0 => greatest = greatest.max(exponent),
             Number::Finite { .. } => {}
         }
@@ -189,8 +180,7 @@ fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
         {
             // A significand has at most `bits` + 2 bits, so at most `keep` + 2 after the shift: the sum cannot
             // overflow.
-            let down =
-                i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
+            let down = i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
             sum += if down <= 0 {
                 significand << -down
             } else if down > 62 {
@@ -264,12 +254,7 @@ impl Factors {
 const MOST: usize = 32;
 
 /// Returns the sum of a group of products and an accumulator, as [`sum`] does.
-fn group_sum(
-    a: &[Number],
-    b: &[Number],
-    accumulator: Number,
-    keep: u32,
-) -> Result<(i64, i32), f32> {
+fn group_sum(a: &[Number], b: &[Number], accumulator: Number, keep: u32) -> Result<(i64, i32), f32> {
     let mut numbers = [accumulator; MOST + 1];
     for (to, (a, b)) in numbers[1..].iter_mut().zip(a.iter().zip(b)) {
         *to = product(*a, *b);
@@ -314,17 +299,16 @@ pub fn dot_f16(a: &Factors, b: &Factors, c: u16) -> u16 {
 /// Returns the sum of the accumulator `c` and the products in f64, by one fused multiply-add after the other.
 pub fn dot_f64(a: &[f64], b: &[f64], c: f64) -> f64 {
     let products = a.iter().zip(b);
-    products.fold(c, |sum, (a, b)| {
-        super::float::fma_f64(*a, *b, sum, Rounding::Rn, false)
-    })
+    products.fold(c, |sum, (a, b)| super::float::fma_f64(*a, *b, sum, Rounding::Rn, false))
 }
 
 /// Returns the sum of the accumulator `c` and the products of integers: limited to the range of i32 if `limit`, else
 /// modulo 2^32.
 pub fn dot_s32(a: &[i32], b: &[i32], c: i32, limit: bool) -> i32 {
-    let sum = a.iter().zip(b).fold(i64::from(c), |sum, (a, b)| {
-        sum + i64::from(*a) * i64::from(*b)
-    });
+    let sum = a
+        .iter()
+        .zip(b)
+        .fold(i64::from(c), |sum, (a, b)| sum + i64::from(*a) * i64::from(*b));
     if limit {
         sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
     } else {
@@ -360,10 +344,7 @@ mod tests {
     const TWO_E5M2: (Factor, Factor) = (Factor::E5m2, Factor::E5m2);
 
     fn halves(values: &[f32]) -> Vec<u32> {
-        values
-            .iter()
-            .map(|v| u32::from(half::f32_to_f16(*v)))
-            .collect()
+        values.iter().map(|v| u32::from(half::f32_to_f16(*v))).collect()
     }
 
     #[test]
@@ -377,20 +358,11 @@ mod tests {
         let ones = halves(&[1.0; 8]);
         assert_eq!(dot_f32(TWO_F16, &small, &ones, 0.0), 8.0 * 2.0f32.powi(-24));
         assert_eq!(dot_f16(TWO_F16, &small, &ones, 0), 8);
-        assert_eq!(
-            dot_f32(TWO_F16, &[0; 8], &ones, f32::from_bits(5)),
-            f32::from_bits(5)
-        );
+        assert_eq!(dot_f32(TWO_F16, &[0; 8], &ones, f32::from_bits(5)), f32::from_bits(5));
         // 0x40 is 2 in e4m3, 0x38 is 1; 0x3c is 1 in e5m2.
-        assert_eq!(
-            dot_f32(TWO_E4M3, &[0x40, 0xc0, 0x38], &[0x38, 0x38, 0x40], 0.5),
-            2.5
-        );
+        assert_eq!(dot_f32(TWO_E4M3, &[0x40, 0xc0, 0x38], &[0x38, 0x38, 0x40], 0.5), 2.5);
         assert_eq!(dot_f32(TWO_E5M2, &[0x3c, 0x40], &[0x3c, 0x40], 1.0), 6.0);
-        assert_eq!(
-            dot_f32(TWO_TF32, &[1.5f32.to_bits()], &[2.0f32.to_bits()], -1.0),
-            2.0
-        );
+        assert_eq!(dot_f32(TWO_TF32, &[1.5f32.to_bits()], &[2.0f32.to_bits()], -1.0), 2.0);
     }
 
     #[test]
@@ -412,10 +384,7 @@ mod tests {
         let accumulator = 1.0 / 128.0 + 1.0 / 256.0 + 1.0 / 512.0;
         let sum = dot_f32(TWO_E4M3, &a, &b, accumulator);
         assert_eq!(sum, 60.0 + 1.0 / 128.0 + 1.0 / 256.0);
-        assert_eq!(
-            dot_f32(TWO_E4M3, &a[..1], &b[..1], accumulator),
-            1.875 + accumulator
-        );
+        assert_eq!(dot_f32(TWO_E4M3, &a[..1], &b[..1], accumulator), 1.875 + accumulator);
     }
 
     #[test]
@@ -424,30 +393,18 @@ mod tests {
         let dot = |a: &[u32], b: &[u32]| dot_f32(TWO_F16, a, b, 0.0);
         assert_eq!(dot(&[one, infinite], &[one, one]), f32::INFINITY);
         assert_eq!(dot(&[negative], &[one]), f32::NEG_INFINITY);
-        assert_eq!(
-            dot(&[infinite, negative], &[one, one]).to_bits(),
-            0x7fff_ffff
-        );
+        assert_eq!(dot(&[infinite, negative], &[one, one]).to_bits(), 0x7fff_ffff);
         assert_eq!(dot(&[infinite], &[0]).to_bits(), 0x7fff_ffff);
         assert_eq!(dot(&[not], &[one]).to_bits(), 0x7fff_ffff);
         assert_eq!(dot_f16(TWO_F16, &[0x7bff; 4], &[one; 4], 0), 0x7c00);
         // The sum overflows f32.
-        assert_eq!(
-            dot_f32(TWO_BF16, &[0x7f7f; 2], &[0x3f80; 2], 0.0),
-            f32::INFINITY
-        );
+        assert_eq!(dot_f32(TWO_BF16, &[0x7f7f; 2], &[0x3f80; 2], 0.0), f32::INFINITY);
     }
 
     #[test]
     fn integers() {
-        assert_eq!(
-            dot_s32(&[1, -2, 300], &[4, 5, -6], 7, false),
-            4 - 10 - 1800 + 7
-        );
+        assert_eq!(dot_s32(&[1, -2, 300], &[4, 5, -6], 7, false), 4 - 10 - 1800 + 7);
         assert_eq!(dot_s32(&[127; 4], &[127; 4], i32::MAX, true), i32::MAX);
-        assert_eq!(
-            dot_s32(&[127; 4], &[127; 4], i32::MAX, false),
-            i32::MIN + 64515
-        );
+        assert_eq!(dot_s32(&[127; 4], &[127; 4], i32::MAX, false), i32::MIN + 64515);
     }
 }

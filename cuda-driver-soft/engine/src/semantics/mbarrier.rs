@@ -45,23 +45,13 @@ pub fn init(count: u32) -> u64 {
 /// `mbarrier.expect_tx`: returns the object after it.
 pub fn expect_tx(before: u64, transactions: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
-    object((
-        expected,
-        pending,
-        tx.wrapping_add(u64::from(transactions)),
-        phase,
-    ))
+    object((expected, pending, tx.wrapping_add(u64::from(transactions)), phase))
 }
 
 /// `mbarrier.complete_tx`: returns the object after it.
 pub fn complete_tx(before: u64, transactions: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
-    settled((
-        expected,
-        pending,
-        tx.wrapping_sub(u64::from(transactions)),
-        phase,
-    ))
+    settled((expected, pending, tx.wrapping_sub(u64::from(transactions)), phase))
 }
 
 /// `mbarrier.arrive`: returns the object after it. The state that the instruction returns is the object before it.
@@ -74,12 +64,7 @@ pub fn arrive(before: u64, count: u32) -> u64 {
 pub fn arrive_drop(before: u64, count: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
     let count = u64::from(count);
-    settled((
-        expected.wrapping_sub(count),
-        pending.wrapping_sub(count),
-        tx,
-        phase,
-    ))
+    settled((expected.wrapping_sub(count), pending.wrapping_sub(count), tx, phase))
 }
 
 /// `mbarrier.test_wait` with a state: returns true if the phase of the state is complete.

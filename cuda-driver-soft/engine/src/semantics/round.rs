@@ -61,13 +61,7 @@ fn overflows_to_infinity(rnd: Rounding, negative: bool) -> bool {
 
 /// Returns the bits of `significand · 2^exponent`, rounded to `format`. Zero gives a zero of that sign.
 #[inline]
-pub(crate) fn round_pack(
-    format: Format,
-    negative: bool,
-    significand: u64,
-    exponent: i32,
-    rnd: Rounding,
-) -> u64 {
+pub(crate) fn round_pack(format: Format, negative: bool, significand: u64, exponent: i32, rnd: Rounding) -> u64 {
     let sign = u64::from(negative) << format.sign;
     if significand == 0 {
         return sign;
@@ -100,13 +94,7 @@ pub(crate) fn round_pack(
 
 /// Rounds like [`round_pack`], from a significand of up to 128 bits.
 #[inline]
-pub(crate) fn round_pack_128(
-    format: Format,
-    negative: bool,
-    significand: u128,
-    exponent: i32,
-    rnd: Rounding,
-) -> u64 {
+pub(crate) fn round_pack_128(format: Format, negative: bool, significand: u128, exponent: i32, rnd: Rounding) -> u64 {
     let cut = 64 - (significand.leading_zeros() as i32).min(64);
     let sticky = u64::from(significand & ((1u128 << cut) - 1) != 0);
     // 64 bits are more than the format needs, so of the bits that are cut off it only matters if any is set.
@@ -141,11 +129,7 @@ pub(crate) fn to_odd(x: f64, e: f64) -> f64 {
     // An infinite sum gives a NaN error, for which this is false.
     let inexact = (e > 0.0) | (e < 0.0);
     let outwards = (e > 0.0) == (x > 0.0);
-    let odd = if outwards {
-        bits | 1
-    } else {
-        bits.wrapping_sub(1) | 1
-    };
+    let odd = if outwards { bits | 1 } else { bits.wrapping_sub(1) | 1 };
     f64::from_bits(if inexact & (bits & 1 == 0) { odd } else { bits })
 }
 
@@ -249,22 +233,14 @@ macro_rules! integral {
             const LIMIT: $t = $limit;
             let magnitude = a.abs();
             let nearest = (magnitude + LIMIT) - LIMIT;
-            let nearest = if magnitude < LIMIT {
-                nearest
-            } else {
-                magnitude
-            };
+            let nearest = if magnitude < LIMIT { nearest } else { magnitude };
             let negative = a.is_sign_negative();
             let (up, down) = (nearest < magnitude, nearest > magnitude);
             let result = match rnd {
                 Rounding::Rn | Rounding::Rna | Rounding::Rs => nearest,
                 Rounding::Rz => nearest - (down as u8 as $t),
-                Rounding::Rm => {
-                    nearest + ((up & negative) as u8 as $t) - ((down & !negative) as u8 as $t)
-                }
-                Rounding::Rp => {
-                    nearest + ((up & !negative) as u8 as $t) - ((down & negative) as u8 as $t)
-                }
+                Rounding::Rm => nearest + ((up & negative) as u8 as $t) - ((down & !negative) as u8 as $t),
+                Rounding::Rp => nearest + ((up & !negative) as u8 as $t) - ((down & negative) as u8 as $t),
             };
             result.copysign(a)
         }

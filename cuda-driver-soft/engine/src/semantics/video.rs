@@ -8,8 +8,7 @@
 use super::compare::compare_int;
 use ptx::ir::Compare;
 pub use ptx::ir::{
-    Video, VideoEach as Packed, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart as Part,
-    VideoThen as Then,
+    Video, VideoEach as Packed, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart as Part, VideoThen as Then,
 };
 
 /// Returns `width` bits from `position` on, extended.
@@ -48,11 +47,7 @@ fn finish(v: &Video, result: i128, c: u32) -> u32 {
         Then::Merge(part) => part.place(),
         _ => (0, 32),
     };
-    let result = if v.sat {
-        limit(result, width, v.signed)
-    } else {
-        result
-    } as u32;
+    let result = if v.sat { limit(result, width, v.signed) } else { result } as u32;
     let less = if v.signed {
         (result as i32) < c as i32
     } else {
@@ -154,11 +149,7 @@ pub fn vmad(v: VideoMad, a: u32, b: u32, c: u32) -> u32 {
     // c is signed if the product is. The result is also signed if c is negated.
     let signed_product = v.a.1 || v.b.1 || v.negate_product;
     let addend = extract(c, (0, 32), signed_product || v.negate_c);
-    let addend = if v.negate_c {
-        -i128::from(addend)
-    } else {
-        addend.into()
-    };
+    let addend = if v.negate_c { -i128::from(addend) } else { addend.into() };
     let sum = (product + addend + i128::from(v.plus_one)) >> v.shift;
     (if v.sat {
         limit(sum, 32, signed_product || v.negate_c)

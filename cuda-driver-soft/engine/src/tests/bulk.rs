@@ -44,10 +44,7 @@ fn bulk_copies_to_and_from_shared_memory() {
             bench.run_well("k", 1, 64, &[Arg::U64(out)]);
             let got = bench.get(out, 144, u32::from_le_bytes);
             assert_eq!(got[..64], words[..64]);
-            assert!(
-                (0..64).all(|i| got[64 + i as usize] == i * 3 + 1),
-                "{got:?}"
-            );
+            assert!((0..64).all(|i| got[64 + i as usize] == i * 3 + 1), "{got:?}");
             assert!((0..8).all(|i| got[128 + i as usize] == (i + 32) * 3 + 1));
             assert_eq!(got[136..], [0; 8]);
         });

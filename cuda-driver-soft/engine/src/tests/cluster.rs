@@ -17,13 +17,7 @@ fn module(declarations: &str, body: &str) -> String {
 const BARRIER: &str = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
 
 /// Runs a launch with clusters and returns the code of its fault.
-fn run(
-    bench: &Bench,
-    grid: impl Into<Dim>,
-    block: u32,
-    cluster: [u32; 3],
-    out: u64,
-) -> Option<u32> {
+fn run(bench: &Bench, grid: impl Into<Dim>, block: u32, cluster: [u32; 3], out: u64) -> Option<u32> {
     let mut launch = bench.launch("k", grid, block, &[Arg::U64(out)]);
     launch.options.cluster = Some(cluster);
     Bench::run(launch).fault().map(|fault| fault.code())
@@ -220,10 +214,7 @@ fn multicast_copies() {
         let mut bench = Bench::text(&text, isa);
         let out = bench.put(&(1..33).collect::<Vec<u32>>(), u32::to_le_bytes);
         assert_eq!(run(&bench, 4, 32, [4, 1, 1], out), None);
-        assert_eq!(
-            bench.get(out + 64, 8, u32::from_le_bytes),
-            [1, 8, 1, 8, 5, 0, 1, 8]
-        );
+        assert_eq!(bench.get(out + 64, 8, u32::from_le_bytes), [1, 8, 1, 8, 5, 0, 1, 8]);
     });
 }
 
@@ -243,10 +234,7 @@ fn the_barrier_ignores_warps_that_have_exited() {
     // All threads arrive before the first wait, but some may count only after others have passed it.
     let got = bench.get(out, 4, u32::from_le_bytes);
     assert_eq!(got[2], 0);
-    assert!(
-        [0, 1, 3].iter().all(|i| got[*i] <= 160 && got[*i] >= 1),
-        "{got:?}"
-    );
+    assert!([0, 1, 3].iter().all(|i| got[*i] <= 160 && got[*i] >= 1), "{got:?}");
 }
 
 #[test]
@@ -305,9 +293,6 @@ fn ranks_of_addresses() {
         let mut bench = Bench::text(&text, isa);
         let out = bench.bytes(32);
         assert_eq!(run(&bench, 2, 1, [2, 1, 1], out), None);
-        assert_eq!(
-            bench.get(out, 8, u32::from_le_bytes),
-            [1, 1, 0, 1, 1, 1, 0, 1]
-        );
+        assert_eq!(bench.get(out, 8, u32::from_le_bytes), [1, 1, 0, 1, 1, 1, 0, 1]);
     });
 }

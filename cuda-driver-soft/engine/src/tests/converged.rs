@@ -53,11 +53,7 @@ struct Buffers {
 
 impl Buffers {
     fn new() -> Self {
-        let bytes = |bytes| {
-            address_space()
-                .alloc(AllocationKind::Device, 77, bytes)
-                .unwrap()
-        };
+        let bytes = |bytes| address_space().alloc(AllocationKind::Device, 77, bytes).unwrap();
         let numbers = (0..NUMBERS).flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes());
         let buffers = Buffers {
             input: bytes(4 * u64::from(NUMBERS)),
@@ -104,9 +100,7 @@ impl Drop for Buffers {
 /// Compares a value, because only values that are compared or used as addresses stay scalar.
 fn value_of(instruction: &str, wide: bool) -> String {
     if wide {
-        format!(
-            "{instruction} setp.eq.u64 %p1, %rd9, %rd2; selp.u64 %rd9, 77, %rd9, %p1; st.global.u64 [%rd3], %rd9;"
-        )
+        format!("{instruction} setp.eq.u64 %p1, %rd9, %rd2; selp.u64 %rd9, 77, %rd9, %p1; st.global.u64 [%rd3], %rd9;")
     } else {
         format!(
             "{instruction} setp.eq.u32 %p1, %r9, %r2; selp.u32 %r9, 77, %r9, %p1; cvt.u64.u32 %rd9, %r9;
@@ -159,16 +153,7 @@ fn scalars_equal_the_results_of_each_lane() {
         "sub.u32 %r9, %r2, %r0; mad.wide.u32 %rd9, %r2, %r9, %rd5;",
         "or.b64 %rd9, %rd2, 5; shr.s64 %rd9, %rd9, 3;",
     ];
-    let with_sign = [
-        0,
-        1,
-        5,
-        100,
-        0x7fff_ff00,
-        0x8000_0000,
-        0xffff_fff0,
-        0xffff_fa00,
-    ];
+    let with_sign = [0, 1, 5, 100, 0x7fff_ff00, 0x8000_0000, 0xffff_fff0, 0xffff_fa00];
     for a in with_sign {
         let b = u64::from(a) << 32 | u64::from(a);
         for (list, is_wide) in [(&narrow[..], false), (&wide[..], true)] {
@@ -345,13 +330,7 @@ fn the_last_lane_wins_in_stores_to_one_address() {
         Isa::best(),
     );
     let out = bench.bytes(8);
-    let args = [
-        Arg::U64(out),
-        Arg::U64(0),
-        Arg::U32(64),
-        Arg::U32(0),
-        Arg::U64(0),
-    ];
+    let args = [Arg::U64(out), Arg::U64(0), Arg::U32(64), Arg::U32(0), Arg::U64(0)];
     bench.run_well("k", 1, 64, &args);
     assert_eq!(bench.get(out, 1, u64::from_le_bytes), [63]);
 }
@@ -359,21 +338,12 @@ fn the_last_lane_wins_in_stores_to_one_address() {
 #[test]
 fn faults_name_the_lane() {
     on_each_isa(|isa| {
-        let body =
-            "mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10; ld.global.u32 %r10, [%rd11];
+        let body = "mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10; ld.global.u32 %r10, [%rd11];
             cvt.u64.u32 %rd9, %r10; st.global.u64 [%rd3], %rd9;";
         let mut bench = Bench::text(&kernel(body), isa);
         let out = bench.bytes(8 * 256);
         let input = bench.bytes(4 * 75 + 2);
-        let args = |input| {
-            [
-                Arg::U64(out),
-                Arg::U64(input),
-                Arg::U32(256),
-                Arg::U32(0),
-                Arg::U64(0),
-            ]
-        };
+        let args = |input| [Arg::U64(out), Arg::U64(input), Arg::U32(256), Arg::U32(0), Arg::U64(0)];
         let fault = Bench::run(bench.launch("k", 4, 64, &args(input)))
             .fault()
             .expect("a fault");

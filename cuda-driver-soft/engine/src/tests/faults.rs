@@ -53,9 +53,7 @@ fn the_first_byte_past_an_allocation() {
         fault
             .to_string()
             .contains("0 bytes past the end of the 2396 bytes at 0x")
-            && fault
-                .to_string()
-                .contains("CUDA_SOFT_SLACK=512 allows such accesses"),
+            && fault.to_string().contains("CUDA_SOFT_SLACK=512 allows such accesses"),
         "{fault}"
     );
 }
@@ -79,10 +77,7 @@ fn shared_memory_has_its_own_code() {
     let index = u32::MAX / 8;
     let launch = bench.launch("fault_shared", 1, 32, &[Arg::U32(index), Arg::U64(out)]);
     let fault = Bench::run(launch).fault().expect("a fault");
-    assert!(
-        matches!(fault.kind, FaultKind::SharedOutOfRange { .. }),
-        "{fault}"
-    );
+    assert!(matches!(fault.kind, FaultKind::SharedOutOfRange { .. }), "{fault}");
     assert_eq!(fault.code(), 715);
 }
 
@@ -90,17 +85,9 @@ fn shared_memory_has_its_own_code() {
 fn misaligned_and_trap() {
     let mut bench = Bench::file("faults", Isa::best());
     let p = bench.bytes(64);
-    let launch = bench.launch(
-        "fault_misaligned",
-        1,
-        1,
-        &[Arg::U64(p), Arg::U32(2), Arg::U64(p)],
-    );
+    let launch = bench.launch("fault_misaligned", 1, 1, &[Arg::U64(p), Arg::U32(2), Arg::U64(p)]);
     let fault = Bench::run(launch).fault().expect("a fault");
-    assert!(
-        matches!(fault.kind, FaultKind::Misaligned { .. }),
-        "{fault}"
-    );
+    assert!(matches!(fault.kind, FaultKind::Misaligned { .. }), "{fault}");
     assert_eq!(fault.code(), 716);
     let launch = bench.launch("fault_trap", 1, 1, &[Arg::U32(1), Arg::U64(p)]);
     let fault = Bench::run(launch).fault().expect("a fault");
@@ -142,10 +129,7 @@ fn endless_recursion_faults() {
     let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
         .fault()
         .expect("a fault");
-    assert!(
-        matches!(fault.kind, FaultKind::StackOverflow { .. }),
-        "{fault}"
-    );
+    assert!(matches!(fault.kind, FaultKind::StackOverflow { .. }), "{fault}");
     assert_eq!(fault.code(), 700);
 }
 
@@ -180,10 +164,7 @@ fn a_failed_assertion() {
         .expect("a fault");
     assert_eq!(fault.code(), 710);
     let line = fault.assertion().expect("an assertion");
-    assert!(
-        line.contains("block: [0,0,0], thread: [5,0,0] Assertion `"),
-        "{line}"
-    );
+    assert!(line.contains("block: [0,0,0], thread: [5,0,0] Assertion `"), "{line}");
 }
 
 #[test]

@@ -28,11 +28,7 @@ fn place_of_a(case: &Case, lane: usize, i: usize) -> (usize, usize) {
     let per = 32 / case.bits;
     let (group, thread) = (lane / 4, lane % 4);
     let lower = case.shape[0] == 16 && i / per % 2 == 1;
-    let right = if case.shape[0] == 16 {
-        i / per / 2
-    } else {
-        i / per
-    };
+    let right = if case.shape[0] == 16 { i / per / 2 } else { i / per };
     (
         group + if lower { 8 } else { 0 },
         thread * per + i % per + right * 4 * per,
@@ -43,8 +39,7 @@ fn check(case: &Case) {
     let [m, n, k] = case.shape;
     let (per, mut state) = (32 / case.bits, 7);
     let ones = (1u32 << case.bits) - 1;
-    let [a, b] = [m * k, k * n]
-        .map(|count| -> Vec<u32> { (0..count).map(|_| random(&mut state) & ones).collect() });
+    let [a, b] = [m * k, k * n].map(|count| -> Vec<u32> { (0..count).map(|_| random(&mut state) & ones).collect() });
     let mut c: Vec<i32> = (0..m * n).map(|_| random(&mut state) as i32 >> 8).collect();
     (c[0], c[1]) = (i32::MAX - 1, i32::MIN);
     let value = |bits: u32, signed: bool| {
@@ -145,12 +140,7 @@ fn elements_of_four_bits_and_of_one() {
         limit,
     };
     check(&four([8, 8, 32], [true, true], ".s32.s4.s4.s32", false));
-    check(&four(
-        [16, 8, 32],
-        [true, false],
-        ".satfinite.s32.s4.u4.s32",
-        true,
-    ));
+    check(&four([16, 8, 32], [true, false], ".satfinite.s32.s4.u4.s32", true));
     check(&four([16, 8, 64], [false, true], ".s32.u4.s4.s32", false));
     let one = |shape, opcode, times| Case {
         shape,
@@ -168,9 +158,7 @@ fn elements_of_four_bits_and_of_one() {
 /// A `wmma` product of an 8 x k matrix by a k x 8 one, with rows (columns of B) `stride` elements apart.
 fn fragments(k: usize, bits: usize, stride: usize, types: [&str; 2], mma: &str) -> Vec<i32> {
     let (mut state, per) = (11, 32 / bits);
-    let words: Vec<u32> = (0..2 * 8 * stride / per)
-        .map(|_| random(&mut state))
-        .collect();
+    let words: Vec<u32> = (0..2 * 8 * stride / per).map(|_| random(&mut state)).collect();
     let [ty, shape] = types;
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {{\n\
@@ -199,10 +187,7 @@ fn fragments(k: usize, bits: usize, stride: usize, types: [&str; 2], mma: &str) 
             let (row, column) = (at / 8, at % 8);
             let sum: i32 = (0..k)
                 .map(|x| {
-                    let (a, b) = (
-                        element(row * stride + x),
-                        element((8 + column) * stride + x),
-                    );
+                    let (a, b) = (element(row * stride + x), element((8 + column) * stride + x));
                     match bits {
                         4 => signed(a) * signed(b),
                         _ => (a ^ b) as i32,

@@ -39,11 +39,7 @@ enum Arg {
 impl Bench {
     fn text(ptx: &str, isa: Isa) -> Self {
         // Code for sm_90a runs only on sm_90.
-        let sm = if ptx.contains(".target sm_90a") {
-            90
-        } else {
-            120
-        };
+        let sm = if ptx.contains(".target sm_90a") { 90 } else { 120 };
         let limits = ptx::Limits {
             sm,
             ..ptx::Limits::default()
@@ -69,9 +65,7 @@ impl Bench {
     }
 
     fn bytes(&mut self, bytes: u64) -> u64 {
-        let address = address_space()
-            .alloc(AllocationKind::Device, 77, bytes)
-            .unwrap();
+        let address = address_space().alloc(AllocationKind::Device, 77, bytes).unwrap();
         self.owned.push(address);
         address
     }
@@ -83,12 +77,7 @@ impl Bench {
         address
     }
 
-    fn get<T, const N: usize>(
-        &self,
-        address: u64,
-        count: usize,
-        from_bytes: fn([u8; N]) -> T,
-    ) -> Vec<T> {
+    fn get<T, const N: usize>(&self, address: u64, count: usize, from_bytes: fn([u8; N]) -> T) -> Vec<T> {
         let mut bytes = vec![0; count * N];
         address_space().read(address, &mut bytes).unwrap();
         bytes
@@ -97,13 +86,7 @@ impl Bench {
             .collect()
     }
 
-    fn launch(
-        &self,
-        kernel: &str,
-        grid: impl Into<Dim>,
-        block: impl Into<Dim>,
-        args: &[Arg],
-    ) -> Launch {
+    fn launch(&self, kernel: &str, grid: impl Into<Dim>, block: impl Into<Dim>, args: &[Arg]) -> Launch {
         let kernel = self
             .program
             .kernel(kernel)
@@ -117,12 +100,7 @@ impl Bench {
                 Arg::F32(v) => v.to_le_bytes().to_vec(),
                 Arg::F64(v) => v.to_le_bytes().to_vec(),
             };
-            assert_eq!(
-                bytes.len() as u64,
-                size,
-                "size of a parameter of {}",
-                kernel.name()
-            );
+            assert_eq!(bytes.len() as u64, size, "size of a parameter of {}", kernel.name());
             params[offset as usize..(offset + size) as usize].copy_from_slice(&bytes);
         }
         let options = Options {

@@ -24,12 +24,7 @@ fn run(body: &str) -> Vec<[u32; 4]> {
         let out = bench.bytes(32 * 16);
         bench.run_well("k", 1, 32, &[Arg::U64(out)]);
         let words = bench.get(out, 128, u32::from_le_bytes);
-        results.push(
-            words
-                .chunks(4)
-                .map(|w| [w[0], w[1], w[2], w[3]])
-                .collect::<Vec<_>>(),
-        );
+        results.push(words.chunks(4).map(|w| [w[0], w[1], w[2], w[3]]).collect::<Vec<_>>());
     });
     assert!(results.windows(2).all(|r| r[0] == r[1]));
     results.swap_remove(0)
@@ -57,12 +52,7 @@ fn negated_predicates() {
         let bits = [!p && q, p || !q, p ^ q, p];
         let bits = (0..4).map(|k| u32::from(bits[k]) << k).sum();
         let last = if q { true } else { !p };
-        let expected = [
-            if p { 8 } else { 7 },
-            bits,
-            u32::from(i >= 16 && !p),
-            u32::from(last),
-        ];
+        let expected = [if p { 8 } else { 7 }, bits, u32::from(i >= 16 && !p), u32::from(last)];
         assert_eq!(*words, expected, "lane {i}");
     }
 }
@@ -77,12 +67,7 @@ fn lop3_with_a_predicate() {
         mov.u32 %r13, %r0;");
     for (i, words) in got.iter().enumerate() {
         let (both, p) = (i as u32 & 12, i & 1 == 1);
-        let expected = [
-            both,
-            u32::from(both != 0 && p),
-            u32::from(both != 0 || !p),
-            i as u32,
-        ];
+        let expected = [both, u32::from(both != 0 && p), u32::from(both != 0 || !p), i as u32];
         assert_eq!(*words, expected, "lane {i}");
     }
 }
@@ -140,13 +125,11 @@ fn atomic_operations_on_vectors() {
 #[test]
 fn two_sources_with_scratch_rows() {
     // Values in registers wider than the operand, and special registers that change while they are read.
-    let got = run(
-        "mov.b64 %rd3, 0x123456783f800000; mov.b64 %rd4, 0x9abcdef040000000;
+    let got = run("mov.b64 %rd3, 0x123456783f800000; mov.b64 %rd4, 0x9abcdef040000000;
         cvt.rn.f16x2.f32 %r10, %rd3, %rd4;
         cvt.rn.relu.f16x2.f32 %rd4, %rd4, %rd3; setp.ne.u64 %p1, %rd4, 0x40003c00; @%p1 trap;
         mov.b64 %rd5, {%r0, %clock}; mov.b64 {%r11, %r12}, %rd5;
-        mov.b64 %rd6, {%clock, %clock_hi}; mov.b64 {%r1, %r13}, %rd6;",
-    );
+        mov.b64 %rd6, {%clock, %clock_hi}; mov.b64 {%r1, %r13}, %rd6;");
     for (lane, words) in (0u32..).zip(&got) {
         assert_eq!(words[..2], [0x3c00_4000, lane]);
         assert!(words[2] > 0 && words[3] == 0, "{words:?}");

@@ -67,11 +67,7 @@ fn lanes_reconverge_behind_branches_and_loops() {
         let rounds = lane.saturating_sub(odd) + 1;
         let base = if odd == 1 { 1000 } else { 2000 };
         assert_eq!(got[2 * lane as usize], base + rounds, "lane {lane}");
-        assert_eq!(
-            got[2 * lane as usize + 1],
-            !0,
-            "all lanes are back together"
-        );
+        assert_eq!(got[2 * lane as usize + 1], !0, "all lanes are back together");
     }
 }
 
@@ -224,10 +220,7 @@ fn a_divergent_barrier_is_reported() {
         1,
         32,
     );
-    assert!(
-        matches!(fault.kind, FaultKind::BarrierMisuse { .. }),
-        "{fault}"
-    );
+    assert!(matches!(fault.kind, FaultKind::BarrierMisuse { .. }), "{fault}");
     assert_eq!(fault.code(), 702);
 }
 
@@ -252,8 +245,7 @@ fn a_barrier_that_other_warps_never_reach_is_a_deadlock() {
         panic!("{fault}")
     };
     assert!(
-        report.contains("warp 0 waits at barrier 1")
-            && report.contains("warp 1 waits at barrier 2"),
+        report.contains("warp 0 waits at barrier 1") && report.contains("warp 1 waits at barrier 2"),
         "{report}"
     );
     assert_eq!((fault.code(), fault.block), (702, [0, 0, 0]));
@@ -289,10 +281,7 @@ fn lanes_join_the_same_collective_at_different_instructions() {
     );
     for lane in 0..32u32 {
         let partner = lane ^ 16;
-        assert_eq!(
-            got[lane as usize],
-            partner + if partner >= 16 { 200 } else { 100 }
-        );
+        assert_eq!(got[lane as usize], partner + if partner >= 16 { 200 } else { 100 });
     }
 }
 
@@ -313,10 +302,7 @@ fn lanes_that_wait_for_different_things_are_reported() {
         1,
         32,
     );
-    assert!(
-        matches!(fault.kind, FaultKind::BarrierMisuse { .. }),
-        "{fault}"
-    );
+    assert!(matches!(fault.kind, FaultKind::BarrierMisuse { .. }), "{fault}");
 }
 
 #[test]
@@ -346,10 +332,7 @@ fn lanes_that_exit_are_not_waited_for() {
         32,
     );
     for lane in 0..8u32 {
-        assert_eq!(
-            got[4 * lane as usize..4 * lane as usize + 4],
-            [0xff, 1 << lane, 28, 0]
-        );
+        assert_eq!(got[4 * lane as usize..4 * lane as usize + 4], [0xff, 1 << lane, 28, 0]);
     }
 }
 
@@ -437,10 +420,7 @@ fn a_call_that_has_spent_its_budget_leaves_blocks_for_the_next() {
     let mut bench = Bench::file("vector_add", Isa::best());
     let n = 1u32 << 16;
     let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
-    let (da, dc) = (
-        bench.put(&a, f32::to_le_bytes),
-        bench.bytes(4 * u64::from(n)),
-    );
+    let (da, dc) = (bench.put(&a, f32::to_le_bytes), bench.bytes(4 * u64::from(n)));
     let args = [Arg::U64(da), Arg::U64(da), Arg::U64(dc), Arg::U32(n)];
     let execution = bench.launch("vector_add", n / 256, 256, &args).start();
     let mut calls = 0;
@@ -466,11 +446,7 @@ fn results_do_not_depend_on_the_number_of_host_threads() {
         let execution = bench.launch("reduce_sum_f32", blocks, 256, &args).start();
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(
-                    || {
-                        while execution.work(100_000) == crate::Progress::BudgetSpent {}
-                    },
-                );
+                scope.spawn(|| while execution.work(100_000) == crate::Progress::BudgetSpent {});
             }
         });
         assert!(execution.is_finished() && execution.fault().is_none());

@@ -81,10 +81,7 @@ fn a_full_stack_faults() {
     let out = bench.bytes(4);
     let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(out)])).fault();
     let fault = fault.expect("a fault");
-    assert!(
-        matches!(fault.kind, FaultKind::StackOverflow { .. }),
-        "{fault}"
-    );
+    assert!(matches!(fault.kind, FaultKind::StackOverflow { .. }), "{fault}");
     // An access after the end of the allocation faults.
     let text = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 %rd<4>; .reg .b32 %r<2>;

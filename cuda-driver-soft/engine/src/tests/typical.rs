@@ -48,9 +48,7 @@ fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Vec<u8> {
 
 fn words(bytes: &[u8]) -> Vec<u32> {
     let words = bytes.chunks_exact(4);
-    words
-        .map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]))
-        .collect()
+    words.map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect()
 }
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
@@ -70,15 +68,7 @@ fn fractions(n: usize) -> Vec<f32> {
     all.map(|v| (v >> 8) as f32 / (1 << 24) as f32).collect()
 }
 
-const SHAPES: [(u32, u32); 7] = [
-    (16, 16),
-    (32, 8),
-    (8, 8),
-    (4, 32),
-    (1, 64),
-    (24, 5),
-    (64, 2),
-];
+const SHAPES: [(u32, u32); 7] = [(16, 16), (32, 8), (8, 8), (4, 32), (1, 64), (24, 5), (64, 2)];
 
 fn over(size: (usize, usize), block: (u32, u32)) -> (u32, u32) {
     let across = (size.0 as u32).div_ceil(block.0);
@@ -104,15 +94,8 @@ fn a_stencil() {
             let (x, y) = (i % w, i / w);
             let rim = x == 0 || y == 0 || x == w - 1 || y == h - 1;
             let around = || grid[i - 1] + grid[i + 1] + grid[i - w] + grid[i + w];
-            let wanted = if rim {
-                grid[i]
-            } else {
-                0.5 * grid[i] + 0.125 * around()
-            };
-            assert!(
-                (got - wanted).abs() < 1e-6,
-                "{block:?} {x} {y}: {got} {wanted}"
-            );
+            let wanted = if rim { grid[i] } else { 0.5 * grid[i] + 0.125 * around() };
+            assert!((got - wanted).abs() < 1e-6, "{block:?} {x} {y}: {got} {wanted}");
         }
     }
 }
@@ -121,10 +104,7 @@ fn a_stencil() {
 fn transposes() {
     let (w, h) = (64, 96);
     let input = random(w * h);
-    for (kernel, block, grid) in [
-        ("transpose", (16, 16), (4, 6)),
-        ("transpose_rows", (32, 8), (2, 3)),
-    ] {
+    for (kernel, block, grid) in [("transpose", (16, 16), (4, 6)), ("transpose_rows", (32, 8), (2, 3))] {
         let got = words(&run(&Trial {
             module: "typical",
             kernel,
@@ -134,10 +114,7 @@ fn transposes() {
             output: 4 * w * h,
             rest: &[Arg::U32(w as u32), Arg::U32(h as u32)],
         }));
-        assert!(
-            (0..w * h).all(|i| got[i] == input[i % h * w + i / h]),
-            "{kernel}"
-        );
+        assert!((0..w * h).all(|i| got[i] == input[i % h * w + i / h]), "{kernel}");
     }
 }
 
@@ -280,9 +257,7 @@ fn n_bodies() {
     for (me, got) in input.chunks(4).zip(got.chunks(4)) {
         let mut sum = [0f64; 3];
         for body in input.chunks(4) {
-            let d: Vec<f64> = (0..3)
-                .map(|k| f64::from(body[k]) - f64::from(me[k]))
-                .collect();
+            let d: Vec<f64> = (0..3).map(|k| f64::from(body[k]) - f64::from(me[k])).collect();
             let r = (d.iter().map(|d| d * d).sum::<f64>() + 0.01).sqrt().recip();
             for k in 0..3 {
                 sum[k] += f64::from(body[3]) * r * r * r * d[k];
@@ -344,11 +319,7 @@ fn a_product_by_tensor_cores() {
         let db = bench.put(&b, half);
         let dc = bench.bytes(4 * (m * n) as u64);
         let sizes = [m, n, k].map(|v| Arg::U32(v as u32));
-        let args: Vec<Arg> = [da, db, dc]
-            .map(Arg::U64)
-            .into_iter()
-            .chain(sizes)
-            .collect();
+        let args: Vec<Arg> = [da, db, dc].map(Arg::U64).into_iter().chain(sizes).collect();
         let mut launch = bench.launch("gemm_half", ((n / 16) as u32, (m / 32) as u32), 64, &args);
         launch.options.converged = converged;
         assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);

@@ -26,12 +26,7 @@ fn operands_and_their_selectors() {
     let body: String = CASES
         .iter()
         .enumerate()
-        .map(|(i, (text, _))| {
-            format!(
-                "mov.u32 %d, 0; {text} st.global.u32 [%rd1+{}], %d;\n",
-                4 * i
-            )
-        })
+        .map(|(i, (text, _))| format!("mov.u32 %d, 0; {text} st.global.u32 [%rd1+{}], %d;\n", 4 * i))
         .collect();
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\

@@ -4,10 +4,7 @@ use super::{Arg, Bench, on_each_isa};
 use crate::{Execution, Fault, FaultKind, Isa, Progress};
 
 fn bench(body: &str, isa: Isa) -> Bench {
-    Bench::text(
-        &format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}"),
-        isa,
-    )
+    Bench::text(&format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}"), isa)
 }
 
 /// Runs `k(u64 out)` in slices, as the driver does, and returns the first words of `out`.
@@ -150,10 +147,7 @@ fn divergent_loops_wait_for_a_later_block() {
     let text = parting_loop(1)
         .replace("%tid.x", "%ctaid.x")
         .replace("setp.lt.u32 %p1, %r1, 1", "setp.ge.u32 %p1, %r1, 7")
-        .replace(
-            "and.b32 %r5, %r1, 1",
-            "mov.u32 %r5, %tid.x; and.b32 %r5, %r5, 1",
-        );
+        .replace("and.b32 %r5, %r1, 1", "mov.u32 %r5, %tid.x; and.b32 %r5, %r5, 1");
     assert_eq!(run(&text, 8, 32)[..2], [5, 5]);
 }
 
@@ -197,18 +191,14 @@ fn a_weak_load_in_a_loop_waits_for_a_later_block() {
 #[test]
 fn the_budget_ends_every_loop() {
     const BUDGET: u64 = 3_000_000;
-    let wanted = FaultKind::Budget {
-        instructions: BUDGET,
-    };
+    let wanted = FaultKind::Budget { instructions: BUDGET };
     let head = ".visible .entry k(.param .u64 out) {
             .reg .b32 %r<9>; .reg .pred %p<5>;
             mov.u32 %r1, %tid.x;
             and.b32 %r2, %r1, 1;
             setp.eq.u32 %p1, %r2, 0;";
-    let parting =
-        "L: @%p1 bra EVEN; add.u32 %r3, %r3, 1; bra L; EVEN: add.u32 %r4, %r4, 1; bra L; }";
-    let meeting =
-        "L: @%p1 bra EVEN; add.u32 %r3, %r3, 1; bra J; EVEN: add.u32 %r4, %r4, 1; J: bra L; }";
+    let parting = "L: @%p1 bra EVEN; add.u32 %r3, %r3, 1; bra L; EVEN: add.u32 %r4, %r4, 1; bra L; }";
+    let meeting = "L: @%p1 bra EVEN; add.u32 %r3, %r3, 1; bra J; EVEN: add.u32 %r4, %r4, 1; J: bra L; }";
     let table = "TABLE: .branchtargets L, M; L: brx.idx %r2, TABLE; M: brx.idx %r2, TABLE; }";
     let barrier = "L: bar.sync 0; bra L; }";
     for body in [parting, meeting, table, barrier] {
@@ -380,8 +370,5 @@ fn parameters_cannot_be_written() {
     let FaultKind::IllegalAddress { write, space, .. } = found.kind else {
         panic!("{found}")
     };
-    assert_eq!(
-        (write, space, found.code()),
-        (true, ptx::ir::Space::Param, 700)
-    );
+    assert_eq!((write, space, found.code()), (true, ptx::ir::Space::Param, 700));
 }

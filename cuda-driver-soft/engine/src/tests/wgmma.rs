@@ -58,9 +58,7 @@ impl Placed {
             (false, 16) => unit * self.leading + part * self.stride + row * 16,
             (false, _) => part * self.stride + 16 * in_pattern(self.first + unit),
             (true, 16) => unit * self.stride + part * self.leading + row * 16,
-            (true, _) => {
-                unit / units * self.leading + part * self.stride + 16 * in_pattern(unit % units)
-            }
+            (true, _) => unit / units * self.leading + part * self.stride + 16 * in_pattern(unit % units),
         }
     }
 }
@@ -128,18 +126,8 @@ fn lay_out(image: &mut [u8], placed: &Placed, elements: &[u32], k: usize, bits: 
     let per = 128 / bits;
     for (i, value) in elements.iter().enumerate() {
         let (line, x) = (i / k, i % k);
-        let (along, across) = if placed.transposed {
-            (line, x)
-        } else {
-            (x, line)
-        };
-        put(
-            image,
-            placed.unit(along / per, across),
-            along % per,
-            bits,
-            *value,
-        );
+        let (along, across) = if placed.transposed { (line, x) } else { (x, line) };
+        put(image, placed.unit(along / per, across), along % per, bits, *value);
     }
 }
 
@@ -149,11 +137,7 @@ fn list(name: &str, count: usize) -> String {
 }
 
 fn text(case: &Case, registers: usize) -> String {
-    let ty = if case.types.starts_with(".f32") {
-        "f32"
-    } else {
-        "b32"
-    };
+    let ty = if case.types.starts_with(".f32") { "f32" } else { "b32" };
     let (n, k) = (case.n, case.k);
     let lines = |op: &str| -> String {
         let line = |i: usize| match op {
@@ -167,9 +151,9 @@ fn text(case: &Case, registers: usize) -> String {
         None => format!("{{{}}}", list("a", 4)),
     };
     let sign = |negated: bool| if negated { "-1" } else { "1" };
-    let mut constants = case.negated.map_or(String::new(), |[a, b]| {
-        format!(", {}, {}", sign(a), sign(b))
-    });
+    let mut constants = case
+        .negated
+        .map_or(String::new(), |[a, b]| format!(", {}, {}", sign(a), sign(b)));
     if case.bits == 16 {
         if let Some(a) = case.a {
             constants += &format!(", {}", u8::from(a.transposed));
@@ -220,13 +204,7 @@ fn check(case: &Case) {
                 let (row, x) = (i / k, i % k);
                 let thread = row / 16 * 32 + row % 8 * 4 + x / per % 4;
                 let register = row % 16 / 8 + x / per / 4 * 2;
-                put(
-                    &mut image,
-                    thread * 16 + register * 4,
-                    x % per,
-                    case.bits,
-                    *value,
-                );
+                put(&mut image, thread * 16 + register * 4, x % per, case.bits, *value);
             }
         }
     }
@@ -260,20 +238,13 @@ fn check(case: &Case) {
         }
         words
     };
-    let signs = case
-        .negated
-        .unwrap_or_default()
-        .map(|no| if no { -1 } else { 1 });
+    let signs = case.negated.unwrap_or_default().map(|no| if no { -1 } else { 1 });
     let want = words(&|row, column| {
         let products = (0..k).map(|x| {
             let a = (case.values[0])(a[row * k + x]) * signs[0];
             (case.times)(a, (case.values[1])(b[column * k + x]) * signs[1])
         });
-        let old = if case.counts.1 {
-            before(row, column)
-        } else {
-            0
-        };
+        let old = if case.counts.1 { before(row, column) } else { 0 };
         let sum = products.sum::<i64>() + old;
         if case.limit {
             sum.clamp(i32::MIN.into(), i32::MAX.into())
@@ -286,10 +257,7 @@ fn check(case: &Case) {
         let mut bench = Bench::text(&text, isa);
         let input = bench.put(&image, |byte: u8| [byte]);
         let out = bench.put(&words(&before), u32::to_le_bytes);
-        let descriptors = [
-            case.a.map_or(0, |a| a.descriptor(0)),
-            case.b.descriptor(HALF),
-        ];
+        let descriptors = [case.a.map_or(0, |a| a.descriptor(0)), case.b.descriptor(HALF)];
         let [a, b] = descriptors.map(Arg::U64);
         assert_eq!(run(&bench, &[Arg::U64(input), Arg::U64(out), a, b]), None);
         let got = bench.get(out, want.len(), u32::from_le_bytes);
@@ -325,15 +293,8 @@ fn every_layout() {
         first,
         ..along_k(width, 0, width * 8)
     };
-    for (a, b) in [
-        (inside(128, 2), inside(128, 6)),
-        (inside(64, 2), inside(128, 4)),
-    ] {
-        check(&Case {
-            a: Some(a),
-            b,
-            ..F16
-        });
+    for (a, b) in [(inside(128, 2), inside(128, 6)), (inside(64, 2), inside(128, 4))] {
+        check(&Case { a: Some(a), b, ..F16 });
     }
     for (a, b) in [
         (across_k(16, 4096, 128), across_k(16, 128, 256)),
@@ -406,11 +367,7 @@ fn every_type() {
         ..F16
     };
     check(&Case { a, n: 40, ..tf32 });
-    check(&Case {
-        a: None,
-        n: 8,
-        ..tf32
-    });
+    check(&Case { a: None, n: 8, ..tf32 });
     let eight = |types, values, limit| Case {
         types,
         values,
@@ -453,11 +410,7 @@ fn every_type() {
         ..F16
     };
     check(&Case { a, n: 256, ..bits });
-    check(&Case {
-        a: None,
-        n: 8,
-        ..bits
-    });
+    check(&Case { a: None, n: 8, ..bits });
 }
 
 /// Multiplies all finite values of e4m3 (scaled by 512) and of e5m2 (scaled by 65,536), decoded by their definition.
@@ -470,11 +423,7 @@ fn products_of_eight_bit_floats() {
         } else {
             (fraction + 8) << (field - 1)
         };
-        if bits & 0x80 != 0 {
-            -magnitude
-        } else {
-            magnitude
-        }
+        if bits & 0x80 != 0 { -magnitude } else { magnitude }
     }
     // 0x38 is 1 and 0x40 is 2: their products are exact in any precision.
     let text = ".f32.e4m3.e5m2";
@@ -516,11 +465,7 @@ fn products_of_eight_bit_floats() {
             for i in 0..4 {
                 let row = thread / 32 * 16 + thread % 32 / 4 + i / 2 * 8;
                 let column = thread % 4 * 2 + i % 2;
-                assert_eq!(
-                    got[thread * 4 + i],
-                    expected[row * 8 + column],
-                    "{row} {column}"
-                );
+                assert_eq!(got[thread * 4 + i], expected[row * 8 + column], "{row} {column}");
             }
         }
     });

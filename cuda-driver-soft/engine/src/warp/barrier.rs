@@ -23,17 +23,10 @@ impl Warp {
             self.arrival = arrival;
             return Pause::Barrier;
         }
-        let arrivals: Vec<Option<Arrival>> = self
-            .parked
-            .clone()
-            .iter()
-            .map(|p| self.arrival_of(frames, p))
-            .collect();
+        let arrivals: Vec<Option<Arrival>> = self.parked.clone().iter().map(|p| self.arrival_of(frames, p)).collect();
         let place = |p: &Parked| {
             (
-                self.frames[p.split.frame as usize]
-                    .as_ref()
-                    .map(|f| f.function),
+                self.frames[p.split.frame as usize].as_ref().map(|f| f.function),
                 p.split.pc,
             )
         };
@@ -43,15 +36,11 @@ impl Warp {
             let same_place = !aligned || place(parked) == place(&first);
             all = match (all, arrival) {
                 (None, Some(arrival)) => Some(*arrival),
-                (Some(a), Some(b))
-                    if same_place && (a.id, a.count, a.op) == (b.id, b.count, b.op) =>
-                {
-                    Some(Arrival {
-                        holds: a.holds | b.holds,
-                        lanes: a.lanes | b.lanes,
-                        ..a
-                    })
-                }
+                (Some(a), Some(b)) if same_place && (a.id, a.count, a.op) == (b.id, b.count, b.op) => Some(Arrival {
+                    holds: a.holds | b.holds,
+                    lanes: a.lanes | b.lanes,
+                    ..a
+                }),
                 _ => return self.misuse(m, frames, &arrivals),
             };
         }
@@ -74,8 +63,7 @@ impl Warp {
         let mut uniform = |value: BarrierOperand| match value {
             BarrierOperand::Constant(value) => Some(value),
             BarrierOperand::Register(slot) => {
-                let mut lanes =
-                    lanes::iter(split.mask).map(|lane| frame.file.get(slot, 4, lane) as u32);
+                let mut lanes = lanes::iter(split.mask).map(|lane| frame.file.get(slot, 4, lane) as u32);
                 let first = lanes.next()?;
                 lanes.all(|v| v == first).then_some(first)
             }
@@ -105,17 +93,9 @@ impl Warp {
         })
     }
 
-    pub(super) fn barrier<'e>(
-        &self,
-        frames: &Frames<'e>,
-        parked: &Parked,
-    ) -> Option<&'e BarrierInst> {
+    pub(super) fn barrier<'e>(&self, frames: &Frames<'e>, parked: &Parked) -> Option<&'e BarrierInst> {
         let frame = self.frames[parked.split.frame as usize].as_ref()?;
-        match frames
-            .code(frame.function)
-            .actions
-            .get(parked.action as usize)?
-        {
+        match frames.code(frame.function).actions.get(parked.action as usize)? {
             Action::Barrier(barrier) => Some(barrier),
             _ => None,
         }
@@ -131,12 +111,7 @@ impl Warp {
         }
     }
 
-    fn misuse(
-        &self,
-        m: &mut Machine<'_>,
-        frames: &Frames<'_>,
-        arrivals: &[Option<Arrival>],
-    ) -> Pause {
+    fn misuse(&self, m: &mut Machine<'_>, frames: &Frames<'_>, arrivals: &[Option<Arrival>]) -> Pause {
         let places = self.parked.iter().zip(arrivals).map(|(p, arrival)| {
             let which = match (p.wait, arrival) {
                 (Wait::Collective(what, members), _) => {
@@ -169,9 +144,7 @@ impl Warp {
     /// Returns the PTX line of the instruction that lanes wait at.
     pub(super) fn line(&self, frames: &Frames<'_>, parked: &Parked) -> u32 {
         let frame = self.frames[parked.split.frame as usize].as_ref();
-        frame.map_or(0, |f| {
-            frames.code(f.function).lines[parked.split.pc as usize - 1]
-        })
+        frame.map_or(0, |f| frames.code(f.function).lines[parked.split.pc as usize - 1])
     }
 
     /// Makes the lanes at a barrier ready to run, with the result of `.red`.
@@ -191,9 +164,7 @@ impl Warp {
                 && let Some(frame) = self.frames[parked.split.frame as usize].as_mut()
             {
                 let width = if op == BarOp::Popc { 4 } else { 0 };
-                frame
-                    .file
-                    .set(slot, width, parked.split.mask, |_| u64::from(result));
+                frame.file.set(slot, width, parked.split.mask, |_| u64::from(result));
             }
             self.push(parked.split);
         }

@@ -12,12 +12,7 @@ use ptx::ir::Space;
 const MAX_TEXT: u64 = 64 * 1024;
 
 /// Runs a builtin for one lane and returns its result.
-pub(crate) fn run(
-    m: &mut Machine<'_>,
-    builtin: Builtin,
-    args: &[u64; 5],
-    lane: usize,
-) -> Result<u64, FaultKind> {
+pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: usize) -> Result<u64, FaultKind> {
     match builtin {
         // The programming guide specifies -1 for a null format.
         Builtin::Vprintf if args[0] == 0 => Ok(u64::from(-1i32 as u32)),
@@ -35,8 +30,7 @@ pub(crate) fn run(
                 text(m, args[1], lane)?,
                 text(m, args[3], lane)?,
             );
-            let [message, file, function] =
-                [message, file, function].map(|t| String::from_utf8_lossy(&t).into_owned());
+            let [message, file, function] = [message, file, function].map(|t| String::from_utf8_lossy(&t).into_owned());
             let line = args[2] as u32;
             Err(FaultKind::Assert {
                 file,
@@ -51,8 +45,7 @@ pub(crate) fn run(
                 owners: &[m.owner],
                 most: m.heap_limit,
             };
-            let heap =
-                |bytes| address_space().alloc_within(AllocationKind::Heap, m.owner, bytes, quota);
+            let heap = |bytes| address_space().alloc_within(AllocationKind::Heap, m.owner, bytes, quota);
             // `malloc(0)` returns an address of its own.
             Ok(heap(bytes.max(1)).unwrap_or(0))
         }
@@ -115,12 +108,7 @@ fn text(m: &mut Machine<'_>, address: u64, lane: usize) -> Result<Vec<u8>, Fault
 
 /// Formats like `printf`, and returns the text and the number of values in it. The values are in a buffer at `args`, 4
 /// or 8 bytes each, aligned to their size.
-fn format_values(
-    m: &mut Machine<'_>,
-    format: &[u8],
-    args: u64,
-    lane: usize,
-) -> Result<(Vec<u8>, u64), FaultKind> {
+fn format_values(m: &mut Machine<'_>, format: &[u8], args: u64, lane: usize) -> Result<(Vec<u8>, u64), FaultKind> {
     let mut out = Vec::new();
     let (mut at, mut count) = (args, 0);
     let mut rest = format;

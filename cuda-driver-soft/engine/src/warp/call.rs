@@ -22,18 +22,13 @@ impl Warp {
         code: &Code,
         split: Split,
     ) -> Result<(), u32> {
-        let Some(caller) = self.frames[split.frame as usize]
-            .as_ref()
-            .and_then(|f| f.caller)
-        else {
+        let Some(caller) = self.frames[split.frame as usize].as_ref().and_then(|f| f.caller) else {
             return self.exit(m, frames, split);
         };
         let calling = self.frames[caller.frame as usize]
             .as_ref()
             .map(|f| frames.code(f.function));
-        if let Some(Action::Call(call)) =
-            calling.and_then(|code| code.actions.get(caller.action as usize))
-        {
+        if let Some(Action::Call(call)) = calling.and_then(|code| code.actions.get(caller.action as usize)) {
             for (from, to) in code.returns.iter().zip(&call.rets) {
                 self.pass(m, (split.frame, *from), (caller.frame, *to), split.mask);
             }
@@ -100,9 +95,7 @@ impl Warp {
         lanes: Mask,
     ) -> Result<(), ()> {
         let code = frames.code(id);
-        let caller_end = self.frames[split.frame as usize]
-            .as_ref()
-            .map_or(0, |f| f.local_end);
+        let caller_end = self.frames[split.frame as usize].as_ref().map_or(0, |f| f.local_end);
         let base = caller_end.next_multiple_of(16);
         let base = base.next_multiple_of(u64::from(code.local_align));
         let bytes = u64::from(code.local_bytes);
@@ -125,10 +118,7 @@ impl Warp {
         let Some(frame) = frame else {
             // A GPU keeps the callers' registers on the stack, so they count.
             let bytes = base + bytes + (self.registers + registers) / 32;
-            m.fault = Some((
-                FaultKind::StackOverflow { bytes },
-                lanes.trailing_zeros() as usize,
-            ));
+            m.fault = Some((FaultKind::StackOverflow { bytes }, lanes.trailing_zeros() as usize));
             return Err(());
         };
         self.registers += frame.file.bytes();
@@ -160,33 +150,20 @@ impl Warp {
     }
 
     /// Copies a value from one frame to another for some lanes.
-    fn pass(
-        &mut self,
-        m: &mut Machine<'_>,
-        from: (FrameId, ValueLocation),
-        to: (FrameId, ValueLocation),
-        lanes: Mask,
-    ) {
+    fn pass(&mut self, m: &mut Machine<'_>, from: (FrameId, ValueLocation), to: (FrameId, ValueLocation), lanes: Mask) {
         for lane in lanes::iter(lanes) {
             let mut bytes = [0u8; 16];
             let long = match (from.1, to.1) {
-                (ValueLocation::Frame { size: a, .. }, ValueLocation::Frame { size: b, .. }) => {
-                    a.min(b) > 16
-                }
+                (ValueLocation::Frame { size: a, .. }, ValueLocation::Frame { size: b, .. }) => a.min(b) > 16,
                 _ => false,
             };
             if long {
-                let (
-                    ValueLocation::Frame { offset: a, size: n },
-                    ValueLocation::Frame { offset: b, size },
-                ) = (from.1, to.1)
+                let (ValueLocation::Frame { offset: a, size: n }, ValueLocation::Frame { offset: b, size }) =
+                    (from.1, to.1)
                 else {
                     continue;
                 };
-                let (a, b) = (
-                    self.base(from.0) + u64::from(a),
-                    self.base(to.0) + u64::from(b),
-                );
+                let (a, b) = (self.base(from.0) + u64::from(a), self.base(to.0) + u64::from(b));
                 m.spaces.local.copy(lane, a, b, u64::from(n.min(size)));
                 continue;
             }
@@ -196,19 +173,11 @@ impl Warp {
     }
 
     fn base(&self, frame: FrameId) -> u64 {
-        self.frames[frame as usize]
-            .as_ref()
-            .map_or(0, |f| f.local_base)
+        self.frames[frame as usize].as_ref().map_or(0, |f| f.local_base)
     }
 
     /// Reads the first 16 bytes of a value.
-    fn get(
-        &mut self,
-        m: &mut Machine<'_>,
-        (id, place): (FrameId, ValueLocation),
-        lane: usize,
-        bytes: &mut [u8; 16],
-    ) {
+    fn get(&mut self, m: &mut Machine<'_>, (id, place): (FrameId, ValueLocation), lane: usize, bytes: &mut [u8; 16]) {
         let base = self.base(id);
         let Some(frame) = self.frames[id as usize].as_mut() else {
             return;
@@ -225,24 +194,14 @@ impl Warp {
             }
             ValueLocation::Frame { offset, size } => {
                 let size = size.min(16);
-                if let Some(from) =
-                    m.spaces
-                        .local
-                        .lane(lane, base + u64::from(offset), u64::from(size))
-                {
+                if let Some(from) = m.spaces.local.lane(lane, base + u64::from(offset), u64::from(size)) {
                     bytes[..from.len()].copy_from_slice(from);
                 }
             }
         }
     }
 
-    fn set(
-        &mut self,
-        m: &mut Machine<'_>,
-        (id, place): (FrameId, ValueLocation),
-        lane: usize,
-        bytes: &[u8; 16],
-    ) {
+    fn set(&mut self, m: &mut Machine<'_>, (id, place): (FrameId, ValueLocation), lane: usize, bytes: &[u8; 16]) {
         let base = self.base(id);
         let Some(frame) = self.frames[id as usize].as_mut() else {
             return;
@@ -256,20 +215,12 @@ impl Warp {
             ValueLocation::Mask(slot) => frame.file.set(slot, 0, 1 << lane, |_| word(0)),
             ValueLocation::Row(slot, 16) => {
                 frame.file.set(slot, 8, 1 << lane, |_| word(0));
-                frame
-                    .file
-                    .set(Slot(slot.0 + 8 * 32), 8, 1 << lane, |_| word(8));
+                frame.file.set(Slot(slot.0 + 8 * 32), 8, 1 << lane, |_| word(8));
             }
-            ValueLocation::Row(slot, width) => {
-                frame.file.set(slot, width as u8, 1 << lane, |_| word(0))
-            }
+            ValueLocation::Row(slot, width) => frame.file.set(slot, width as u8, 1 << lane, |_| word(0)),
             ValueLocation::Frame { offset, size } => {
                 let size = size.min(16);
-                if let Some(to) =
-                    m.spaces
-                        .local
-                        .lane(lane, base + u64::from(offset), u64::from(size))
-                {
+                if let Some(to) = m.spaces.local.lane(lane, base + u64::from(offset), u64::from(size)) {
                     to.copy_from_slice(&bytes[..to.len()]);
                 }
             }
@@ -287,13 +238,7 @@ impl Warp {
         values
     }
 
-    fn builtin(
-        &mut self,
-        m: &mut Machine<'_>,
-        call: &CallSite,
-        split: Split,
-        builtin: Builtin,
-    ) -> Result<(), ()> {
+    fn builtin(&mut self, m: &mut Machine<'_>, call: &CallSite, split: Split, builtin: Builtin) -> Result<(), ()> {
         for lane in lanes::iter(split.mask) {
             let mut args = [0u64; 5];
             for (arg, place) in args.iter_mut().zip(&call.args) {

@@ -179,11 +179,7 @@ impl<'e> Frames<'e> {
         frame.live = live;
         (frame.local_end, frame.allocated) = (frame.local_fixed, None);
         if let Some(converged) = self.converged(code, live) {
-            self.fill_affine(
-                frame,
-                position,
-                &converged.constants[converged.kept_constants..],
-            );
+            self.fill_affine(frame, position, &converged.constants[converged.kept_constants..]);
             if !converged.reads_block_constants {
                 return;
             }
@@ -258,12 +254,7 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.constants[first..].iter());
     }
 
-    fn fill_affine(
-        &self,
-        frame: &mut Frame,
-        position: WarpPosition,
-        constants: &[(Slot, RegClass, Constant)],
-    ) {
+    fn fill_affine(&self, frame: &mut Frame, position: WarpPosition, constants: &[(Slot, RegClass, Constant)]) {
         for (slot, class, constant) in constants {
             let value = self.affine(frame.local_base, position, *class, constant);
             frame.file.set_affine(*slot, value);
@@ -285,27 +276,17 @@ impl<'e> Frames<'e> {
                     });
                 }
                 Constant::Special(special) => {
-                    frame
-                        .file
-                        .set_all(*slot, *width, self.special(*special, position, 0));
+                    frame.file.set_all(*slot, *width, self.special(*special, position, 0));
                 }
-                constant => {
-                    frame
-                        .file
-                        .set_all(*slot, *width, self.value(position, constant, local_base))
-                }
+                constant => frame
+                    .file
+                    .set_all(*slot, *width, self.value(position, constant, local_base)),
             }
         }
     }
 
     /// Returns the lanes of a constant, which is uniform or affine.
-    fn affine(
-        &self,
-        local_base: u64,
-        position: WarpPosition,
-        class: RegClass,
-        constant: &Constant,
-    ) -> Affine {
+    fn affine(&self, local_base: u64, position: WarpPosition, class: RegClass, constant: &Constant) -> Affine {
         let value = match constant {
             Constant::Special(special) if differs(*special) => {
                 let rows = self.rows.unwrap_or(Rows::ONE);
@@ -314,11 +295,7 @@ impl<'e> Frames<'e> {
                 Affine {
                     base,
                     step: if rows.lanes() > 1 { difference(1) } else { 0 },
-                    row: if rows.count() > 1 {
-                        difference(rows.lanes())
-                    } else {
-                        0
-                    },
+                    row: if rows.count() > 1 { difference(rows.lanes()) } else { 0 },
                 }
             }
             Constant::Special(special) => affine::uniform(self.special(*special, position, 0)),
@@ -349,13 +326,7 @@ impl<'e> Frames<'e> {
                 }
             }
             Constant::Variable(var, offset) => {
-                let base = match self
-                    .loaded
-                    .module
-                    .variables
-                    .get(var.0 as usize)
-                    .map(|v| v.space)
-                {
+                let base = match self.loaded.module.variables.get(var.0 as usize).map(|v| v.space) {
                     Some(Space::Shared | Space::SharedCluster) => {
                         let rank = self.special(Special::ClusterCtarank, position, 0);
                         u64::from(self.shared.offset(var).unwrap_or(0)) | rank << RANK_SHIFT
@@ -387,12 +358,8 @@ impl<'e> Frames<'e> {
 
     fn special(&self, special: Special, position: WarpPosition, lane: u32) -> u64 {
         let Launch { grid, block, .. } = self.launch;
-        let part =
-            |of: &[u32; 3], dimension: u8| of.get(usize::from(dimension)).copied().unwrap_or(0);
-        let shared = self
-            .shared
-            .dynamic
-            .saturating_add(self.launch.dynamic_shared);
+        let part = |of: &[u32; 3], dimension: u8| of.get(usize::from(dimension)).copied().unwrap_or(0);
+        let shared = self.shared.dynamic.saturating_add(self.launch.dynamic_shared);
         let explicit = self.launch.options.cluster;
         let cluster = explicit.unwrap_or([1; 3]).map(|n| n.max(1));
         let [of_cluster, inside, clusters]: [[u32; 3]; 3] = [
@@ -417,9 +384,7 @@ impl<'e> Frames<'e> {
             Special::ClusterNctaid(d) => part(&cluster, d),
             Special::ClusterNctarank => cluster.iter().product(),
             Special::ClusterCtaid(d) => part(&inside, d),
-            Special::ClusterCtarank => {
-                inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2])
-            }
+            Special::ClusterCtarank => inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2]),
             Special::IsExplicitCluster => u32::from(explicit.is_some()),
             Special::LanemaskEq => 1 << lane,
             Special::LanemaskLt => (1 << lane) - 1,

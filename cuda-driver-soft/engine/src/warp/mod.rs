@@ -138,12 +138,7 @@ const MAX_REGISTERS: u64 = 256 << 20;
 
 impl Warp {
     /// Returns a warp at the start of the kernel, or `None` if the host is out of memory.
-    pub(crate) fn new(
-        frames: &mut Frames<'_>,
-        function: FuncId,
-        position: WarpPosition,
-        lanes: Mask,
-    ) -> Option<Self> {
+    pub(crate) fn new(frames: &mut Frames<'_>, function: FuncId, position: WarpPosition, lanes: Mask) -> Option<Self> {
         let frame = frames.make(function, position, None, 0, lanes)?;
         let mut warp = Warp {
             registers: frame.file.bytes(),
@@ -173,13 +168,7 @@ impl Warp {
 
     /// Restarts a finished warp with these lanes, at the same position in another block. Returns `None` if the host is
     /// out of memory.
-    pub(crate) fn reuse(
-        &mut self,
-        frames: &mut Frames<'_>,
-        block: [u32; 3],
-        number: u64,
-        lanes: Mask,
-    ) -> Option<()> {
+    pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, block: [u32; 3], number: u64, lanes: Mask) -> Option<()> {
         self.position.block = block;
         self.position.number = number;
         self.live = lanes;
@@ -230,12 +219,7 @@ impl Warp {
     }
 
     /// Runs until all lanes have exited or wait, or until the warp has done `share` backward jumps.
-    pub(crate) fn run(
-        &mut self,
-        m: &mut Machine<'_>,
-        frames: &mut Frames<'_>,
-        share: i64,
-    ) -> Pause {
+    pub(crate) fn run(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
         let mut ran = None;
         // Most kernels have no local memory.
         if self.local.stride() > 0 {
@@ -265,18 +249,8 @@ impl Warp {
     /// instruction and the event. Returns `None` for other warps, and for a warp that could come back to the code for
     /// converged warps.
     #[inline(always)]
-    fn run_together(
-        &mut self,
-        m: &mut Machine<'_>,
-        frames: &Frames<'_>,
-        share: i64,
-    ) -> Option<(u32, Event)> {
-        let [
-            Split {
-                frame: 0, pc, mask, ..
-            },
-        ] = *self.ready.as_slice()
-        else {
+    fn run_together(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, share: i64) -> Option<(u32, Event)> {
+        let [Split { frame: 0, pc, mask, .. }] = *self.ready.as_slice() else {
             return None;
         };
         // The first frame is the kernel's.
@@ -568,8 +542,7 @@ impl Warp {
                 wait: Wait::Barrier,
             }),
             Action::Collective(what, operands) => {
-                self.park_members(m, after, index, *what, operands)
-                    .map_err(|()| line)?;
+                self.park_members(m, after, index, *what, operands).map_err(|()| line)?;
                 self.run_arrived(m, frames)?;
             }
             Action::Matrix(_) => {
@@ -592,8 +565,7 @@ impl Warp {
                 self.push(after);
             }
             Action::Call(call) => {
-                self.call(m, frames, call, split, index)
-                    .map_err(|()| line)?;
+                self.call(m, frames, call, split, index).map_err(|()| line)?;
                 rounds = 1;
             }
         }
@@ -601,12 +573,7 @@ impl Warp {
         Ok(rounds + ((m.steps - before) / 16).cast_signed())
     }
 
-    fn exit(
-        &mut self,
-        m: &mut Machine<'_>,
-        frames: &mut Frames<'_>,
-        split: Split,
-    ) -> Result<(), u32> {
+    fn exit(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, split: Split) -> Result<(), u32> {
         self.live &= !split.mask;
         m.live = self.live;
         let mut next = Some(split.frame);

@@ -17,10 +17,7 @@ const MAX_WIDTH: u64 = 4096;
 impl Conversion {
     /// Parses a conversion after its `%`; `star` reads the value of a `*`. Returns `None`, and reads nothing, if there
     /// is no valid conversion.
-    pub(super) fn parse<E>(
-        rest: &mut &[u8],
-        mut star: impl FnMut(u64) -> Result<u64, E>,
-    ) -> Option<Result<Self, E>> {
+    pub(super) fn parse<E>(rest: &mut &[u8], mut star: impl FnMut(u64) -> Result<u64, E>) -> Option<Result<Self, E>> {
         let text = *rest;
         let mut i = 0;
         let mut spec = Conversion {
@@ -53,9 +50,7 @@ impl Conversion {
         if text.get(i) == Some(&b'.') {
             i += 1;
             match number(&mut i) {
-                Ok(precision) => {
-                    spec.precision = Some(precision.unwrap_or(0).min(MAX_WIDTH) as usize)
-                }
+                Ok(precision) => spec.precision = Some(precision.unwrap_or(0).min(MAX_WIDTH) as usize),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -89,33 +84,18 @@ impl Conversion {
                 string[..string.len().min(self.precision.unwrap_or(usize::MAX))].to_vec(),
             ),
             b'd' | b'i' => {
-                let value = if self.long {
-                    bits as i64
-                } else {
-                    i64::from(bits as i32)
-                };
-                (
-                    self.sign(value < 0),
-                    value.unsigned_abs().to_string().into_bytes(),
-                )
+                let value = if self.long { bits as i64 } else { i64::from(bits as i32) };
+                (self.sign(value < 0), value.unsigned_abs().to_string().into_bytes())
             }
             b'u' => ("", bits.to_string().into_bytes()),
             b'o' if self.has(b'#') && bits != 0 => ("", format!("0{bits:o}").into_bytes()),
             b'o' => ("", format!("{bits:o}").into_bytes()),
             b'x' => (
-                if self.has(b'#') && bits != 0 {
-                    "0x"
-                } else {
-                    ""
-                },
+                if self.has(b'#') && bits != 0 { "0x" } else { "" },
                 format!("{bits:x}").into_bytes(),
             ),
             b'X' => (
-                if self.has(b'#') && bits != 0 {
-                    "0X"
-                } else {
-                    ""
-                },
+                if self.has(b'#') && bits != 0 { "0X" } else { "" },
                 format!("{bits:X}").into_bytes(),
             ),
             // An H200 prints a null pointer as `(nil)`.
@@ -137,8 +117,7 @@ impl Conversion {
         }
         let fill = self.width.saturating_sub(sign.len() + digits.len());
         let number = !b"cs".contains(&self.letter);
-        let zeros =
-            self.has(b'0') && !self.has(b'-') && number && !(integer && self.precision.is_some());
+        let zeros = self.has(b'0') && !self.has(b'-') && number && !(integer && self.precision.is_some());
         if !self.has(b'-') && !zeros {
             out.extend(std::iter::repeat_n(b' ', fill));
         }
@@ -196,10 +175,7 @@ impl Conversion {
                 None => scientific,
             }
         } else {
-            trim(&format!(
-                "{value:.*}",
-                (precision as i32 - 1 - power).max(0) as usize
-            ))
+            trim(&format!("{value:.*}", (precision as i32 - 1 - power).max(0) as usize))
         }
     }
 }
@@ -243,9 +219,7 @@ mod tests {
 
     fn print(format: &str, bits: u64) -> String {
         let mut rest = format.as_bytes();
-        let spec = Conversion::parse(&mut rest, |_| Ok::<_, ()>(7))
-            .unwrap()
-            .unwrap();
+        let spec = Conversion::parse(&mut rest, |_| Ok::<_, ()>(7)).unwrap().unwrap();
         assert!(rest.is_empty(), "{format}");
         let mut out = Vec::new();
         spec.write(bits, b"text", &mut out);

@@ -11,12 +11,7 @@ use crate::lanes;
 
 impl Warp {
     /// Runs a stack operation for the lanes of a split. `Err`: the fault is recorded.
-    pub(super) fn stack(
-        &mut self,
-        m: &mut Machine<'_>,
-        split: Split,
-        op: StackOp,
-    ) -> Result<(), ()> {
+    pub(super) fn stack(&mut self, m: &mut Machine<'_>, split: Split, op: StackOp) -> Result<(), ()> {
         let (values, width) = match op {
             StackOp::Alloca { to, size, .. } => (self.values(split.frame, size, to.1), to.1),
             StackOp::Save((_, width)) => ([0; 32], width),
@@ -34,10 +29,7 @@ impl Warp {
                     let end = start.saturating_add(values[lane]);
                     let room = end <= m.stack_limit
                         && m.spaces.local.reserve(end).is_some()
-                        && self
-                            .local_reservation
-                            .grow_to(32 * m.spaces.local.stride())
-                            .is_some();
+                        && self.local_reservation.grow_to(32 * m.spaces.local.stride()).is_some();
                     if !room {
                         m.fault = Some((FaultKind::StackOverflow { bytes: end }, lane));
                         return Err(());

@@ -43,10 +43,7 @@ impl Warp {
                 return Err(());
             }
             self.parked.push(Parked {
-                split: Split {
-                    mask: lanes,
-                    ..split
-                },
+                split: Split { mask: lanes, ..split },
                 action,
                 wait: Wait::Collective(collective, wanted),
             });
@@ -56,11 +53,7 @@ impl Warp {
 
     /// Runs the collective and matrix instructions whose members have all arrived. `Err`: the line of the fault, which
     /// is recorded.
-    pub(super) fn run_arrived(
-        &mut self,
-        m: &mut Machine<'_>,
-        frames: &Frames<'_>,
-    ) -> Result<(), u32> {
+    pub(super) fn run_arrived(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) -> Result<(), u32> {
         let mut next = 0;
         while let Some(first) = self.parked.get(next).copied() {
             next += 1;
@@ -79,13 +72,10 @@ impl Warp {
             if members & self.live & !lanes != 0 {
                 continue;
             }
-            let (group, rest): (Vec<_>, Vec<_>) =
-                self.parked.iter().copied().partition(|p| same(p));
+            let (group, rest): (Vec<_>, Vec<_>) = self.parked.iter().copied().partition(|p| same(p));
             self.parked = rest;
             match first.wait {
-                Wait::Collective(collective, _) => {
-                    self.run_collective(frames, collective, lanes, group)
-                }
+                Wait::Collective(collective, _) => self.run_collective(frames, collective, lanes, group),
                 _ => self.run_matrix(m, frames, lanes, &group)?,
             }
             next = 0;
@@ -101,8 +91,7 @@ impl Warp {
             return false;
         };
         let apart = first.live & other.live == 0;
-        a.split.pc == b.split.pc
-            && (a.split.frame == b.split.frame || (apart && first.function == other.function))
+        a.split.pc == b.split.pc && (a.split.frame == b.split.frame || (apart && first.function == other.function))
     }
 
     /// Runs a matrix instruction at which all lanes of the warp have arrived. The values of lanes in other frames are
@@ -114,9 +103,7 @@ impl Warp {
         lanes: Mask,
         group: &[Parked],
     ) -> Result<(), u32> {
-        let Some((Split { frame: id, pc, .. }, action)) =
-            group.first().map(|p| (p.split, p.action))
-        else {
+        let Some((Split { frame: id, pc, .. }, action)) = group.first().map(|p| (p.split, p.action)) else {
             return Ok(());
         };
         let others = || group.iter().filter(|p| p.split.frame != id);
@@ -131,8 +118,7 @@ impl Warp {
             }
             if let Some(frame) = self.frames[id as usize].as_mut() {
                 m.spaces.local_end = frame.local_end;
-                matrix::run(m, &mut frame.file, call, lanes)
-                    .map_err(|()| code.lines[pc as usize - 1])?;
+                matrix::run(m, &mut frame.file, call, lanes).map_err(|()| code.lines[pc as usize - 1])?;
             }
             for other in others() {
                 let Split { frame, mask, .. } = other.split;
@@ -146,12 +132,7 @@ impl Warp {
     }
 
     /// Copies rows, given with their bytes per lane, from one frame to another.
-    fn copy_rows(
-        &mut self,
-        rows: impl Iterator<Item = (Slot, u8)>,
-        (from, to): (FrameId, FrameId),
-        lanes: Mask,
-    ) {
+    fn copy_rows(&mut self, rows: impl Iterator<Item = (Slot, u8)>, (from, to): (FrameId, FrameId), lanes: Mask) {
         for (slot, width) in rows {
             let values = self.values(from, slot, width);
             if let Some(frame) = self.frames[to as usize].as_mut() {
@@ -161,13 +142,7 @@ impl Warp {
     }
 
     /// Runs a collective instruction at which all members have arrived.
-    fn run_collective(
-        &mut self,
-        frames: &Frames<'_>,
-        collective: Collective,
-        lanes: Mask,
-        group: Vec<Parked>,
-    ) {
+    fn run_collective(&mut self, frames: &Frames<'_>, collective: Collective, lanes: Mask, group: Vec<Parked>) {
         let (mut a, mut b, mut c) = ([0; 32], [0; 32], [0; 32]);
         for parked in &group {
             let Some(operands) = self.operands(frames, parked) else {
@@ -201,25 +176,15 @@ impl Warp {
                     let width = if class == RegClass::Pred { 0 } else { 4 };
                     frame.file.set(operands.d, width, mask, |i| outcome.d[i]);
                 }
-                frame
-                    .file
-                    .set(operands.p, 0, mask, |i| u64::from(outcome.p >> i & 1));
+                frame.file.set(operands.p, 0, mask, |i| u64::from(outcome.p >> i & 1));
             }
             self.push(parked.split);
         }
     }
 
-    pub(super) fn operands<'e>(
-        &self,
-        frames: &Frames<'e>,
-        parked: &Parked,
-    ) -> Option<&'e CollectiveOperands> {
+    pub(super) fn operands<'e>(&self, frames: &Frames<'e>, parked: &Parked) -> Option<&'e CollectiveOperands> {
         let frame = self.frames[parked.split.frame as usize].as_ref()?;
-        match frames
-            .code(frame.function)
-            .actions
-            .get(parked.action as usize)?
-        {
+        match frames.code(frame.function).actions.get(parked.action as usize)? {
             Action::Collective(_, operands) => Some(operands),
             _ => None,
         }

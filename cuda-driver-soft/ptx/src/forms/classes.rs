@@ -53,7 +53,5 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
 /// Returns the members of a class; none if it does not exist.
 pub(super) fn members(class: &str) -> impl Iterator<Item = &'static str> {
     let found = CLASSES.iter().find(|(name, _)| *name == class);
-    found
-        .into_iter()
-        .flat_map(|(_, members)| members.split('|'))
+    found.into_iter().flat_map(|(_, members)| members.split('|'))
 }

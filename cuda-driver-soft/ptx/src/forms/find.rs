@@ -94,9 +94,7 @@ pub(crate) fn find(opcode: &str) -> Result<Form, FormErrors> {
         (form.ptx, form.sm) = (form.ptx.min(ptx), form.sm.min(sm));
         for list in &compiled.operands {
             // There is a cache policy operand if and only if the opcode has `.L2::cache_hint`.
-            if list.contains(&"policy") != mods.has(".L2::cache_hint")
-                && compiled.operands.len() > 1
-            {
+            if list.contains(&"policy") != mods.has(".L2::cache_hint") && compiled.operands.len() > 1 {
                 continue;
             }
             form.candidates.push(Candidate {

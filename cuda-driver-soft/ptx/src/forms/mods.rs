@@ -1,8 +1,8 @@
 //! Splits an opcode into its modifiers and converts them to types of the IR.
 
 use crate::ir::{
-    AtomOp, BoolOp, Compare, FloatMods, FloatTest, Geometry, Order, Part, Precision, PrmtMode,
-    Rounding, Scope, ShflMode, Space, Type, VoteMode,
+    AtomOp, BoolOp, Compare, FloatMods, FloatTest, Geometry, Order, Part, Precision, PrmtMode, Rounding, Scope,
+    ShflMode, Space, Type, VoteMode,
 };
 
 use super::classes::CLASSES;
@@ -47,10 +47,7 @@ const TYPES: &[(&str, Type)] = &[
 
 /// Returns the type that a modifier such as `.u32` names.
 pub(super) fn type_of(modifier: &str) -> Option<Type> {
-    TYPES
-        .iter()
-        .find(|(name, _)| *name == modifier)
-        .map(|(_, ty)| *ty)
+    TYPES.iter().find(|(name, _)| *name == modifier).map(|(_, ty)| *ty)
 }
 
 /// Returns the type with a name such as `u32`.
@@ -169,10 +166,7 @@ impl<'a> Mods<'a> {
 
     /// Returns the value of the first choice whose modifier the opcode has.
     fn pick<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
-        choices
-            .iter()
-            .find(|(name, _)| self.has(name))
-            .map(|(_, value)| *value)
+        choices.iter().find(|(name, _)| self.has(name)).map(|(_, value)| *value)
     }
 
     pub(super) fn rounding(&self) -> Option<Rounding> {
@@ -227,11 +221,7 @@ impl<'a> Mods<'a> {
     }
 
     pub(super) fn bool_op(&self) -> Option<BoolOp> {
-        self.pick(&[
-            (".and", BoolOp::And),
-            (".or", BoolOp::Or),
-            (".xor", BoolOp::Xor),
-        ])
+        self.pick(&[(".and", BoolOp::And), (".or", BoolOp::Or), (".xor", BoolOp::Xor)])
     }
 
     pub(super) fn precision(&self) -> Precision {
@@ -272,8 +262,7 @@ impl<'a> Mods<'a> {
     }
 
     pub(super) fn vec(&self) -> u8 {
-        self.pick(&[(".v2", 2), (".v4", 4), (".v8", 8)])
-            .unwrap_or(1)
+        self.pick(&[(".v2", 2), (".v4", 4), (".v8", 8)]).unwrap_or(1)
     }
 
     pub(super) fn atom_op(&self) -> AtomOp {

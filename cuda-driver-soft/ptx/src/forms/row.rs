@@ -84,7 +84,5 @@ pub(super) fn op(op: Op) -> Result<Lowering, Reject> {
 
 /// Refuses types that cannot be combined with the other modifiers.
 pub(super) fn bad_types(root: &str) -> Result<Lowering, Reject> {
-    Err(Reject(format!(
-        "Unexpected instruction types specified for '{root}'"
-    )))
+    Err(Reject(format!("Unexpected instruction types specified for '{root}'")))
 }

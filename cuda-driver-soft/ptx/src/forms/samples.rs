@@ -173,9 +173,7 @@ fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
     };
     match spec.role {
         // An arrival in another block of the cluster has no result.
-        Role::Dest if opcode.starts_with("mbarrier") && opcode.contains("::cluster") => {
-            "_".to_owned()
-        }
+        Role::Dest if opcode.starts_with("mbarrier") && opcode.contains("::cluster") => "_".to_owned(),
         Role::Dest | Role::Source | Role::Predicate => value(spec.ty),
         Role::DestPair => value(spec.ty),
         Role::DestBoth => format!("{}|%p3", value(spec.ty)),

@@ -130,9 +130,7 @@ pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, Compil
                 (&rest[..=close], true, &rest[close + 1..])
             }
             _ => {
-                let end = rest[1..]
-                    .find(['.', '{', '<', '('])
-                    .map_or(rest.len(), |i| i + 1);
+                let end = rest[1..].find(['.', '{', '<', '(']).map_or(rest.len(), |i| i + 1);
                 (&rest[..end], true, &rest[end..])
             }
         };
@@ -145,9 +143,7 @@ pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, Compil
         }
         let types = alternatives.iter().all(|a| type_of(a).is_some());
         let in_name = elements.iter().all(|e: &Element| e.in_name)
-            && alternatives
-                .iter()
-                .all(|a| name_modifiers(root).contains(a));
+            && alternatives.iter().all(|a| name_modifiers(root).contains(a));
         elements.push(Element {
             alternatives,
             required,
@@ -169,10 +165,7 @@ pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, Compil
 /// Returns `d, a{, b}` as `[d, a, b]` and `[d, a]`.
 pub(super) fn operand_lists(text: &'static str) -> Vec<Vec<&'static str>> {
     let split = |text: &'static str| -> Vec<&'static str> {
-        text.split(',')
-            .map(str::trim)
-            .filter(|t| !t.is_empty())
-            .collect()
+        text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()
     };
     let (required, optional) = match text.find("{,") {
         Some(at) => (&text[..at], &text[at + 1..]),

@@ -37,9 +37,7 @@ fn every_row_has_a_form() {
         let (root, compiled) = compile(row.syntax, 0);
         let fits = |(opcode, _): &(String, Option<Op>)| {
             let (found, rest) = opcode.split_at(root.len().min(opcode.len()));
-            found == root
-                && (rest.is_empty() || rest.starts_with('.'))
-                && fit(&compiled.elements, &split(rest))
+            found == root && (rest.is_empty() || rest.starts_with('.')) && fit(&compiled.elements, &split(rest))
         };
         assert!(forms.iter().any(fits), "no form of {}", row.syntax);
     }
@@ -47,10 +45,7 @@ fn every_row_has_a_form() {
 
 #[test]
 fn operands_of_a_syntax_line() {
-    assert_eq!(
-        operand_lists("d, a{, b}"),
-        [vec!["d", "a", "b"], vec!["d", "a"]]
-    );
+    assert_eq!(operand_lists("d, a{, b}"), [vec!["d", "a", "b"], vec!["d", "a"]]);
     assert_eq!(operand_lists("[a]"), [vec!["[a]"]]);
     assert_eq!(operand_lists(""), [Vec::<&str>::new()]);
 }

@@ -11,10 +11,7 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
     let with = |more: &'static str| {
         let mut all = modifiers.to_vec();
         // Other modifiers are written before the types.
-        let at = all
-            .iter()
-            .position(|m| type_of(m).is_some())
-            .unwrap_or(all.len());
+        let at = all.iter().position(|m| type_of(m).is_some()).unwrap_or(all.len());
         all.insert(at, more);
         fits(&all)
     };
@@ -53,16 +50,11 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
             return vec![format!("{error} for instruction '{name}'")];
         }
         if with(".eq") {
-            return vec![format!(
-                "Comparison modifier required for instruction '{name}'"
-            )];
+            return vec![format!("Comparison modifier required for instruction '{name}'")];
         }
-        if let Some(i) =
-            (0..modifiers.len()).find(|&i| type_of(modifiers[i]).is_none() && without(i))
-        {
+        if let Some(i) = (0..modifiers.len()).find(|&i| type_of(modifiers[i]).is_none() && without(i)) {
             let modifier = modifiers[i];
-            let rounding =
-                [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
+            let rounding = [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
             return vec![if rounding {
                 format!("Illegal rounding modifier for instruction '{name}'")
             } else {
@@ -70,8 +62,6 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
             }];
         }
     }
-    messages.push(format!(
-        "Unexpected instruction types specified for '{name}'"
-    ));
+    messages.push(format!("Unexpected instruction types specified for '{name}'"));
     messages
 }

@@ -7,11 +7,7 @@ use std::fmt::{Display, Formatter, Result};
 
 impl Display for Module {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        writeln!(
-            f,
-            "module {}.{} sm_{}",
-            self.version.0, self.version.1, self.target.sm
-        )?;
+        writeln!(f, "module {}.{} sm_{}", self.version.0, self.version.1, self.target.sm)?;
         for (i, variable) in self.variables.iter().enumerate() {
             let Variable {
                 name,
@@ -23,10 +19,7 @@ impl Display for Module {
                 relocs,
                 ..
             } = variable;
-            write!(
-                f,
-                "v{i} {name}: {space:?} {linkage:?} size {size} align {align}"
-            )?;
+            write!(f, "v{i} {name}: {space:?} {linkage:?} size {size} align {align}")?;
             writeln!(f, " init {} bytes, {} addresses", init.len(), relocs.len())?;
         }
         for (i, function) in self.functions.iter().enumerate() {

@@ -19,16 +19,13 @@ mod video;
 pub use body::{Body, Formal, Inst, RegClass};
 pub use ids::{FuncId, InstId, Reg, VarId};
 pub use module::{
-    Code, Directives, Function, FunctionKind, Linkage, Module, Param, Reloc, RelocTarget, Target,
-    Variable,
+    Code, Directives, Function, FunctionKind, Linkage, Module, Param, Reloc, RelocTarget, Target, Variable,
 };
 pub use op::{Cvt, FloatMods, MemMods, Op};
 pub use operand::{Address, CallSlot, Callee, Operand, Special};
 pub use texture::{Bounds, Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
 pub use types::{
-    AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part,
-    Precision, PrmtMode, Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
+    AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode,
+    Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
 };
-pub use video::{
-    Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
-};
+pub use video::{Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen};

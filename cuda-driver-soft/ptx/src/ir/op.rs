@@ -7,8 +7,8 @@ use super::ids::InstId;
 use super::operand::{CallSlot, Callee};
 use super::texture::{Opaque, Query, Surface, Tex};
 use super::types::{
-    AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part,
-    Precision, PrmtMode, Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
+    AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode,
+    Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
 };
 use super::video::VideoInst;
 

@@ -6,8 +6,8 @@
 use super::op::{FloatMods, MemMods, Op};
 use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
 use super::types::{
-    AtomOp, BarOp, CopyPart, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode, Scope,
-    Space, Type, VoteMode,
+    AtomOp, BarOp, CopyPart, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode, Scope, Space, Type,
+    VoteMode,
 };
 use super::video::{VideoEach, VideoInst, VideoOp, VideoThen};
 use std::fmt::{Debug, Display, Formatter, Result};
@@ -60,8 +60,7 @@ impl Display for Precision {
 
 impl Display for Order {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let scoped =
-            |f: &mut Formatter<'_>, order: &str, scope: &Scope| write!(f, ".{order}{}", Dot(scope));
+        let scoped = |f: &mut Formatter<'_>, order: &str, scope: &Scope| write!(f, ".{order}{}", Dot(scope));
         match self {
             Order::Weak => Ok(()),
             Order::Volatile => f.write_str(".volatile"),
@@ -104,9 +103,7 @@ impl Display for Op {
         match self {
             Op::Mov { ty } | Op::Pack { ty } | Op::Unpack { ty } => write!(f, "mov{ty}"),
             Op::Cvt(cvt) => {
-                let integral = cvt
-                    .int_rnd
-                    .map_or(String::new(), |r| format!("{}i", Dot(r)));
+                let integral = cvt.int_rnd.map_or(String::new(), |r| format!("{}i", Dot(r)));
                 write!(
                     f,
                     "cvt{}{integral}{}{}{}{}{}{}",
@@ -185,16 +182,9 @@ impl Display for Op {
             Op::Popc { ty } => write!(f, "popc{ty}"),
             Op::Fns => f.write_str("fns.b32"),
             Op::Lop3 { bool_op, .. } => write!(f, "lop3{}.b32", optional(*bool_op)),
-            Op::Prmt {
-                mode: PrmtMode::Index,
-            } => f.write_str("prmt.b32"),
+            Op::Prmt { mode: PrmtMode::Index } => f.write_str("prmt.b32"),
             Op::Prmt { mode } => write!(f, "prmt.b32{}", Dot(mode)),
-            Op::Shf { left, clamp } => write!(
-                f,
-                "shf{}{}.b32",
-                if *left { ".l" } else { ".r" },
-                shift_mode(*clamp)
-            ),
+            Op::Shf { left, clamp } => write!(f, "shf{}{}.b32", if *left { ".l" } else { ".r" }, shift_mode(*clamp)),
             Op::Video(video) => write!(f, "{video}"),
 
             Op::FAdd(mods) => write!(f, "add{mods}"),
@@ -233,18 +223,9 @@ impl Display for Op {
             Op::Copysign { ty } => write!(f, "copysign{ty}"),
             Op::Testp { test, ty } => write!(f, "testp{}{ty}", Dot(test)),
 
-            Op::Setp {
-                cmp,
-                ty,
-                ftz,
-                bool_op,
-            } => write!(
-                f,
-                "setp{}{}{}{ty}",
-                Dot(cmp),
-                optional(*bool_op),
-                when(*ftz, ".ftz")
-            ),
+            Op::Setp { cmp, ty, ftz, bool_op } => {
+                write!(f, "setp{}{}{}{ty}", Dot(cmp), optional(*bool_op), when(*ftz, ".ftz"))
+            }
             Op::Set {
                 cmp,
                 dty,
@@ -260,10 +241,7 @@ impl Display for Op {
             ),
 
             // These spaces have no `.volatile`: the order comes from `.cv`.
-            Op::Ld(mem)
-                if mem.order == Order::Volatile
-                    && matches!(mem.space, Space::Const | Space::Param) =>
-            {
+            Op::Ld(mem) if mem.order == Order::Volatile && matches!(mem.space, Space::Const | Space::Param) => {
                 write!(f, "ld{}.cv{}", mem.space, Elements(mem))
             }
             Op::Ld(mem) => write!(f, "ld{}{}{}", mem.order, mem.space, Elements(mem)),
@@ -330,18 +308,8 @@ impl Display for Op {
                 multicast,
             } => bulk(f, *to, *from, *reduce, *multicast),
             Op::Mbarrier { op, space } => write!(f, "mbarrier{}{space}.b64", mbarrier(*op)),
-            Op::Mma(mma) if mma.wmma => write!(
-                f,
-                "wmma.mma.sync.aligned{}{}",
-                Shape(mma.shape),
-                MmaTypes(mma)
-            ),
-            Op::Mma(mma) => write!(
-                f,
-                "mma.sync.aligned{}.row.col{}",
-                Shape(mma.shape),
-                MmaTypes(mma)
-            ),
+            Op::Mma(mma) if mma.wmma => write!(f, "wmma.mma.sync.aligned{}{}", Shape(mma.shape), MmaTypes(mma)),
+            Op::Mma(mma) => write!(f, "mma.sync.aligned{}.row.col{}", Shape(mma.shape), MmaTypes(mma)),
             Op::Wgmma(wgmma) => {
                 let Mma {
                     shape,
@@ -360,20 +328,12 @@ impl Display for Op {
                     bits.map_or(String::new(), |op| format!("{}.popc", Dot(op)))
                 )
             }
-            Op::Ldmatrix {
-                count,
-                trans,
-                space,
-            } => write!(
+            Op::Ldmatrix { count, trans, space } => write!(
                 f,
                 "ldmatrix.sync.aligned.m8n8.x{count}{}{space}.b16",
                 when(*trans, ".trans")
             ),
-            Op::Stmatrix {
-                count,
-                trans,
-                space,
-            } => write!(
+            Op::Stmatrix { count, trans, space } => write!(
                 f,
                 "stmatrix.sync.aligned.m8n8.x{count}{}{space}.b16",
                 when(*trans, ".trans")
@@ -392,11 +352,7 @@ impl Display for Op {
                     MatrixPart::C => ".c",
                 };
                 let layout = if *column { ".col" } else { ".row" };
-                write!(
-                    f,
-                    "wmma.load{part}.sync.aligned{layout}{}{space}{ty}",
-                    Shape(*shape)
-                )
+                write!(f, "wmma.load{part}.sync.aligned{layout}{}{space}{ty}", Shape(*shape))
             }
             Op::WmmaSt {
                 shape,
@@ -405,11 +361,7 @@ impl Display for Op {
                 space,
             } => {
                 let layout = if *column { ".col" } else { ".row" };
-                write!(
-                    f,
-                    "wmma.store.d.sync.aligned{layout}{}{space}{ty}",
-                    Shape(*shape)
-                )
+                write!(f, "wmma.store.d.sync.aligned{layout}{}{space}{ty}", Shape(*shape))
             }
             Op::Tex(tex) => write!(f, "{tex}"),
             Op::Surface(surface) => write!(f, "{surface}"),
@@ -442,12 +394,7 @@ fn shift_mode(clamp: bool) -> &'static str {
 }
 
 fn min_mods(ftz: bool, nan: bool, xorsign_abs: bool) -> String {
-    [
-        when(ftz, ".ftz"),
-        when(nan, ".NaN"),
-        when(xorsign_abs, ".xorsign.abs"),
-    ]
-    .concat()
+    [when(ftz, ".ftz"), when(nan, ".NaN"), when(xorsign_abs, ".xorsign.abs")].concat()
 }
 
 /// Prints `.relaxed.gpu.global.add.noftz.f16` after `atom` or `red`.
@@ -464,13 +411,7 @@ fn atomic(op: AtomOp, mem: &MemMods) -> String {
     )
 }
 
-fn bulk(
-    f: &mut Formatter<'_>,
-    to: Space,
-    from: Space,
-    reduce: Option<(AtomOp, Type)>,
-    multicast: bool,
-) -> Result {
+fn bulk(f: &mut Formatter<'_>, to: Space, from: Space, reduce: Option<(AtomOp, Type)>, multicast: bool) -> Result {
     let name = if reduce.is_some() {
         "cp.reduce.async.bulk"
     } else {
@@ -579,11 +520,7 @@ impl Display for Tex {
             }
         }
         let count = if self.ty == Type::F16x2 { 2 } else { 4 };
-        write!(
-            f,
-            "{}.v{count}{}{}",
-            self.geometry, self.ty, self.coordinates
-        )
+        write!(f, "{}.v{count}{}{}", self.geometry, self.ty, self.coordinates)
     }
 }
 
@@ -621,12 +558,7 @@ impl Display for VideoInst {
                 let (a, b) = (ty(video.a.1), ty(video.b.1));
                 match op {
                     VideoOp::Set(cmp) => write!(f, "{name}{a}{b}{}", Dot(cmp))?,
-                    _ => write!(
-                        f,
-                        "{name}{}{a}{b}{}{mode}",
-                        ty(video.signed),
-                        when(video.sat, ".sat")
-                    )?,
+                    _ => write!(f, "{name}{}{a}{b}{}{mode}", ty(video.signed), when(video.sat, ".sat"))?,
                 }
                 match video.then {
                     VideoThen::Nothing | VideoThen::Merge(_) => Ok(()),
@@ -679,14 +611,7 @@ fn packed_video(
         VideoEach::Min => "vmin",
         VideoEach::Max => "vmax",
         VideoEach::Set(cmp) => {
-            return write!(
-                f,
-                "vset{elements}{}{}{}{}",
-                ty(a),
-                ty(b),
-                Dot(cmp),
-                when(add, ".add")
-            );
+            return write!(f, "vset{elements}{}{}{}{}", ty(a), ty(b), Dot(cmp), when(add, ".add"));
         }
     };
     write!(

@@ -54,10 +54,7 @@ impl Type {
 
     /// Returns true for a signed integer type.
     pub const fn is_signed(self) -> bool {
-        matches!(
-            self,
-            Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2
-        )
+        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2)
     }
 
     /// Returns true for a floating-point type.

@@ -21,13 +21,7 @@ pub(super) struct ResolvedAddress {
 
 impl Walker<'_> {
     /// Returns the meaning of `name+offset`, or of `name[offset]` with `index`.
-    pub(super) fn named_address(
-        &mut self,
-        name: Name,
-        offset: i64,
-        index: bool,
-        pos: Pos,
-    ) -> Option<ResolvedAddress> {
+    pub(super) fn named_address(&mut self, name: Name, offset: i64, index: bool, pos: Pos) -> Option<ResolvedAddress> {
         let scaled = |element: u32| {
             if index {
                 offset.wrapping_mul(i64::from(element))
@@ -65,12 +59,7 @@ impl Walker<'_> {
             }
             Some(Symbol::Variable { var, element }) => {
                 self.note_variable(var);
-                let space = self
-                    .unit
-                    .spaces
-                    .get(var.0 as usize)
-                    .copied()
-                    .unwrap_or(Space::Global);
+                let space = self.unit.spaces.get(var.0 as usize).copied().unwrap_or(Space::Global);
                 Some(named(
                     Address::Variable {
                         var,
@@ -85,19 +74,11 @@ impl Walker<'_> {
                 decl,
                 kind,
             }) => {
-                let element = self
-                    .unit
-                    .ast
-                    .vars
-                    .get(decl as usize)
-                    .map_or(1, |v| v.element() as u32);
+                let element = self.unit.ast.vars.get(decl as usize).map_or(1, |v| v.element() as u32);
                 let offset = i64::from(start).wrapping_add(scaled(element));
                 Some(named(Address::Frame { offset }, Space::Local, Some(kind)))
             }
-            Some(Symbol::Param {
-                offset: start,
-                element,
-            }) => {
+            Some(Symbol::Param { offset: start, element }) => {
                 let offset = i64::from(start).wrapping_add(scaled(element));
                 Some(named(Address::Param { offset }, Space::Param, None))
             }
@@ -117,18 +98,13 @@ impl Walker<'_> {
     }
 
     /// Returns the meaning of an address operand.
-    pub(super) fn address(
-        &mut self,
-        space: Space,
-        address: &ast::Operand,
-    ) -> Option<ResolvedAddress> {
+    pub(super) fn address(&mut self, space: Space, address: &ast::Operand) -> Option<ResolvedAddress> {
         match address.kind {
             OperandKind::Address {
                 base: Some(name),
                 offset,
             } => {
-                let unknown =
-                    self.resolve(name).is_none() && !self.unit.specials.contains_key(&name);
+                let unknown = self.resolve(name).is_none() && !self.unit.specials.contains_key(&name);
                 if unknown && self.reporter.is_some() && !self.is_label(name) {
                     let message = format!("Illegal operand type to instruction '{}'", self.name);
                     self.say(address.pos, message);
@@ -142,14 +118,8 @@ impl Walker<'_> {
                 name,
                 offset,
                 index: true,
-            } if matches!(self.root, "ld" | "ldu" | "st") => {
-                self.named_address(name, offset, true, address.pos)
-            }
-            OperandKind::Subscript {
-                name,
-                index,
-                offset,
-            } if matches!(self.root, "ld" | "ldu" | "st") => {
+            } if matches!(self.root, "ld" | "ldu" | "st") => self.named_address(name, offset, true, address.pos),
+            OperandKind::Subscript { name, index, offset } if matches!(self.root, "ld" | "ldu" | "st") => {
                 self.subscript(name, index, offset, address.pos)
             }
             OperandKind::Address { base: None, offset } => {
@@ -173,12 +143,7 @@ impl Walker<'_> {
     }
 
     /// Returns the space in which an instruction with a given space accesses an address.
-    pub(super) fn access_space(
-        &mut self,
-        inst: &Inst,
-        space: Space,
-        address: &ResolvedAddress,
-    ) -> Option<Space> {
+    pub(super) fn access_space(&mut self, inst: &Inst, space: Space, address: &ResolvedAddress) -> Option<Space> {
         let entry = self.function.is_some_and(|f| f.entry);
         let param = address.kind.is_some_and(|kind| kind != FrameKind::Local);
         match (space, address.space) {
@@ -189,11 +154,7 @@ impl Walker<'_> {
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
             // An instruction without a state space uses the variable's.
-            (Space::Generic, Some(found))
-                if !param && !matches!(found, Space::Param | Space::Const) =>
-            {
-                Some(found)
-            }
+            (Space::Generic, Some(found)) if !param && !matches!(found, Space::Param | Space::Const) => Some(found),
             (Space::SharedCluster, Some(Space::Shared)) => Some(Space::SharedCluster),
             (space, Some(found)) if space == found && !param => Some(found),
             _ => {
@@ -210,9 +171,7 @@ impl Walker<'_> {
     /// Returns the name in an address operand, for messages.
     pub(super) fn address_text(&self, address: &ast::Operand) -> String {
         match address.kind {
-            OperandKind::Address {
-                base: Some(name), ..
-            } => self.text(name),
+            OperandKind::Address { base: Some(name), .. } => self.text(name),
             _ => String::new(),
         }
     }

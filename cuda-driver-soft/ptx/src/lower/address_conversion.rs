@@ -19,20 +19,14 @@ impl Walker<'_> {
         for (index, (operand, spec)) in operands.iter().zip(specs).enumerate() {
             let variable = match operand.kind {
                 OperandKind::Name(name, Selector::None) => Some((name, 0, false)),
-                OperandKind::Offset {
-                    name,
-                    offset,
-                    index,
-                } => Some((name, offset, index)),
+                OperandKind::Offset { name, offset, index } => Some((name, offset, index)),
                 _ => None,
             };
             match variable {
                 Some((name, offset, element))
-                    if index == 1
-                        && matches!(self.resolve(name), Some(Symbol::Variable { .. })) =>
+                    if index == 1 && matches!(self.resolve(name), Some(Symbol::Variable { .. })) =>
                 {
-                    let Some(resolved) = self.named_address(name, offset, element, operand.pos)
-                    else {
+                    let Some(resolved) = self.named_address(name, offset, element, operand.pos) else {
                         return;
                     };
                     self.faults.mismatch |= resolved.space != Some(Space::Shared);
@@ -42,11 +36,7 @@ impl Walker<'_> {
             }
         }
         let ty = specs.get(1).map_or(Type::U32, |spec| spec.ty);
-        let op = if rank {
-            Op::Getctarank { ty }
-        } else {
-            Op::Mapa { ty }
-        };
+        let op = if rank { Op::Getctarank { ty } } else { Op::Mapa { ty } };
         self.emit(inst, op);
     }
 
@@ -58,11 +48,7 @@ impl Walker<'_> {
         let [_, source] = operands else { return };
         let variable = match source.kind {
             OperandKind::Name(name, Selector::None) => Some((name, 0, false)),
-            OperandKind::Offset {
-                name,
-                offset,
-                index,
-            } => Some((name, offset, index)),
+            OperandKind::Offset { name, offset, index } => Some((name, offset, index)),
             _ => None,
         };
         if let Some((name, offset, index)) = variable
@@ -82,8 +68,7 @@ impl Walker<'_> {
             // The `.param` variables of a device function are in its frame.
             let input = space == Space::Param && resolved.kind == Some(FrameKind::Input);
             if resolved.space != Some(space) && !input {
-                let message =
-                    "State space mismatch between instruction and address in instruction 'cvta'";
+                let message = "State space mismatch between instruction and address in instruction 'cvta'";
                 return self.say(inst.pos, message.to_owned());
             }
             self.srcs.push(resolved.operand);

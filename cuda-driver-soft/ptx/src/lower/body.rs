@@ -32,17 +32,10 @@ impl Walker<'_> {
                 }
                 Statement::Inst(inst) => self.instruction(inst),
                 Statement::Var(index) => self.variable(*index),
-                Statement::Prototype {
-                    name,
-                    prototype,
-                    pos,
-                } => self.declare_label(*name, Symbol::Prototype(*prototype), *pos),
-                Statement::Targets {
-                    name,
-                    calls,
-                    list,
-                    pos,
-                } => {
+                Statement::Prototype { name, prototype, pos } => {
+                    self.declare_label(*name, Symbol::Prototype(*prototype), *pos)
+                }
+                Statement::Targets { name, calls, list, pos } => {
                     let symbol = Symbol::Targets {
                         calls: *calls,
                         start: list.start,
@@ -94,12 +87,7 @@ impl Walker<'_> {
 
     /// Sets the target of a branch.
     fn patch(&mut self, pending: &PendingBranch, label: InstId) {
-        match self
-            .body
-            .insts
-            .get_mut(pending.inst as usize)
-            .map(|inst| &mut inst.op)
-        {
+        match self.body.insts.get_mut(pending.inst as usize).map(|inst| &mut inst.op) {
             Some(Op::Bra { target, .. }) => *target = label,
             Some(Op::Brx { targets, .. }) => {
                 if let Some(target) = targets.get_mut(pending.slot as usize) {

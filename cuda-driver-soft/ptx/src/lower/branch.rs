@@ -26,13 +26,7 @@ impl Walker<'_> {
                 if let Some(scope) = self.pending.last_mut() {
                     scope.push(pending);
                 }
-                self.emit(
-                    inst,
-                    Op::Bra {
-                        target: InstId(0),
-                        uni,
-                    },
-                );
+                self.emit(inst, Op::Bra { target: InstId(0), uni });
             }
             _ => self.error(
                 inst.pos,

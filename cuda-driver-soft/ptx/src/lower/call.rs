@@ -162,16 +162,12 @@ impl Walker<'_> {
                 len,
             }) => self.call_targets(Span { start, len }),
             Some(Symbol::Variable { .. }) => {
-                let message =
-                    "A variable as list of call targets is not supported; use .calltargets";
+                let message = "A variable as list of call targets is not supported; use .calltargets";
                 self.say(pos, message.to_owned());
                 None
             }
             Some(_) => {
-                let message = format!(
-                    "Prototype or list of targets expected, not '{}'",
-                    self.text(name)
-                );
+                let message = format!("Prototype or list of targets expected, not '{}'", self.text(name));
                 self.say(pos, message);
                 None
             }
@@ -207,22 +203,14 @@ impl Walker<'_> {
         }
         let (returns, params) = prototype?;
         Some(CallTarget {
-            callee: Callee::Indirect {
-                targets: Some(targets),
-            },
+            callee: Callee::Indirect { targets: Some(targets) },
             returns,
             params,
         })
     }
 
     /// Checks actual parameters against the formal ones.
-    fn slots(
-        &mut self,
-        inst: &Inst,
-        formals: &[Var],
-        actuals: &[ast::Operand],
-        results: bool,
-    ) -> Vec<CallSlot> {
+    fn slots(&mut self, inst: &Inst, formals: &[Var], actuals: &[ast::Operand], results: bool) -> Vec<CallSlot> {
         if formals.len() != actuals.len() {
             self.say(inst.pos, "Call has wrong number of parameters".to_owned());
             self.note_unknown(actuals);
@@ -238,13 +226,7 @@ impl Walker<'_> {
     }
 
     /// Checks an actual parameter against its formal one.
-    fn slot(
-        &mut self,
-        inst: &Inst,
-        formal: &Var,
-        actual: &ast::Operand,
-        result: bool,
-    ) -> Option<CallSlot> {
+    fn slot(&mut self, inst: &Inst, formal: &Var, actual: &ast::Operand, result: bool) -> Option<CallSlot> {
         let DeclType::Scalar(ty) = formal.ty else {
             self.faults.mismatch = true;
             return None;
@@ -254,27 +236,18 @@ impl Walker<'_> {
             OperandKind::Name(name, selector) => match self.resolve(name) {
                 Some(
                     Symbol::Frame {
-                        kind: FrameKind::Local,
-                        ..
+                        kind: FrameKind::Local, ..
                     }
                     | Symbol::Variable { .. },
                 ) => {
-                    let message = format!(
-                        "Call argument '{}' has illegal state space",
-                        self.text(name)
-                    );
+                    let message = format!("Call argument '{}' has illegal state space", self.text(name));
                     self.say(inst.pos, message);
                     return None;
                 }
-                Some(Symbol::Frame { offset, decl, .. }) => {
-                    self.memory_slot(inst, formal, offset, decl)?
-                }
+                Some(Symbol::Frame { offset, decl, .. }) => self.memory_slot(inst, formal, offset, decl)?,
                 Some(Symbol::Reg { .. }) => {
                     let (reg, reg_ty) = self.register(name, selector, actual.pos)?;
-                    (
-                        !array && fits(ty, reg_ty, false),
-                        CallSlot::Value(Operand::Reg(reg)),
-                    )
+                    (!array && fits(ty, reg_ty, false), CallSlot::Value(Operand::Reg(reg)))
                 }
                 Some(_) => {
                     self.faults.mismatch = true;
@@ -285,9 +258,7 @@ impl Walker<'_> {
                     return None;
                 }
             },
-            OperandKind::Sink if result => {
-                (true, CallSlot::Value(Operand::Reg(self.new_register(ty))))
-            }
+            OperandKind::Sink if result => (true, CallSlot::Value(Operand::Reg(self.new_register(ty)))),
             kind if !result => match constant(kind, ty) {
                 Some(bits) => (!array, CallSlot::Value(Operand::Imm(bits))),
                 None => (false, CallSlot::Value(Operand::Imm(0))),
@@ -303,13 +274,7 @@ impl Walker<'_> {
     }
 
     /// Returns a `.param` variable as actual parameter, and true if its type matches.
-    fn memory_slot(
-        &mut self,
-        inst: &Inst,
-        formal: &Var,
-        offset: u32,
-        decl: u32,
-    ) -> Option<(bool, CallSlot)> {
+    fn memory_slot(&mut self, inst: &Inst, formal: &Var, offset: u32, decl: u32) -> Option<(bool, CallSlot)> {
         let actual = self.unit.ast.vars.get(decl as usize)?;
         let size = actual.size().unwrap_or(0);
         let open = formal.dims.contains(&None);

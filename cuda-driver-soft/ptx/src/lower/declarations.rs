@@ -65,14 +65,8 @@ impl Walker<'_> {
     fn frame_variable(&mut self, decl: u32, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
         let size = var.size().unwrap_or(u64::MAX);
         let local = kind == FrameKind::Local;
-        let Some(offset) = self
-            .frame
-            .allocate(size, alignment(var).min(MAX_ALIGN), local)
-        else {
-            self.error(
-                var.pos,
-                format!("Variable '{}' is too large", self.text(var.name)),
-            );
+        let Some(offset) = self.frame.allocate(size, alignment(var).min(MAX_ALIGN), local) else {
+            self.error(var.pos, format!("Variable '{}' is too large", self.text(var.name)));
             return None;
         };
         let symbol = Symbol::Frame { offset, decl, kind };
@@ -92,10 +86,7 @@ impl Walker<'_> {
             );
         }
         let DeclType::Scalar(ty) = var.ty else {
-            return self.error(
-                var.pos,
-                format!("Illegal type of register '{}'", self.text(var.name)),
-            );
+            return self.error(var.pos, format!("Illegal type of register '{}'", self.text(var.name)));
         };
         if var.vec > 1 && (ty == Type::Pred || ty.size() * var.vec > 16) {
             return self.error(
@@ -115,8 +106,7 @@ impl Walker<'_> {
         self.body.registers.resize(total as usize, class(ty));
         let vec = var.vec as u8;
         let fresh = if var.count.is_none() {
-            self.scopes
-                .declare(var.name, Symbol::Reg { first, ty, vec })
+            self.scopes.declare(var.name, Symbol::Reg { first, ty, vec })
         } else if var.name.number == Name::PLAIN {
             let symbol = Symbol::Reg { first, ty, vec };
             self.scopes.declare_range(var.name.prefix, 0, count, symbol)
@@ -149,8 +139,7 @@ impl Walker<'_> {
                 }
                 if var.init.is_some() {
                     let text = self.text(var.name);
-                    let message =
-                        format!("No initial value is allowed for '{text}' in this state space");
+                    let message = format!("No initial value is allowed for '{text}' in this state space");
                     self.error(var.pos, message);
                 }
                 if var.dims.contains(&None) || var.dims.contains(&Some(0)) {

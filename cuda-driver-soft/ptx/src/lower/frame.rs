@@ -41,9 +41,7 @@ impl Frame {
     /// Returns the offset of a new variable; `None` if the frame would be larger than 2 GiB.
     pub(super) fn allocate(&mut self, size: u64, align: u64, local: bool) -> Option<u32> {
         let start = self.top.checked_next_multiple_of(align)?;
-        let end = start
-            .checked_add(size)
-            .filter(|end| *end <= i32::MAX as u64)?;
+        let end = start.checked_add(size).filter(|end| *end <= i32::MAX as u64)?;
         self.top = end;
         self.size = self.size.max(end);
         self.align = self.align.max(align);

@@ -30,9 +30,7 @@ impl Walker<'_> {
         if let Some((name, _)) = inst.guard {
             match self.resolve(name) {
                 Some(Symbol::Reg {
-                    ty: Type::Pred,
-                    vec: 1,
-                    ..
+                    ty: Type::Pred, vec: 1, ..
                 }) => {}
                 None => {
                     self.error(inst.pos, "Predicate expression expected".to_owned());
@@ -103,11 +101,7 @@ impl Walker<'_> {
     /// Checks and lowers an instruction whose operands are described by the table.
     fn by_table(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand]) {
         let mut found = None;
-        for candidate in form
-            .candidates
-            .iter()
-            .filter(|c| c.operands.len() == operands.len())
-        {
+        for candidate in form.candidates.iter().filter(|c| c.operands.len() == operands.len()) {
             self.dsts.clear();
             self.srcs.clear();
             self.faults.clear();

@@ -14,10 +14,7 @@ impl Walker<'_> {
         let (mem, values) = match &mut op {
             Op::Ld(mem) => (mem, 0),
             Op::St(mem) => (&mut *mem, 1),
-            Op::Atom {
-                op: AtomOp::Cas,
-                mem,
-            } => (mem, 2),
+            Op::Atom { op: AtomOp::Cas, mem } => (mem, 2),
             Op::Atom { mem, .. } | Op::Red { mem, .. } => (mem, 1),
             _ => return,
         };
@@ -39,8 +36,7 @@ impl Walker<'_> {
             let message = format!("Illegal to read function return parameter '{text}'");
             return self.say(inst.pos, message);
         }
-        let input =
-            matches!(resolved.kind, Some(FrameKind::Input)) || resolved.space == Some(Space::Param);
+        let input = matches!(resolved.kind, Some(FrameKind::Input)) || resolved.space == Some(Space::Param);
         let constant = space == Space::Const;
         if !matches!(self.root, "ld" | "ldu") && (input || constant) {
             let text = self.address_text(address);

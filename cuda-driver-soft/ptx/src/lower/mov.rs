@@ -76,9 +76,7 @@ impl<'u> Walker<'u> {
     /// Returns the element of a vector operand with one element.
     fn only_element(&self, operand: &ast::Operand) -> Option<&'u ast::Operand> {
         match operand.kind {
-            OperandKind::Vector(span) if span.len == 1 => {
-                self.unit.ast.operands.get(span.start as usize)
-            }
+            OperandKind::Vector(span) if span.len == 1 => self.unit.ast.operands.get(span.start as usize),
             _ => None,
         }
     }
@@ -115,32 +113,15 @@ impl<'u> Walker<'u> {
         match self.resolve(name) {
             Some(Symbol::Reg { vec, .. }) if vec > 1 => {
                 let part = part_type(ty, u32::from(vec))?;
-                Some(OperandSpec {
-                    vec,
-                    ..source(part)
-                })
+                Some(OperandSpec { vec, ..source(part) })
             }
             _ => None,
         }
     }
 
     /// Lowers `mov` of vectors, such as `mov.v4.u32 {a, b, c, d}, %tid`, to one `mov` per element.
-    fn mov_vector(
-        &mut self,
-        inst: &Inst,
-        to: &ast::Operand,
-        from: &ast::Operand,
-        ty: Type,
-        vec: u8,
-    ) {
-        self.operand(
-            0,
-            to,
-            &OperandSpec {
-                vec,
-                ..dest(ty, true)
-            },
-        );
+    fn mov_vector(&mut self, inst: &Inst, to: &ast::Operand, from: &ast::Operand, ty: Type, vec: u8) {
+        self.operand(0, to, &OperandSpec { vec, ..dest(ty, true) });
         let vector = match from.kind {
             OperandKind::Vector(_) => true,
             OperandKind::Name(name, Selector::None) => {
@@ -149,11 +130,9 @@ impl<'u> Walker<'u> {
             _ => false,
         };
         let special = match from.kind {
-            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => self
-                .unit
-                .specials
-                .get(&name)
-                .filter(|special| special.vector),
+            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => {
+                self.unit.specials.get(&name).filter(|special| special.vector)
+            }
             _ => None,
         };
         match special {
@@ -176,10 +155,7 @@ impl<'u> Walker<'u> {
         if !self.faults.is_empty() || self.srcs.len() != self.dsts.len() {
             return;
         }
-        let (dsts, mut srcs) = (
-            std::mem::take(&mut self.dsts),
-            std::mem::take(&mut self.srcs),
-        );
+        let (dsts, mut srcs) = (std::mem::take(&mut self.dsts), std::mem::take(&mut self.srcs));
         // A destination may be the source of a later element, so all sources are read first.
         let read = |reg: &Option<Reg>| reg.is_some_and(|reg| srcs.contains(&Operand::Reg(reg)));
         if dsts.iter().any(read) {
@@ -202,16 +178,8 @@ impl<'u> Walker<'u> {
     fn mov_source(&mut self, inst: &Inst, from: &ast::Operand, ty: Type) {
         let (name, selector, offset, index) = match from.kind {
             OperandKind::Name(name, selector) => (name, selector, 0, false),
-            OperandKind::Offset {
-                name,
-                offset,
-                index,
-            } => (name, Selector::None, offset, index),
-            OperandKind::Subscript {
-                name,
-                index,
-                offset,
-            } => {
+            OperandKind::Offset { name, offset, index } => (name, Selector::None, offset, index),
+            OperandKind::Subscript { name, index, offset } => {
                 self.faults.mismatch |= !holds_address(ty);
                 if let Some(address) = self.subscript(name, index, offset, from.pos) {
                     self.srcs.push(address.operand);
@@ -257,9 +225,7 @@ impl<'u> Walker<'u> {
                 Some(special) => {
                     self.special_since(name, special, from.pos);
                     let element = match selector {
-                        Selector::Element(i) if special.vector => {
-                            specials::element(special.register, i)
-                        }
+                        Selector::Element(i) if special.vector => specials::element(special.register, i),
                         Selector::None if !special.vector => Some(special.register),
                         _ => {
                             let message = "Argument vector size mismatch for instruction 'mov'";
@@ -268,16 +234,13 @@ impl<'u> Walker<'u> {
                     };
                     // Vector registers such as `%tid` had 16 bits before PTX 2.0, and `%gridid` has 64 since PTX 3.0.
                     let narrow = special.vector && ty.size() == 2 && !ty.is_float();
-                    let wide = matches!(special.register, Special::Gridid)
-                        && ty.size() == 8
-                        && !ty.is_float();
+                    let wide = matches!(special.register, Special::Gridid) && ty.size() == 8 && !ty.is_float();
                     if ty.is_float() {
                         let message = "Special register argument not allowed for instruction 'mov'";
                         return self.say(inst.pos, message.to_owned());
                     }
                     self.faults.mismatch |= !(fits(ty, special.ty, false) || narrow || wide);
-                    self.srcs
-                        .push(element.map_or(Operand::Imm(0), Operand::Special));
+                    self.srcs.push(element.map_or(Operand::Imm(0), Operand::Special));
                 }
             },
         }

@@ -20,10 +20,7 @@ impl Walker<'_> {
                 self.error(pos, message);
             }
             if faults.mismatch || !faults.unknown.is_empty() {
-                self.error(
-                    inst.pos,
-                    format!("Arguments mismatch for instruction '{}'", self.name),
-                );
+                self.error(inst.pos, format!("Arguments mismatch for instruction '{}'", self.name));
             }
             // ptxas reports them after all other errors of the function.
             self.unknown.append(&mut faults.unknown);
@@ -41,9 +38,7 @@ impl Walker<'_> {
                 | OperandKind::Neg(name, _)
                 | OperandKind::Offset { name, .. }
                 | OperandKind::Subscript { name, .. }
-                | OperandKind::Address {
-                    base: Some(name), ..
-                } => name,
+                | OperandKind::Address { base: Some(name), .. } => name,
                 OperandKind::Vector(span)
                 | OperandKind::Multi(span)
                 | OperandKind::Pair(span)
@@ -61,12 +56,7 @@ impl Walker<'_> {
 
     /// Returns the register that a name with a selector means. Adds an error if the name is not declared; if it means
     /// something else, the caller has to do so.
-    pub(super) fn register(
-        &mut self,
-        name: Name,
-        selector: Selector,
-        pos: Pos,
-    ) -> Option<(Reg, Type)> {
+    pub(super) fn register(&mut self, name: Name, selector: Selector, pos: Pos) -> Option<(Reg, Type)> {
         match (self.resolve(name), selector) {
             (Some(Symbol::Reg { first, ty, vec: 1 }), Selector::None) => Some((Reg(first), ty)),
             (Some(Symbol::Reg { first, ty, vec }), Selector::Element(i)) if i < vec && vec > 1 => {
@@ -158,10 +148,7 @@ impl Walker<'_> {
             }
             OperandKind::Sink if spec.sink => self.dsts.push(None),
             OperandKind::Sink => {
-                let message = format!(
-                    "Result discard mode is not allowed for instruction '{}'",
-                    self.name
-                );
+                let message = format!("Result discard mode is not allowed for instruction '{}'", self.name);
                 self.report(Severity::Fatal, operand.pos, message);
             }
             OperandKind::Pair(_) => self.refuse(operand.pos, "Predicate output not allowed"),
@@ -184,10 +171,7 @@ impl Walker<'_> {
                 self.faults.mismatch = true;
             }
             Some(_) => {
-                let message = format!(
-                    "Argument {index} of instruction '{}': must be register",
-                    self.name
-                );
+                let message = format!("Argument {index} of instruction '{}': must be register", self.name);
                 self.say(pos, message);
             }
         }
@@ -210,9 +194,7 @@ impl Walker<'_> {
                         self.special(name, special, selector, operand.pos);
                     }
                     // Otherwise only `cvt` has special registers as operands.
-                    Some(special)
-                        if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float =>
-                    {
+                    Some(special) if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float => {
                         self.faults.mismatch |= !fits(spec.ty, special.ty, true);
                         self.special(name, special, selector, operand.pos);
                     }
@@ -227,12 +209,10 @@ impl Walker<'_> {
                     self.no_register(index, name, operand.pos);
                 }
             }
-            OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
-                match constant(operand.kind, spec.ty) {
-                    Some(bits) => self.srcs.push(Operand::Imm(bits)),
-                    None => self.faults.mismatch = true,
-                }
-            }
+            OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => match constant(operand.kind, spec.ty) {
+                Some(bits) => self.srcs.push(Operand::Imm(bits)),
+                None => self.faults.mismatch = true,
+            },
             OperandKind::Neg(name, _) | OperandKind::Not(name) => {
                 if self.resolve(name).is_none() {
                     self.unknown(name, operand.pos);
@@ -262,10 +242,7 @@ impl Walker<'_> {
             Selector::Element(i) if special.vector => specials::element(special.register, i),
             Selector::None if !special.vector => Some(special.register),
             _ => {
-                let message = format!(
-                    "Argument vector size mismatch for instruction '{}'",
-                    self.root
-                );
+                let message = format!("Argument vector size mismatch for instruction '{}'", self.root);
                 return self.say(pos, message);
             }
         };

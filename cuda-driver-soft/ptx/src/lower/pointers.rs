@@ -97,10 +97,7 @@ impl Walker<'_> {
         let ([to, barrier], Op::St(mem) | Op::Red { mem, .. }) = (addresses, op) else {
             return;
         };
-        let operands = (
-            std::mem::take(&mut self.dsts),
-            std::mem::take(&mut self.srcs),
-        );
+        let operands = (std::mem::take(&mut self.dsts), std::mem::take(&mut self.srcs));
         self.emit(inst, Op::WantsCluster);
         (self.dsts, self.srcs) = operands;
         let before = self.count;
@@ -120,10 +117,7 @@ impl Walker<'_> {
 
     /// Returns an address with its offset added, by an instruction before the current one if necessary.
     fn pointer(&mut self, resolved: ResolvedAddress, address: &ast::Operand) -> Operand {
-        let OperandKind::Address {
-            base: Some(name), ..
-        } = address.kind
-        else {
+        let OperandKind::Address { base: Some(name), .. } = address.kind else {
             return resolved.operand;
         };
         let Some(Symbol::Reg { ty, .. }) = self.resolve(name) else {

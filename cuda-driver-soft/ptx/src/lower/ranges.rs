@@ -12,19 +12,13 @@ impl Walker<'_> {
             _ => None,
         };
         let opcode = self.opcode(inst);
-        let has = |modifier: &str| {
-            opcode
-                .split(|&b| b == b'.')
-                .any(|m| m == modifier.as_bytes())
-        };
+        let has = |modifier: &str| opcode.split(|&b| b == b'.').any(|m| m == modifier.as_bytes());
         match self.root {
             "bar" | "barrier" if !has("warp") => {
                 let reduces = has("red");
                 let first = usize::from(reduces);
                 if let Some(barrier) = constant(first).filter(|&n| n > 15) {
-                    let message = format!(
-                        "Barrier number '{barrier}' out of range, expected to be in range [0..15]"
-                    );
+                    let message = format!("Barrier number '{barrier}' out of range, expected to be in range [0..15]");
                     self.say(inst.pos, message);
                 }
                 let counted = operands.len() > first + 1 + usize::from(reduces);

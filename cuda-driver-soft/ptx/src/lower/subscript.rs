@@ -23,13 +23,7 @@ impl Walker<'_> {
 
     /// Returns the address of an element. As in ptxas, the index is an unsigned number of 32 bits, whatever the width
     /// of the register.
-    pub(super) fn subscript(
-        &mut self,
-        name: Name,
-        index: Name,
-        offset: i64,
-        pos: Pos,
-    ) -> Option<ResolvedAddress> {
+    pub(super) fn subscript(&mut self, name: Name, index: Name, offset: i64, pos: Pos) -> Option<ResolvedAddress> {
         let array = self.named_address(name, 0, true, pos)?;
         let bytes = self.element_bytes(name)?;
         let (reg, ty) = self.register(index, Selector::None, pos)?;
@@ -65,11 +59,7 @@ impl Walker<'_> {
         } else {
             (Type::U32, Part::Wide)
         };
-        let mad = Op::Mad {
-            ty,
-            part,
-            sat: false,
-        };
+        let mad = Op::Mad { ty, part, sat: false };
         let srcs = [
             Operand::Reg(number),
             Operand::Imm(u64::from(bytes)),

@@ -97,9 +97,7 @@ impl Walker<'_> {
             _ => ".texref",
         };
         match self.resolve(name) {
-            Some(Symbol::Reg { first, ty, vec: 1 })
-                if ty.size() == 8 && !ty.is_float() && ty != Type::Pred =>
-            {
+            Some(Symbol::Reg { first, ty, vec: 1 }) if ty.size() == 8 && !ty.is_float() && ty != Type::Pred => {
                 Some(Operand::Reg(Reg(first)))
             }
             Some(Symbol::Variable { var, .. }) => {
@@ -137,13 +135,7 @@ impl Walker<'_> {
 
     /// Returns the handle in a kernel's parameter, such as `.param .texref t`, by a load before the current
     /// instruction.
-    fn handle_parameter(
-        &mut self,
-        inst: &Inst,
-        name: Name,
-        offset: u32,
-        wanted: Opaque,
-    ) -> Option<Operand> {
+    fn handle_parameter(&mut self, inst: &Inst, name: Name, offset: u32, wanted: Opaque) -> Option<Operand> {
         let params = self.function.map(|f| f.params.clone()).unwrap_or(0..0);
         let is_opaque = self
             .unit

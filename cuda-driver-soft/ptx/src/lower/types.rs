@@ -46,8 +46,8 @@ pub(super) fn dest(ty: Type, sink: bool) -> OperandSpec {
 /// Returns true if a register of type `reg` can be an operand of type `ty`.
 pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
     use Type::{
-        B8, B16, B32, B64, B128, BF16, BF16x2, E4M3x2, E5M2x2, F16, F16x2, F32, F64, Pred, S8, S16,
-        S16x2, S32, S64, TF32, U8, U16, U16x2, U32, U64,
+        B8, B16, B32, B64, B128, BF16, BF16x2, E4M3x2, E5M2x2, F16, F16x2, F32, F64, Pred, S8, S16, S16x2, S32, S64,
+        TF32, U8, U16, U16x2, U32, U64,
     };
     if ty == Pred || reg == Pred {
         return ty == reg;
@@ -73,15 +73,11 @@ pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
 
 /// Returns the bits of a constant operand of type `ty`; `None` if the kind of constant is not allowed for it.
 pub(super) fn constant(kind: OperandKind, ty: Type) -> Option<u64> {
-    use Type::{
-        B32, B64, BF16, BF16x2, E4M3, E4M3x2, E5M2, E5M2x2, F16, F16x2, F32, F64, Pred, S16x2,
-        TF32, U16x2,
-    };
+    use Type::{B32, B64, BF16, BF16x2, E4M3, E4M3x2, E5M2, E5M2x2, F16, F16x2, F32, F64, Pred, S16x2, TF32, U16x2};
     match kind {
         OperandKind::Int(bits) => match ty {
             Pred => Some(u64::from(bits != 0)),
-            F16 | F16x2 | BF16 | BF16x2 | F32 | F64 | U16x2 | S16x2 | TF32 | E4M3 | E5M2
-            | E4M3x2 | E5M2x2 => None,
+            F16 | F16x2 | BF16 | BF16x2 | F32 | F64 | U16x2 | S16x2 | TF32 | E4M3 | E5M2 | E4M3x2 | E5M2x2 => None,
             _ if ty.size() >= 8 => Some(bits),
             _ => Some(bits & ((1 << (8 * ty.size())) - 1)),
         },

@@ -9,12 +9,8 @@ use super::walker::Walker;
 impl Walker<'_> {
     /// Checks and lowers a video instruction.
     pub(super) fn video(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand]) {
-        let fitting = form
-            .candidates
-            .iter()
-            .find(|c| c.operands.len() == operands.len());
-        let Some((specs, Lowering::Video(video))) = fitting.map(|c| (&c.operands, &c.lowering))
-        else {
+        let fitting = form.candidates.iter().find(|c| c.operands.len() == operands.len());
+        let Some((specs, Lowering::Video(video))) = fitting.map(|c| (&c.operands, &c.lowering)) else {
             self.faults.mismatch = true;
             return self.note_unknown(operands);
         };
@@ -28,9 +24,7 @@ impl Walker<'_> {
                 OperandKind::Neg(name, selector) if matches!(video, VideoInst::Mad(_)) => {
                     minus[index % 4] = true;
                     match selector {
-                        Selector::Part(digits) => {
-                            (OperandKind::Name(name, Selector::None), Some(digits))
-                        }
+                        Selector::Part(digits) => (OperandKind::Name(name, Selector::None), Some(digits)),
                         other => (OperandKind::Name(name, other), None),
                     }
                 }
@@ -40,14 +34,7 @@ impl Walker<'_> {
             if packed && matches!(kind, OperandKind::Int(_)) {
                 self.say(operand.pos, wrong(index));
             }
-            self.operand(
-                index,
-                &ast::Operand {
-                    kind,
-                    pos: operand.pos,
-                },
-                spec,
-            );
+            self.operand(index, &ast::Operand { kind, pos: operand.pos }, spec);
             if let Some(digits) = selector
                 && let Err(message) = select(&mut video, index, operands.len(), digits, self.name)
             {
@@ -58,8 +45,7 @@ impl Walker<'_> {
             let [_, a, b, c] = minus;
             (mad.negate_product, mad.negate_c) = (a != b, c);
             if mad.negate_product && mad.negate_c {
-                let message =
-                    "Operand negation limited to either (source A xor source B) or source C";
+                let message = "Operand negation limited to either (source A xor source B) or source C";
                 self.say(inst.pos, message.to_owned());
             }
             if mad.plus_one && (mad.negate_product || mad.negate_c) {
@@ -77,13 +63,7 @@ fn wrong(index: usize) -> String {
 }
 
 /// Sets the selector of an operand in the instruction. Returns a message if it is not allowed there.
-fn select(
-    video: &mut VideoInst,
-    index: usize,
-    operands: usize,
-    digits: Digits,
-    name: &str,
-) -> Result<(), String> {
+fn select(video: &mut VideoInst, index: usize, operands: usize, digits: Digits, name: &str) -> Result<(), String> {
     if index == 3 {
         return Err("Video selector is not allowed on 'source C' operand".to_owned());
     }
@@ -126,11 +106,7 @@ fn not_on_destination(name: &str) -> String {
 /// Returns the part that a selector such as `.b2` or `.h1` names.
 fn part(digits: Digits) -> Option<VideoPart> {
     use VideoPart::{B0, B1, B2, B3, H0, H1};
-    let choices: &[VideoPart] = if digits.halves {
-        &[H0, H1]
-    } else {
-        &[B0, B1, B2, B3]
-    };
+    let choices: &[VideoPart] = if digits.halves { &[H0, H1] } else { &[B0, B1, B2, B3] };
     let part = choices.get(usize::from(digits.digits[0]))?;
     (digits.count == 1).then_some(*part)
 }

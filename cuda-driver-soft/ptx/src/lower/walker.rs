@@ -121,10 +121,7 @@ impl<'u> Walker<'u> {
     }
 
     pub(super) fn report(&mut self, severity: Severity, pos: Pos, message: String) {
-        if let Some(Reporter {
-            text, diagnostics, ..
-        }) = &mut self.reporter
-        {
+        if let Some(Reporter { text, diagnostics, .. }) = &mut self.reporter {
             diagnostics.push_at(text, pos, severity, DiagnosticCode::Invalid, message);
         }
     }
@@ -175,8 +172,7 @@ impl<'u> Walker<'u> {
         let ast = &self.unit.ast;
         if ptx > ast.version.0 * 10 + ast.version.1 {
             let (major, minor) = (ptx / 10, ptx % 10);
-            let message =
-                format!("Feature '{feature}' requires PTX ISA .version {major}.{minor} or later");
+            let message = format!("Feature '{feature}' requires PTX ISA .version {major}.{minor} or later");
             self.error(pos, message);
         }
         if sm > ast.target.sm {
@@ -250,11 +246,7 @@ impl<'u> Walker<'u> {
                 Statement::Label(name, _) => Some(*name),
                 _ => None,
             };
-            unit.ast
-                .statements(&range)
-                .iter()
-                .filter_map(label)
-                .collect()
+            unit.ast.statements(&range).iter().filter_map(label).collect()
         });
         labels.contains(&wanted)
     }
@@ -267,16 +259,12 @@ impl<'u> Walker<'u> {
 
     /// Adds an instruction with the current operands and the guard of the source instruction.
     pub(super) fn emit(&mut self, inst: &Inst, op: Op) {
-        let guard = inst
-            .guard
-            .and_then(|(name, negated)| match self.resolve(name) {
-                Some(Symbol::Reg {
-                    first,
-                    ty: Type::Pred,
-                    ..
-                }) => Some((Reg(first), negated)),
-                _ => None,
-            });
+        let guard = inst.guard.and_then(|(name, negated)| match self.resolve(name) {
+            Some(Symbol::Reg {
+                first, ty: Type::Pred, ..
+            }) => Some((Reg(first), negated)),
+            _ => None,
+        });
         self.emit_guarded(guard, op, inst.pos.line);
     }
 

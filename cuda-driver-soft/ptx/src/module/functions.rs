@@ -46,19 +46,15 @@ impl ModuleBuilder<'_> {
                         self.error(function.pos, message);
                     }
                     if old == Linkage::Extern {
-                        let message = format!(
-                            "Function definition conflicts with '.extern' declaration for function '{name}'"
-                        );
+                        let message =
+                            format!("Function definition conflicts with '.extern' declaration for function '{name}'");
                         self.error(function.pos, message);
                     }
                     signature.linkage = if new == Linkage::Internal { old } else { new };
                     self.functions[id.0 as usize] = signature;
                 }
             }
-            Some(_) => self.error(
-                function.pos,
-                format!("Duplicate definition of variable '{name}'"),
-            ),
+            Some(_) => self.error(function.pos, format!("Duplicate definition of variable '{name}'")),
         }
         let Some(body) = &function.body else { return };
         for statement in self.ast.statements(body) {
@@ -77,8 +73,7 @@ impl ModuleBuilder<'_> {
             self.check(var);
             let text = format!("{name}${}", self.text(var.name));
             let variable = self.variable(var, space, text);
-            self.statics
-                .insert(*index, VarId(self.variables.len() as u32));
+            self.statics.insert(*index, VarId(self.variables.len() as u32));
             self.variables.push(variable);
             self.types.push(var.ty);
         }
@@ -94,24 +89,17 @@ impl ModuleBuilder<'_> {
                 DeclSpace::Param => {
                     self.check(var);
                     if var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2) {
-                        let message = format!(
-                            "Variable '{}' cannot be allocated in .param state space",
-                            name()
-                        );
+                        let message = format!("Variable '{}' cannot be allocated in .param state space", name());
                         self.error(var.pos, message);
                     }
                 }
                 DeclSpace::Reg if !function.entry => {}
                 _ if function.entry => {
-                    let message =
-                        format!("Entry parameter '{}' must have .param state space", name());
+                    let message = format!("Entry parameter '{}' must have .param state space", name());
                     self.error(var.pos, message);
                 }
                 _ => {
-                    let message = format!(
-                        "Function parameter '{}' must have .reg or .param state space",
-                        name()
-                    );
+                    let message = format!("Function parameter '{}' must have .reg or .param state space", name());
                     self.error(var.pos, message);
                 }
             }
@@ -135,9 +123,8 @@ impl ModuleBuilder<'_> {
             };
             if bytes > most {
                 let name = self.text(function.name);
-                let message = format!(
-                    "Entry function '{name}' uses too much parameter space ({bytes:#x} bytes, {most:#x} max)."
-                );
+                let message =
+                    format!("Entry function '{name}' uses too much parameter space ({bytes:#x} bytes, {most:#x} max).");
                 self.error(function.pos, message);
             }
         }
@@ -146,11 +133,7 @@ impl ModuleBuilder<'_> {
     /// Returns a message if two declarations of a function differ.
     fn disagreement(&self, before: &Signature, function: &Function) -> Option<String> {
         let name = self.text(function.name);
-        let differ = |part: &str| {
-            Some(format!(
-                "Inconsistent prototypes of '{name}', {part} differ"
-            ))
-        };
+        let differ = |part: &str| Some(format!("Inconsistent prototypes of '{name}', {part} differ"));
         let pairs = [
             (
                 self.ast.vars(&before.params),

@@ -136,10 +136,7 @@ impl Filler<'_> {
                 break;
             }
             if index >= count {
-                return Err((
-                    node.pos,
-                    "Greater number of elements in array initializer".to_owned(),
-                ));
+                return Err((node.pos, "Greater number of elements in array initializer".to_owned()));
             }
             self.fill(node, depth + 1, offset + index * step)?;
             index += 1;
@@ -161,21 +158,13 @@ impl Filler<'_> {
         };
         let size = ty.size() as usize;
         match init.kind {
-            InitKind::Int(bits) if !ty.is_float() => {
-                self.put(offset, &u128::from(bits).to_le_bytes()[..size])
-            }
-            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => {
-                self.put(offset, &bits.to_le_bytes())
-            }
+            InitKind::Int(bits) if !ty.is_float() => self.put(offset, &u128::from(bits).to_le_bytes()[..size]),
+            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => self.put(offset, &bits.to_le_bytes()),
             InitKind::F32(bits) if ty == Type::F64 => {
                 self.put(offset, &f64::from(f32::from_bits(bits)).to_le_bytes());
             }
-            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => {
-                self.put(offset, &bits.to_le_bytes())
-            }
-            InitKind::F64(bits) if ty == Type::F32 => {
-                self.put(offset, &(f64::from_bits(bits) as f32).to_le_bytes())
-            }
+            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => self.put(offset, &bits.to_le_bytes()),
+            InitKind::F64(bits) if ty == Type::F32 => self.put(offset, &(f64::from_bits(bits) as f32).to_le_bytes()),
             InitKind::Address {
                 name,
                 offset: addend,

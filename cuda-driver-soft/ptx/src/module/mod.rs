@@ -23,12 +23,7 @@ use builder::ModuleBuilder;
 pub const PROVIDED_FUNCTIONS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// Makes and checks the module. Returns `None` if there are errors, which are in the diagnostics.
-pub(crate) fn build(
-    ast: Ast,
-    text: &[u8],
-    limits: &Limits,
-    diagnostics: &mut Diagnostics,
-) -> Option<ir::Module> {
+pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<ir::Module> {
     let mut builder = ModuleBuilder::new(&ast, text, diagnostics);
     for (index, item) in ast.items.iter().enumerate() {
         builder.item(index as u32, item);
@@ -82,12 +77,7 @@ pub(crate) fn build(
 }
 
 /// Checks that all functions that the module calls are defined. Undefined variables are only a warning.
-fn check_resolved(
-    unit: &Unit,
-    variables: &[ir::Variable],
-    uses: &[Uses],
-    diagnostics: &mut Diagnostics,
-) {
+fn check_resolved(unit: &Unit, variables: &[ir::Variable], uses: &[Uses], diagnostics: &mut Diagnostics) {
     let external = |v: &&ir::Variable| v.linkage == Linkage::Extern && v.space != Space::Shared;
     for variable in variables.iter().filter(external) {
         let message = format!(
@@ -96,10 +86,7 @@ fn check_resolved(
         );
         diagnostics.push_of_module(Severity::Warning, DiagnosticCode::Invalid, message);
     }
-    let called: BTreeSet<FuncId> = uses
-        .iter()
-        .flat_map(|u| u.functions.iter().copied())
-        .collect();
+    let called: BTreeSet<FuncId> = uses.iter().flat_map(|u| u.functions.iter().copied()).collect();
     for (index, signature) in unit.functions.iter().enumerate() {
         let called = called.contains(&FuncId(index as u32));
         let name = unit.ast.names.text(signature.name);

@@ -28,9 +28,7 @@ pub(super) fn check_constant_data(variables: &[Variable], diagnostics: &mut Diag
     let constants = variables.iter().filter(|v| v.space == Space::Const);
     let bytes = layout_end(constants.map(|v| (v.size, v.align)));
     if bytes > MAX_CONSTANT {
-        let message = format!(
-            "File uses too much global constant data ({bytes:#x} bytes, {MAX_CONSTANT:#x} max)"
-        );
+        let message = format!("File uses too much global constant data ({bytes:#x} bytes, {MAX_CONSTANT:#x} max)");
         diagnostics.push_of_module(Severity::Error, DiagnosticCode::Invalid, message);
     }
 }
@@ -44,11 +42,7 @@ pub(super) fn check_shared_data(
     diagnostics: &mut Diagnostics,
 ) {
     let max = max_shared(sm);
-    let shared = |id: &VarId| {
-        variables
-            .get(id.0 as usize)
-            .filter(|v| v.space == Space::Shared)
-    };
+    let shared = |id: &VarId| variables.get(id.0 as usize).filter(|v| v.space == Space::Shared);
     let all = variables.iter().filter(|v| v.space == Space::Shared);
     let aligned = all.map(|v| v.size.saturating_add(v.align.min(MAX_ALIGN)));
     if aligned.fold(0, u64::saturating_add) <= max {
@@ -68,9 +62,7 @@ pub(super) fn check_shared_data(
         let bytes = layout_end(needed.map(|v| (v.size, v.align)));
         if bytes > max {
             let name = unit.ast.names.text(signature.name);
-            let message = format!(
-                "Entry function '{name}' uses too much shared data ({bytes:#x} bytes, {max:#x} max)"
-            );
+            let message = format!("Entry function '{name}' uses too much shared data ({bytes:#x} bytes, {max:#x} max)");
             diagnostics.push_of_module(Severity::Error, DiagnosticCode::Invalid, message);
         }
     }

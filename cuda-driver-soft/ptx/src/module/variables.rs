@@ -21,20 +21,14 @@ impl ModuleBuilder<'_> {
         if var.ty == DeclType::Scalar(Type::Pred) {
             self.error(
                 var.pos,
-                format!(
-                    "Predicate variable '{}' must be in register state space",
-                    name()
-                ),
+                format!("Predicate variable '{}' must be in register state space", name()),
             );
         }
         if var.align.is_some_and(|a| !a.is_power_of_two()) {
             self.error(var.pos, "Alignment must be a power of two".to_owned());
         }
         if u64::from(var.ty.size()) * u64::from(var.vec) > 16 {
-            self.error(
-                var.pos,
-                "Vector type too large, exceeds 128 bit limit".to_owned(),
-            );
+            self.error(var.pos, "Vector type too large, exceeds 128 bit limit".to_owned());
         }
         if var.size().is_none() {
             self.error(var.pos, format!("Variable '{}' is too large", name()));
@@ -69,14 +63,8 @@ impl ModuleBuilder<'_> {
                 );
             }
             DeclSpace::Local | DeclSpace::Reg => {
-                let space = if var.space == DeclSpace::Reg {
-                    ".reg"
-                } else {
-                    ".local"
-                };
-                let message = format!(
-                    "Module-scoped variables in {space} state space are not allowed with ABI"
-                );
+                let space = if var.space == DeclSpace::Reg { ".reg" } else { ".local" };
+                let message = format!("Module-scoped variables in {space} state space are not allowed with ABI");
                 return self.error(var.pos, message);
             }
         };
@@ -124,22 +112,14 @@ impl ModuleBuilder<'_> {
                 match (before.linkage, variable.linkage) {
                     (_, Linkage::Extern) => {}
                     (Linkage::Extern, Linkage::Internal) => {
-                        let message = format!(
-                            "'.extern' variable '{text}' cannot be resolved by a '.static'"
-                        );
+                        let message = format!("'.extern' variable '{text}' cannot be resolved by a '.static'");
                         self.error(var.pos, message);
                     }
                     (Linkage::Extern, _) => *before = variable,
-                    _ => self.error(
-                        var.pos,
-                        format!("Duplicate definition of variable '{text}'"),
-                    ),
+                    _ => self.error(var.pos, format!("Duplicate definition of variable '{text}'")),
                 }
             }
-            Some(_) => self.error(
-                var.pos,
-                format!("Duplicate definition of variable '{text}'"),
-            ),
+            Some(_) => self.error(var.pos, format!("Duplicate definition of variable '{text}'")),
         }
     }
 
@@ -161,12 +141,8 @@ impl ModuleBuilder<'_> {
             },
         };
         match &var.init {
-            Some(init)
-                if matches!(space, Space::Global | Space::Const)
-                    && var.linkage != Linkage::Extern =>
-            {
-                let space_of =
-                    |id: VarId| self.variables.get(id.0 as usize).map_or(space, |v| v.space);
+            Some(init) if matches!(space, Space::Global | Space::Const) && var.linkage != Linkage::Extern => {
+                let space_of = |id: VarId| self.variables.get(id.0 as usize).map_or(space, |v| v.space);
                 let nodes = self.ast.inits(init);
                 match init::value(self.ast, &self.globals, &space_of, var, nodes) {
                     Ok(value) => {
@@ -186,13 +162,8 @@ impl ModuleBuilder<'_> {
                 };
                 self.error(var.pos, message);
             }
-            None if var.linkage != Linkage::Extern
-                && (var.dims.contains(&None) || var.dims.contains(&Some(0))) =>
-            {
-                let message = format!(
-                    "Non-external variable '{}' has incomplete type",
-                    variable.name
-                );
+            None if var.linkage != Linkage::Extern && (var.dims.contains(&None) || var.dims.contains(&Some(0))) => {
+                let message = format!("Non-external variable '{}' has incomplete type", variable.name);
                 self.error(var.pos, message);
             }
             None => {}

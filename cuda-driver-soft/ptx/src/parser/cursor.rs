@@ -83,25 +83,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports a fatal error with a code of its own.
-    pub(super) fn fatal_with<T>(
-        &mut self,
-        code: DiagnosticCode,
-        pos: Pos,
-        message: String,
-    ) -> Result<T> {
-        self.diagnostics
-            .push_at(self.text, pos, Severity::Fatal, code, message);
+    pub(super) fn fatal_with<T>(&mut self, code: DiagnosticCode, pos: Pos, message: String) -> Result<T> {
+        self.diagnostics.push_at(self.text, pos, Severity::Fatal, code, message);
         Err(ParseError)
     }
 
     /// Reports a fatal error about the module as a whole.
-    pub(super) fn fatal_of_module<T>(
-        &mut self,
-        code: DiagnosticCode,
-        message: String,
-    ) -> Result<T> {
-        self.diagnostics
-            .push_of_module(Severity::Fatal, code, message);
+    pub(super) fn fatal_of_module<T>(&mut self, code: DiagnosticCode, message: String) -> Result<T> {
+        self.diagnostics.push_of_module(Severity::Fatal, code, message);
         Err(ParseError)
     }
 
@@ -113,15 +102,9 @@ impl<'a> Parser<'a> {
     pub(super) fn unexpected<T>(&mut self) -> Result<T> {
         let near = match self.token().kind {
             TokenKind::End => String::new(),
-            _ => String::from_utf8_lossy(self.word())
-                .chars()
-                .take(100)
-                .collect(),
+            _ => String::from_utf8_lossy(self.word()).chars().take(100).collect(),
         };
-        self.fatal(
-            self.pos(),
-            format!("Parsing error near '{near}': syntax error"),
-        )
+        self.fatal(self.pos(), format!("Parsing error near '{near}': syntax error"))
     }
 
     /// Returns true if the current token is this punctuation.
@@ -140,11 +123,7 @@ impl<'a> Parser<'a> {
 
     /// Skips this punctuation, which must be the current token.
     pub(super) fn expect(&mut self, punct: u8) -> Result<()> {
-        if self.accept(punct) {
-            Ok(())
-        } else {
-            self.unexpected()
-        }
+        if self.accept(punct) { Ok(()) } else { self.unexpected() }
     }
 
     /// Returns true if the current token is this directive.
@@ -206,10 +185,7 @@ impl<'a> Parser<'a> {
         let value = self.literal()?;
         match u32::try_from(value) {
             Ok(value) => Ok(value),
-            Err(_) => self.fatal(
-                pos,
-                format!("Value out of range: {value} has more than 32 bits"),
-            ),
+            Err(_) => self.fatal(pos, format!("Value out of range: {value} has more than 32 bits")),
         }
     }
 

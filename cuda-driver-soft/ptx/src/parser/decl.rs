@@ -16,9 +16,7 @@ const MAX_DEPTH: u32 = 32;
 
 /// Returns the type with this name, if declarations can have it.
 fn decl_type(text: &[u8]) -> Option<DeclType> {
-    use Type::{
-        B8, B16, B32, B64, B128, F16, F16x2, F32, F64, Pred, S8, S16, S32, S64, U8, U16, U32, U64,
-    };
+    use Type::{B8, B16, B32, B64, B128, F16, F16x2, F32, F64, Pred, S8, S16, S32, S64, U8, U16, U32, U64};
     Some(DeclType::Scalar(match text {
         b".pred" => Pred,
         b".b8" => B8,
@@ -176,11 +174,7 @@ impl Parser<'_> {
         if self.accept_dot(b".align") {
             let pos = self.pos();
             if !self.literal()?.is_power_of_two() {
-                self.report(
-                    Severity::Error,
-                    pos,
-                    "Alignment must be a power of two".to_owned(),
-                );
+                self.report(Severity::Error, pos, "Alignment must be a power of two".to_owned());
             }
         }
         Ok(())
@@ -288,8 +282,7 @@ impl Parser<'_> {
             return self.initial_scalar();
         }
         if depth >= MAX_DEPTH {
-            let message =
-                format!("Initial value is nested too deeply: {MAX_DEPTH} levels are allowed");
+            let message = format!("Initial value is nested too deeply: {MAX_DEPTH} levels are allowed");
             return self.fatal(pos, message);
         }
         self.push_init(InitKind::Open, pos);

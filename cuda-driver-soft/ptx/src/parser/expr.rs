@@ -53,15 +53,10 @@ impl Parser<'_> {
     }
 
     /// Parses a nested part of an expression. Nesting is limited, because the parser is recursive.
-    fn nested(
-        &mut self,
-        pos: Pos,
-        parse: impl FnOnce(&mut Self) -> Result<ConstValue>,
-    ) -> Result<ConstValue> {
+    fn nested(&mut self, pos: Pos, parse: impl FnOnce(&mut Self) -> Result<ConstValue>) -> Result<ConstValue> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let message =
-                format!("Constant expression is nested too deeply: {MAX_DEPTH} levels are allowed");
+            let message = format!("Constant expression is nested too deeply: {MAX_DEPTH} levels are allowed");
             return self.fatal(pos, message);
         }
         let value = parse(self);
@@ -205,9 +200,7 @@ impl Parser<'_> {
                 match (operator, value) {
                     (b'+', value) => Ok(value),
                     (b'-', ConstValue::F64(v)) => Ok(ConstValue::F64(-v)),
-                    (b'-', ConstValue::Int { bits, unsigned }) => {
-                        Ok(integer(bits.wrapping_neg(), unsigned))
-                    }
+                    (b'-', ConstValue::Int { bits, unsigned }) => Ok(integer(bits.wrapping_neg(), unsigned)),
                     (b'~', ConstValue::Int { bits, .. }) => Ok(integer(!bits, true)),
                     (b'!', value @ ConstValue::Int { .. }) => Ok(truth(!is_true(value))),
                     _ => self.fatal(pos, "Integer constant expression expected".to_owned()),
@@ -230,32 +223,17 @@ fn is_true(value: ConstValue) -> bool {
     }
 }
 
-fn apply(
-    operator: (u8, u8),
-    left: ConstValue,
-    right: ConstValue,
-) -> std::result::Result<ConstValue, &'static str> {
+fn apply(operator: (u8, u8), left: ConstValue, right: ConstValue) -> std::result::Result<ConstValue, &'static str> {
     match (left, right) {
-        (
-            ConstValue::Int {
-                bits: a,
-                unsigned: ua,
-            },
-            ConstValue::Int {
-                bits: b,
-                unsigned: ub,
-            },
-        ) => integers(operator, (a, ua), (b, ub)),
+        (ConstValue::Int { bits: a, unsigned: ua }, ConstValue::Int { bits: b, unsigned: ub }) => {
+            integers(operator, (a, ua), (b, ub))
+        }
         (ConstValue::F64(a), ConstValue::F64(b)) => floats(operator, a, b),
         _ => Err("Constant expression type mismatch"),
     }
 }
 
-fn integers(
-    operator: (u8, u8),
-    a: (u64, bool),
-    b: (u64, bool),
-) -> std::result::Result<ConstValue, &'static str> {
+fn integers(operator: (u8, u8), a: (u64, bool), b: (u64, bool)) -> std::result::Result<ConstValue, &'static str> {
     let unsigned = a.1 || b.1;
     let (a, ua) = a;
     let (b, _) = b;

@@ -61,8 +61,7 @@ impl Parser<'_> {
         let (major, minor) = limits.max_version;
         if !VERSIONS.iter().any(|range| range.contains(&number)) || number > major * 10 + minor {
             let text = String::from_utf8_lossy(self.word()).into_owned();
-            let message =
-                format!("Unsupported .version {text}; current version is '{major}.{minor}'");
+            let message = format!("Unsupported .version {text}; current version is '{major}.{minor}'");
             return self.fatal_with(DiagnosticCode::UnsupportedVersion, pos, message);
         }
         self.ast.version = (number / 10, number % 10);
@@ -74,10 +73,7 @@ impl Parser<'_> {
     pub(super) fn target(&mut self, limits: &Limits) -> Result<TargetName> {
         let pos = self.pos();
         if !self.accept_dot(b".target") {
-            return self.fatal(
-                pos,
-                "Missing .target directive at start of file 'ptx input'".to_owned(),
-            );
+            return self.fatal(pos, "Missing .target directive at start of file 'ptx input'".to_owned());
         }
         let mut target = Target {
             sm: 0,
@@ -135,8 +131,7 @@ impl Parser<'_> {
             let (code, message) = match target.suffix {
                 None => (
                     DiagnosticCode::TargetTooNew,
-                    "SM version specified by .target is higher than default SM version assumed"
-                        .to_owned(),
+                    "SM version specified by .target is higher than default SM version assumed".to_owned(),
                 ),
                 Some(suffix) => (
                     DiagnosticCode::Invalid,
@@ -165,10 +160,7 @@ impl Parser<'_> {
         };
         let (major, minor) = self.ast.version;
         if major * 10 + minor < since {
-            let message = format!(
-                "PTX .version {major}.{minor} does not support .target {}",
-                name.text
-            );
+            let message = format!("PTX .version {major}.{minor} does not support .target {}", name.text);
             self.report(Severity::Error, name.pos, message);
         }
     }
@@ -193,9 +185,7 @@ impl Parser<'_> {
 
 /// Returns `sm_90a` and `compute_90a` as 90 and `a`. Other letters are ignored, as by ptxas and the driver.
 fn architecture(text: &str) -> Option<(u32, Option<char>)> {
-    let text = text
-        .strip_prefix("sm_")
-        .or_else(|| text.strip_prefix("compute_"))?;
+    let text = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_"))?;
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let sm = text[..digits].parse().ok()?;
     let suffix = match &text[digits..] {

@@ -18,11 +18,7 @@ use crate::limits::Limits;
 use cursor::{ParseError, Parser};
 
 /// Parses a module whose text is ASCII and shorter than 4 GiB.
-pub(crate) fn parse(
-    text: &[u8],
-    limits: &Limits,
-    diagnostics: &mut Diagnostics,
-) -> Result<Ast, ParseError> {
+pub(crate) fn parse(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Result<Ast, ParseError> {
     let mut parser = Parser::new(text, diagnostics);
     parser.module(limits)?;
     Ok(parser.ast)

@@ -45,8 +45,7 @@ impl Parser<'_> {
         match self.integer()? {
             64 => self.ast.address_size = 64,
             32 => {
-                let message =
-                    "32-bit addressing is not supported by this driver: use .address_size 64";
+                let message = "32-bit addressing is not supported by this driver: use .address_size 64";
                 self.report(Severity::Error, pos, message.to_owned());
             }
             _ => {
@@ -200,9 +199,7 @@ impl Parser<'_> {
         let mut directives = Directives::default();
         while self.token().kind == TokenKind::Dot {
             let pos = self.pos();
-            let requirement = DIRECTIVES
-                .iter()
-                .find(|(name, ..)| name.as_bytes() == self.word());
+            let requirement = DIRECTIVES.iter().find(|(name, ..)| name.as_bytes() == self.word());
             if let Some(&(_, feature, ptx, sm)) = requirement {
                 self.require(pos, feature, ptx, sm);
             }
@@ -226,8 +223,7 @@ impl Parser<'_> {
                         b".maxntid" => directives.maxntid = Some(self.dimensions("maxntid")?),
                         b".reqntid" => directives.reqntid = Some(self.dimensions("reqntid")?),
                         b".reqnctapercluster" => {
-                            directives.reqnctapercluster =
-                                Some(self.dimensions("reqnctapercluster")?)
+                            directives.reqnctapercluster = Some(self.dimensions("reqnctapercluster")?)
                         }
                         b".minnctapersm" => directives.minnctapersm = Some(self.integer_u32()?),
                         b".maxnreg" => directives.maxnreg = Some(self.integer_u32()?),
@@ -238,8 +234,7 @@ impl Parser<'_> {
                         }
                         _ => {
                             let near = String::from_utf8_lossy(&word).into_owned();
-                            return self
-                                .fatal(pos, format!("Parsing error near '{near}': syntax error"));
+                            return self.fatal(pos, format!("Parsing error near '{near}': syntax error"));
                         }
                     }
                     continue;

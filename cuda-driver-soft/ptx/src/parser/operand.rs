@@ -134,11 +134,7 @@ impl Parser<'_> {
                     let kind = if self.at_name() {
                         let index = self.name()?;
                         let offset = self.offsets()?;
-                        OperandKind::Subscript {
-                            name,
-                            index,
-                            offset,
-                        }
+                        OperandKind::Subscript { name, index, offset }
                     } else {
                         OperandKind::Offset {
                             name,

@@ -30,8 +30,7 @@ impl Parser<'_> {
                 TokenKind::Punct(b'{') => {
                     depth += 1;
                     if depth > MAX_DEPTH {
-                        let message =
-                            format!("Blocks are nested too deeply: {MAX_DEPTH} levels are allowed");
+                        let message = format!("Blocks are nested too deeply: {MAX_DEPTH} levels are allowed");
                         return self.fatal(self.pos(), message);
                     }
                     self.lexer.bump();
@@ -132,12 +131,7 @@ impl Parser<'_> {
             }
             self.expect(b';')?;
             let list = self.close_list(base);
-            self.ast.statements.push(Statement::Targets {
-                name,
-                calls,
-                list,
-                pos,
-            });
+            self.ast.statements.push(Statement::Targets { name, calls, list, pos });
             return Ok(());
         }
         self.ast.statements.push(Statement::Label(name, pos));
@@ -164,11 +158,7 @@ impl Parser<'_> {
         self.expect(b';')?;
         let prototype = self.ast.prototypes.len() as u32;
         self.ast.prototypes.push(Prototype { returns, params });
-        self.ast.statements.push(Statement::Prototype {
-            name,
-            prototype,
-            pos,
-        });
+        self.ast.statements.push(Statement::Prototype { name, prototype, pos });
         Ok(())
     }
 

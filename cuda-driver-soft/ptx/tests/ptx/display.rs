@@ -6,13 +6,7 @@ use std::collections::HashSet;
 
 /// Forms whose operation does not print their opcode: they are lowered to another operation, or the IR does not keep
 /// all modifiers (the type of stack instructions).
-const OTHERS: &[&str] = &[
-    "createpolicy.",
-    "red.async.",
-    "alloca.",
-    "stackrestore.",
-    "stacksave.",
-];
+const OTHERS: &[&str] = &["createpolicy.", "red.async.", "alloca.", "stackrestore.", "stacksave."];
 
 /// Splits an opcode into its modifiers, in an order of their own. Types and shapes keep their order, because it
 /// matters.
@@ -40,10 +34,7 @@ fn operations_print_their_opcodes() {
     let mut wrong = Vec::new();
     for (opcode, op) in &forms {
         // The IR does not keep the layouts of `wmma.mma`, nor the names of instructions without an effect.
-        if matches!(
-            op,
-            Op::Nop | Op::WantsCluster | Op::Mma(Mma { wmma: true, .. })
-        ) {
+        if matches!(op, Op::Nop | Op::WantsCluster | Op::Mma(Mma { wmma: true, .. })) {
             continue;
         }
         let printed = op.to_string();

@@ -78,9 +78,8 @@ const fn family(
 
 const ARITHMETIC: &str = "sat ftz relu NaN lo hi wide approx full xorsign abs rn rz rm rp oob cc";
 const COMPARE: &[&str] = &[
-    "setp.eq", "setp.ne", "setp.lt", "setp.le", "setp.gt", "setp.ge", "setp.lo", "setp.ls",
-    "setp.hi", "setp.hs", "setp.equ", "setp.neu", "setp.ltu", "setp.leu", "setp.gtu", "setp.geu",
-    "setp.num", "setp.nan",
+    "setp.eq", "setp.ne", "setp.lt", "setp.le", "setp.gt", "setp.ge", "setp.lo", "setp.ls", "setp.hi", "setp.hs",
+    "setp.equ", "setp.neu", "setp.ltu", "setp.leu", "setp.gtu", "setp.geu", "setp.num", "setp.nan",
 ];
 const SET: &[&str] = &[
     "set.eq",
@@ -92,16 +91,17 @@ const SET: &[&str] = &[
     "set.hs.xor",
     "set.num.or",
 ];
-const LOAD: &str =
-    "weak volatile nc global shared local const param shared::cta shared::cluster param::entry";
+const LOAD: &str = "weak volatile nc global shared local const param shared::cta shared::cluster param::entry";
 const ORDER: &str = "relaxed acquire release cta cluster gpu sys global shared mmio";
-const CACHE: &str = "ca cg cs lu cv wb wt nc global shared L1::evict_last L1::no_allocate L2::evict_first L2::128B weak volatile";
+const CACHE: &str =
+    "ca cg cs lu cv wb wt nc global shared L1::evict_last L1::no_allocate L2::evict_first L2::128B weak volatile";
 const ATOM: &str = "relaxed acquire release acq_rel sc cta gpu sys global shared local const noftz";
 
 const MMA: &str = "m16n8k4 m16n8k8 m16n8k16 m16n8k32 m8n8k16 row.col satfinite f32.f16.f16.f32 f16.f16.f16.f16 f32.bf16.bf16.f32 \
     f32.tf32.tf32.f32 f32.e4m3.e5m2.f32 f64.f64.f64.f64 s32.s8.u8.s32";
 const WMMA: &str = "row col m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 global shared";
-const MBARRIER: &str = "noComplete expect_tx parity release relaxed acquire cta cluster gpu shared shared::cta shared::cluster";
+const MBARRIER: &str =
+    "noComplete expect_tx parity release relaxed acquire cta cluster gpu shared shared::cta shared::cluster";
 
 const SMALL: &str = "satfinite s32.s4.u4.s32 s32.u4.u4.s32 s32.s8.s4.s32 s32.b1.b1.s32.xor.popc s32.b1.b1.s32.and.popc s32.b1.b1.s32.or.popc";
 const BULK: &str = "shared::cluster shared::cta shared global mbarrier::complete_tx::bytes bulk_group multicast::cluster L2::cache_hint";
@@ -264,12 +264,7 @@ fn instructions(family: &Family) -> Vec<String> {
             for (a, ra) in first {
                 for (b, rb) in second {
                     let mut line = (*opcode).to_owned();
-                    for part in chosen
-                        .iter()
-                        .copied()
-                        .chain([*a, *b])
-                        .filter(|part| !part.is_empty())
-                    {
+                    for part in chosen.iter().copied().chain([*a, *b]).filter(|part| !part.is_empty()) {
                         line.push('.');
                         line.push_str(part);
                     }
@@ -317,11 +312,7 @@ pub(crate) fn accepted_lines(
 pub(crate) fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64) {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut count = 0;
-    for (instruction, _) in instructions
-        .iter()
-        .zip(accepted)
-        .filter(|(_, accepted)| **accepted)
-    {
+    for (instruction, _) in instructions.iter().zip(accepted).filter(|(_, accepted)| **accepted) {
         count += 1;
         for byte in instruction.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -333,8 +324,7 @@ pub(crate) fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64)
 #[test]
 fn accepted_forms() {
     let ptxas = referee::ptxas("forms");
-    let head =
-        format!(".version 9.5\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\n");
+    let head = format!(".version 9.5\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\n");
     let mut wrong = String::new();
     let mut total = 0;
     for (number, family) in FAMILIES.iter().enumerate() {
@@ -343,9 +333,7 @@ fn accepted_forms() {
         let ours = accepted_lines(&head, &instructions, referee::ours);
         let mut expected = (family.accepted, family.hash);
         if let Some(ptxas) = &ptxas {
-            let theirs = accepted_lines(&head, &instructions, |text| {
-                referee::theirs(ptxas, "forms", text)
-            });
+            let theirs = accepted_lines(&head, &instructions, |text| referee::theirs(ptxas, "forms", text));
             let fresh = digest(&instructions, &theirs);
             if fresh != expected {
                 println!(

@@ -15,16 +15,9 @@ fn load(text: &str) -> Arc<Module> {
 /// Returns the instructions of the last function, one per line, without line numbers.
 fn body(text: &str) -> Vec<String> {
     let module = load(text);
-    let body = module
-        .functions
-        .last()
-        .and_then(|f| f.body())
-        .expect("it has a body");
+    let body = module.functions.last().and_then(|f| f.body()).expect("it has a body");
     let line = |inst: String| inst.split("  // line").next().unwrap_or("").to_owned();
-    body.insts
-        .iter()
-        .map(|inst| line(inst.to_string()))
-        .collect()
+    body.insts.iter().map(|inst| line(inst.to_string())).collect()
 }
 
 /// Returns the instructions of a kernel with some registers: `%p`, `%h`, `%r`, `%d` (b64), `%f`, four of each, numbered
@@ -42,47 +35,23 @@ fn constants_have_the_bits_of_the_type() {
         kernel("add.s32 %r0, %r1, -1;"),
         ["r8 = Add { ty: S32, sat: false } r9, 0xffffffff"]
     );
-    assert_eq!(
-        kernel("mov.b64 %d0, -1;"),
-        ["r12 = Mov { ty: B64 } 0xffffffffffffffff"]
-    );
-    assert_eq!(
-        kernel("mov.f32 %f0, 1.5;"),
-        ["r16 = Mov { ty: F32 } 0x3fc00000"]
-    );
+    assert_eq!(kernel("mov.b64 %d0, -1;"), ["r12 = Mov { ty: B64 } 0xffffffffffffffff"]);
+    assert_eq!(kernel("mov.f32 %f0, 1.5;"), ["r16 = Mov { ty: F32 } 0x3fc00000"]);
     assert_eq!(
         kernel("mov.f32 %f0, 0d3ff8000000000000;"),
         ["r16 = Mov { ty: F32 } 0x3fc00000"]
     );
-    assert_eq!(
-        kernel("mov.b32 %r0, 0f3FC00000;"),
-        ["r8 = Mov { ty: B32 } 0x3fc00000"]
-    );
-    assert_eq!(
-        kernel("mov.u16 %h0, 70000;"),
-        ["r4 = Mov { ty: U16 } 0x1170"]
-    );
+    assert_eq!(kernel("mov.b32 %r0, 0f3FC00000;"), ["r8 = Mov { ty: B32 } 0x3fc00000"]);
+    assert_eq!(kernel("mov.u16 %h0, 70000;"), ["r4 = Mov { ty: U16 } 0x1170"]);
     assert_eq!(kernel("mov.pred %p0, 2;"), ["r0 = Mov { ty: Pred } 0x1"]);
     assert_eq!(
         kernel("mov.u32 %r0, (1 + 2) * 3 - -4 << 1;"),
         ["r8 = Mov { ty: U32 } 0x1a"]
     );
-    assert_eq!(
-        kernel("mov.u32 %r0, 1 ? 2 : 3;"),
-        ["r8 = Mov { ty: U32 } 0x2"]
-    );
-    assert_eq!(
-        kernel("mov.s32 %r0, -7 / 2;"),
-        ["r8 = Mov { ty: S32 } 0xfffffffd"]
-    );
-    assert_eq!(
-        kernel("mov.u32 %r0, !0 + ~0;"),
-        ["r8 = Mov { ty: U32 } 0x0"]
-    );
-    assert_eq!(
-        kernel("mov.u32 %r0, WARP_SZ;"),
-        ["r8 = Mov { ty: U32 } 0x20"]
-    );
+    assert_eq!(kernel("mov.u32 %r0, 1 ? 2 : 3;"), ["r8 = Mov { ty: U32 } 0x2"]);
+    assert_eq!(kernel("mov.s32 %r0, -7 / 2;"), ["r8 = Mov { ty: S32 } 0xfffffffd"]);
+    assert_eq!(kernel("mov.u32 %r0, !0 + ~0;"), ["r8 = Mov { ty: U32 } 0x0"]);
+    assert_eq!(kernel("mov.u32 %r0, WARP_SZ;"), ["r8 = Mov { ty: U32 } 0x20"]);
 }
 
 #[test]
@@ -120,20 +89,15 @@ fn constant_expressions_match_ptxas() {
     ];
     for (expression, value) in cases {
         let module = load(&format!(".global .u64 x = {expression};"));
-        let found = u64::from_le_bytes(
-            module.variables[0]
-                .init
-                .clone()
-                .try_into()
-                .expect("8 bytes"),
-        );
+        let found = u64::from_le_bytes(module.variables[0].init.clone().try_into().expect("8 bytes"));
         assert_eq!(found, *value, "{expression}");
     }
 }
 
 #[test]
 fn addresses_of_variables_frames_and_parameters() {
-    let text = ".global .u32 g[8]; .shared .u32 s; .entry k(.param .u32 a, .param .u64 b) { .reg .b64 %d<2>; .reg .b32 %r<2>;
+    let text =
+        ".global .u32 g[8]; .shared .u32 s; .entry k(.param .u32 a, .param .u64 b) { .reg .b64 %d<2>; .reg .b32 %r<2>;
         .local .align 8 .b8 x[16]; .local .u32 y;";
     let lines = |statements: &str| body(&format!("{text}\n{statements}\n}}"));
     assert_eq!(
@@ -144,18 +108,13 @@ fn addresses_of_variables_frames_and_parameters() {
         lines("mov.u64 %d0, g[2];"),
         ["r0 = Mov { ty: U64 } Variable { var: VarId(0), offset: 8 }"]
     );
-    assert_eq!(
-        lines("mov.u64 %d0, y;"),
-        ["r0 = Mov { ty: U64 } Frame { offset: 16 }"]
-    );
+    assert_eq!(lines("mov.u64 %d0, y;"), ["r0 = Mov { ty: U64 } Frame { offset: 16 }"]);
     assert_eq!(
         lines("cvta.shared.u64 %d0, s;"),
         ["r0 = Cvta { space: Shared, to: false, ty: U64 } Variable { var: VarId(1), offset: 0 }"]
     );
     let ld = |space: &str, offset: i64| {
-        format!(
-            "r2 = Ld(MemMods {{ space: {space}, ty: U32, vec: 1, order: Weak, offset: {offset} }})"
-        )
+        format!("r2 = Ld(MemMods {{ space: {space}, ty: U32, vec: 1, order: Weak, offset: {offset} }})")
     };
     assert_eq!(
         lines("ld.param.u32 %r0, [b+4];"),
@@ -167,35 +126,20 @@ fn addresses_of_variables_frames_and_parameters() {
     );
     assert_eq!(
         lines("ld.u32 %r0, [s];"),
-        [format!(
-            "{} Variable {{ var: VarId(1), offset: 0 }}",
-            ld("Shared", 0)
-        )]
+        [format!("{} Variable {{ var: VarId(1), offset: 0 }}", ld("Shared", 0))]
     );
     assert_eq!(
         lines("ld.global.u32 %r0, [%d0+-8];"),
         [format!("{} r0", ld("Global", -8))]
     );
-    assert_eq!(
-        lines("ld.local.u32 %r0, [16];"),
-        [format!("{} 0x10", ld("Local", 0))]
-    );
+    assert_eq!(lines("ld.local.u32 %r0, [16];"), [format!("{} 0x10", ld("Local", 0))]);
 }
 
 #[test]
 fn vectors_pack_and_unpack() {
-    assert_eq!(
-        kernel("mov.b64 %d0, {%r0, %r1};"),
-        ["r12 = Pack { ty: B64 } r8, r9"]
-    );
-    assert_eq!(
-        kernel("mov.b64 {%r0, _}, %d0;"),
-        ["r8, _ = Unpack { ty: B64 } r12"]
-    );
-    assert_eq!(
-        kernel("mov.b32 %r0, {%h0, 1};"),
-        ["r8 = Pack { ty: B32 } r4, 0x1"]
-    );
+    assert_eq!(kernel("mov.b64 %d0, {%r0, %r1};"), ["r12 = Pack { ty: B64 } r8, r9"]);
+    assert_eq!(kernel("mov.b64 {%r0, _}, %d0;"), ["r8, _ = Unpack { ty: B64 } r12"]);
+    assert_eq!(kernel("mov.b32 %r0, {%h0, 1};"), ["r8 = Pack { ty: B32 } r4, 0x1"]);
     assert_eq!(
         kernel(".reg .v2 .b32 v; mov.b64 %d0, v;"),
         ["r12 = Pack { ty: B64 } r20, r21"]
@@ -222,14 +166,8 @@ fn vectors_pack_and_unpack() {
 
 #[test]
 fn special_registers() {
-    assert_eq!(
-        kernel("mov.u32 %r0, %tid.y;"),
-        ["r8 = Mov { ty: U32 } %Tid(1)"]
-    );
-    assert_eq!(
-        kernel("mov.u32 %r0, %ctaid.w;"),
-        ["r8 = Mov { ty: U32 } 0x0"]
-    );
+    assert_eq!(kernel("mov.u32 %r0, %tid.y;"), ["r8 = Mov { ty: U32 } %Tid(1)"]);
+    assert_eq!(kernel("mov.u32 %r0, %ctaid.w;"), ["r8 = Mov { ty: U32 } 0x0"]);
     assert_eq!(
         kernel("cvt.u64.u32 %d0, %ntid.x;"),
         [
@@ -237,10 +175,7 @@ fn special_registers() {
             "r12 = Cvt(Cvt { to: U64, from: U32, rnd: None, int_rnd: None, ftz: false, sat: false, relu: false, satfinite: false }) r20",
         ]
     );
-    assert_eq!(
-        kernel("mov.u64 %d0, %clock64;"),
-        ["r12 = Mov { ty: U64 } %Clock64"]
-    );
+    assert_eq!(kernel("mov.u64 %d0, %clock64;"), ["r12 = Mov { ty: U64 } %Clock64"]);
     assert_eq!(kernel("mov.v4.u32 {%r0, %r1, %r2, %r3}, %tid;").len(), 4);
 }
 
@@ -316,10 +251,7 @@ fn initial_values() {
     );
     let variable = |i: usize| &module.variables[i];
     assert_eq!(variable(0).size, 24);
-    assert_eq!(
-        variable(0).init,
-        [1u32, 2, 0, u32::MAX].map(u32::to_le_bytes).concat()
-    );
+    assert_eq!(variable(0).init, [1u32, 2, 0, u32::MAX].map(u32::to_le_bytes).concat());
     assert_eq!(
         (variable(1).size, variable(1).init.clone()),
         (8, [1.5f32, 2.0].map(f32::to_le_bytes).concat())
@@ -329,24 +261,15 @@ fn initial_values() {
         .iter()
         .map(|r| (r.offset, r.width, r.addend, r.generic))
         .collect();
-    assert_eq!(
-        relocs,
-        [(0, 8, 4, false), (8, 8, 8, true), (16, 8, 0, false)]
-    );
-    assert_eq!(
-        variable(2).relocs[0].target,
-        RelocTarget::Variable(VarId(0))
-    );
+    assert_eq!(relocs, [(0, 8, 4, false), (8, 8, 8, true), (16, 8, 0, false)]);
+    assert_eq!(variable(2).relocs[0].target, RelocTarget::Variable(VarId(0)));
     let shifts: Vec<_> = variable(3)
         .relocs
         .iter()
         .map(|r| (r.offset, r.width, r.shift))
         .collect();
     assert_eq!(shifts, [(0, 1, 0), (1, 1, 8)]);
-    assert_eq!(
-        (variable(4).align, variable(4).init.clone()),
-        (4, vec![7, 0, 8, 0])
-    );
+    assert_eq!((variable(4).align, variable(4).init.clone()), (4, vec![7, 0, 8, 0]));
 }
 
 #[test]

@@ -120,15 +120,10 @@ fn operands_of_every_kind() {
     let mut expected = ACCEPTED;
     let mut wrong = String::new();
     if let Some(ptxas) = referee::ptxas("operands") {
-        let theirs = accepted_lines(HEAD, &instructions, |text| {
-            referee::theirs(&ptxas, "operands", text)
-        });
+        let theirs = accepted_lines(HEAD, &instructions, |text| referee::theirs(&ptxas, "operands", text));
         expected = digest(&instructions, &theirs);
         if expected != ACCEPTED {
-            println!(
-                "operands: ptxas accepts ({}, {:#018x})",
-                expected.0, expected.1
-            );
+            println!("operands: ptxas accepts ({}, {:#018x})", expected.0, expected.1);
         }
         for ((instruction, ours), theirs) in instructions.iter().zip(&ours).zip(&theirs) {
             if ours != theirs {

@@ -39,9 +39,7 @@ pub(crate) fn judged(text: &str, limits: &Limits) -> Verdict {
 pub(crate) fn ptxas(test: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PTXAS").map(PathBuf::from);
     if path.is_none() {
-        println!(
-            "{test}: compared with the stored verdicts only; needs PTXAS=/path/to/ptxas for more"
-        );
+        println!("{test}: compared with the stored verdicts only; needs PTXAS=/path/to/ptxas for more");
     }
     path
 }
@@ -59,16 +57,10 @@ pub(crate) fn theirs(ptxas: &PathBuf, test: &str, text: &str) -> Verdict {
     let mut verdict = Verdict::new();
     let all = [output.stdout, output.stderr].concat();
     for line in String::from_utf8_lossy(&all).lines() {
-        if line.contains("aborted due to errors")
-            || line.contains("; warning")
-            || line.contains("; info")
-        {
+        if line.contains("aborted due to errors") || line.contains("; warning") || line.contains("; info") {
             continue;
         }
-        let (number, message) = match line
-            .split_once(", line ")
-            .and_then(|(_, rest)| rest.split_once(';'))
-        {
+        let (number, message) = match line.split_once(", line ").and_then(|(_, rest)| rest.split_once(';')) {
             Some((number, rest)) => (number.parse().unwrap_or(0), rest),
             None if line.contains("error") || line.contains("fatal") => (0, line),
             None => continue,

@@ -50,11 +50,7 @@ fn seeds() -> (Vec<Vec<u8>>, usize) {
     seeds.sort();
     let modules = seeds.len();
     for block in include_str!("verdicts.txt").split("#### ") {
-        let text: Vec<&str> = block
-            .lines()
-            .skip(1)
-            .filter(|line| !line.starts_with("= "))
-            .collect();
+        let text: Vec<&str> = block.lines().skip(1).filter(|line| !line.starts_with("= ")).collect();
         let head = ".version 9.0\n.target sm_90\n.address_size 64\n";
         seeds.push(format!("{head}{}", text.join("\n")).into_bytes());
         seeds.push(
@@ -123,11 +119,7 @@ fn mutations() {
     ];
     let mut accepted = 0;
     for round in 0..20000 {
-        let some = if random.below(2) == 0 {
-            modules
-        } else {
-            seeds.len()
-        };
+        let some = if random.below(2) == 0 { modules } else { seeds.len() };
         let mut text = seeds[random.below(some)].clone();
         // Large modules are cut, so that more of them can be tried.
         if text.len() > 6000 && random.below(4) > 0 {
@@ -183,46 +175,22 @@ fn depth_and_size_are_limited() {
         failure.log
     };
     let deep = |open: &str, close: &str, n: usize| open.repeat(n) + "1" + &close.repeat(n);
-    assert!(
-        refused(format!(".global .u32 a = {};", deep("(", ")", 100_000)))
-            .contains("nested too deeply")
-    );
-    assert!(
-        refused(format!(".global .u32 a = {};", deep("-", "", 100_000)))
-            .contains("nested too deeply")
-    );
-    assert!(
-        refused(format!(".global .u32 a = {};", deep("1?", ":1", 100_000)))
-            .contains("nested too deeply")
-    );
-    assert!(
-        refused(format!(".global .u32 a[1] = {};", deep("{", "}", 100_000)))
-            .contains("nested too deeply")
-    );
-    assert!(
-        refused(".entry k() {".to_owned() + &"{".repeat(100_000)).contains("nested too deeply")
-    );
-    assert!(
-        refused(".entry k() { .reg .b32 %r<4000000000>; }".to_owned())
-            .contains("Too many registers")
-    );
-    assert!(
-        refused(".entry k() { .local .b8 x[9223372036854775807]; }".to_owned())
-            .contains("too large")
-    );
+    assert!(refused(format!(".global .u32 a = {};", deep("(", ")", 100_000))).contains("nested too deeply"));
+    assert!(refused(format!(".global .u32 a = {};", deep("-", "", 100_000))).contains("nested too deeply"));
+    assert!(refused(format!(".global .u32 a = {};", deep("1?", ":1", 100_000))).contains("nested too deeply"));
+    assert!(refused(format!(".global .u32 a[1] = {};", deep("{", "}", 100_000))).contains("nested too deeply"));
+    assert!(refused(".entry k() {".to_owned() + &"{".repeat(100_000)).contains("nested too deeply"));
+    assert!(refused(".entry k() { .reg .b32 %r<4000000000>; }".to_owned()).contains("Too many registers"));
+    assert!(refused(".entry k() { .local .b8 x[9223372036854775807]; }".to_owned()).contains("too large"));
     assert!(refused(".global .b64 x[9223372036854775807];".to_owned()).contains("too large"));
     assert!(refused(".global .b64 x[9223372036854775807] = {1};".to_owned()).contains("too large"));
     // A long chain is not deeply nested.
-    assert!(run(format!(
-        "{head}.global .u32 a = {}1;",
-        "1+".repeat(100_000)
-    )
-    .as_bytes()));
-    assert!(run(format!(
-        "{head}.entry k() {{ {} }}",
-        "{ } ".repeat(100_000)
-    )
-    .as_bytes()));
+    assert!(run(
+        format!("{head}.global .u32 a = {}1;", "1+".repeat(100_000)).as_bytes()
+    ));
+    assert!(run(
+        format!("{head}.entry k() {{ {} }}", "{ } ".repeat(100_000)).as_bytes()
+    ));
 }
 
 /// No input takes quadratic time: each of these texts would otherwise take minutes.
@@ -238,12 +206,8 @@ fn large_texts_with_errors_are_fast() {
         .map(|i| format!(".reg .b32 a{i}; .reg .b32 b{i}x<9>;\n"))
         .collect();
     run(format!("{head}{declarations}}}").as_bytes());
-    let functions: String = (0..20_000)
-        .map(|i| format!(".entry f{i}() {{ret;}}\n"))
-        .collect();
-    assert!(run(
-        format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()
-    ));
+    let functions: String = (0..20_000).map(|i| format!(".entry f{i}() {{ret;}}\n")).collect();
+    assert!(run(format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()));
     // A long name in many errors.
     let long = "n".repeat(100_000);
     run(format!(

@@ -57,9 +57,7 @@ fn blocks() -> Vec<Block> {
         match text.strip_prefix("= ") {
             Some(verdict) => block.verdict.push(verdict.to_owned()),
             // Carriage returns are invisible, so the file writes them as an escape.
-            None if block.verdict.is_empty() => {
-                block.text += &format!("{}\n", text.replace("\\r", "\r"))
-            }
+            None if block.verdict.is_empty() => block.text += &format!("{}\n", text.replace("\\r", "\r")),
             None => {}
         }
     }
@@ -103,11 +101,7 @@ fn written(verdict: &Verdict, before: u32) -> Vec<String> {
     };
     let mut all = Vec::new();
     for (line, messages) in verdict {
-        all.extend(
-            messages
-                .iter()
-                .map(|message| format!("{}: {message}", number(*line))),
-        );
+        all.extend(messages.iter().map(|message| format!("{}: {message}", number(*line))));
     }
     all
 }
@@ -136,30 +130,18 @@ fn stored() {
             let theirs = referee::theirs(ptxas, "verdicts", &text);
             let differs = block.verdict.iter().any(|line| line.starts_with("ptxas "));
             if (theirs.is_empty() == ours.is_empty()) == differs {
-                wrong.push(format!(
-                    "line {}: {}ptxas says {theirs:?}",
-                    block.line, block.text
-                ));
+                wrong.push(format!("line {}: {}ptxas says {theirs:?}", block.line, block.text));
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} blocks:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} blocks:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn columns_count_from_one() {
     let text = b".version 9.0\n.target sm_90\n.entry k() {\n  add.s32 %r1, 2, 3;\n}\n";
     let failure = ptx::load(text, &referee::LIMITS).expect_err("%r1 is undeclared");
-    let positions: Vec<String> = failure
-        .diagnostics
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let positions: Vec<String> = failure.diagnostics.iter().map(ToString::to_string).collect();
     assert_eq!(
         positions,
         [
@@ -186,11 +168,8 @@ fn logs_of_a_driver() {
     let last = "\nptxas fatal   : Ptx assembly aborted due to errors";
     let line = |text: &str| format!("ptxas application ptx input, line {text}");
     let head = ".version 6.4\n.target sm_52\n.address_size 64\n";
-    let body = |text: &str| {
-        format!(
-            "{head}.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n{text}\n}}\n"
-        )
-    };
+    let body =
+        |text: &str| format!("{head}.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n{text}\n}}\n");
     for (text, log) in [
         (
             ".version 99.0\n.target sm_52\n".to_owned(),
@@ -234,9 +213,7 @@ fn logs_of_a_driver() {
         ),
         (
             body("@%p9 ret;"),
-            line("5; error   : Predicate expression expected\n")
-                + &line("5; error   : Unknown symbol '%p9'")
-                + last,
+            line("5; error   : Predicate expression expected\n") + &line("5; error   : Unknown symbol '%p9'") + last,
         ),
     ] {
         let failure = ptx::load(text.as_bytes(), &referee::LIMITS);
@@ -272,22 +249,13 @@ fn kinds_of_failure() {
     ] {
         assert_eq!(kind(text), FailureKind::NotPtx, "{text:?}");
     }
-    assert_eq!(
-        kind(b".version 9.6\n.target sm_90\n"),
-        FailureKind::UnsupportedVersion
-    );
-    assert_eq!(
-        kind(b".version 8.9\n.target sm_90\n"),
-        FailureKind::UnsupportedVersion
-    );
+    assert_eq!(kind(b".version 9.6\n.target sm_90\n"), FailureKind::UnsupportedVersion);
+    assert_eq!(kind(b".version 8.9\n.target sm_90\n"), FailureKind::UnsupportedVersion);
     assert_eq!(
         kind(b".version 9.0\n.target sm_90\n// \xc3\xa9\n"),
         FailureKind::Invalid
     );
-    assert_eq!(
-        kind(b".version 9.0\n.target sm_100\n"),
-        FailureKind::Invalid
-    );
+    assert_eq!(kind(b".version 9.0\n.target sm_100\n"), FailureKind::Invalid);
     // The limits decide.
     let older = Limits {
         max_version: (9, 0),

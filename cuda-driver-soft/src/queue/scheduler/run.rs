@@ -22,8 +22,7 @@ impl Scheduler {
         match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
             Ok(progress) => progress,
             Err(_) => {
-                let message =
-                    "internal error: a panic in the driver's work; the message is above".into();
+                let message = "internal error: a panic in the driver's work; the message is above".into();
                 let fault = Fault {
                     code: Error::CUDA_ERROR_UNKNOWN,
                     message,
@@ -54,10 +53,7 @@ impl Scheduler {
                 let kernel = start();
                 // Small kernels are done in one piece; large ones are shared with other threads at once.
                 let mut state = self.lock();
-                let shared = state
-                    .tasks
-                    .get(&id)
-                    .is_some_and(|task| task.cost >= WORTH_WAKING);
+                let shared = state.tasks.get(&id).is_some_and(|task| task.cost >= WORTH_WAKING);
                 if shared {
                     state.running.push_back(Running {
                         id,
@@ -103,11 +99,7 @@ impl Scheduler {
             Some(_) => state.give_up(),
             None if state.fault.is_some() => state.finish(id),
             None => {
-                state.running.push_back(Running {
-                    id,
-                    kernel,
-                    inside: 0,
-                });
+                state.running.push_back(Running { id, kernel, inside: 0 });
                 Wake {
                     large: true,
                     ..Wake::default()
@@ -257,10 +249,7 @@ impl Scheduler {
                 neglected = oldest.is_some_and(|id| state.is_unclaimed(id));
             } else {
                 (naps, neglected) = (0, false);
-                state = self
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.workers.sleeping -= 1;
         }
@@ -275,10 +264,7 @@ impl Scheduler {
                 self.run_host_function(function, fault);
                 state = self.lock();
             }
-            state = self
-                .host
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.host.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -26,9 +26,7 @@ impl Pieces {
 
 impl Divisible for Pieces {
     fn piece(&self) -> bool {
-        let taken = self
-            .taken
-            .fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
+        let taken = self.taken.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
         if taken.is_ok() {
             std::thread::yield_now();
             self.left.fetch_sub(1, SeqCst);
@@ -116,10 +114,7 @@ fn every_task_runs_after_those_that_it_waits_for() {
         assert_ne!(time, 0, "task {index} did not run");
         for b in before {
             let earlier = times[*b].load(SeqCst);
-            assert!(
-                earlier == u64::MAX || earlier < time,
-                "task {index} ran before {b}"
-            );
+            assert!(earlier == u64::MAX || earlier < time, "task {index} ran before {b}");
         }
     }
 }
@@ -225,10 +220,7 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
             }
             let failing = scheduler.submit(&[], kernel(&Pieces::new(1, Some(719))), 0);
             scheduler.wait(failing);
-            assert_eq!(
-                (scheduler.fault(), scheduler.is_done(id)),
-                (Some(Error(719)), false)
-            );
+            assert_eq!((scheduler.fault(), scheduler.is_done(id)), (Some(Error(719)), false));
             gated.open.store(1, SeqCst);
         });
         assert!(scheduler.is_done(id));
@@ -427,21 +419,14 @@ fn abandoned_work_is_dropped_without_the_lock() {
     let failing = scheduler.submit(&[], kernel(&Pieces::new(1, Some(719))), 0);
     let behind = scheduler.submit(&[failing], task(move || drop(wants)), 0);
     scheduler.wait(behind);
-    assert_eq!(
-        (scheduler.fault(), dropped.load(SeqCst)),
-        (Some(Error(719)), 1)
-    );
+    assert_eq!((scheduler.fault(), dropped.load(SeqCst)), (Some(Error(719)), 1));
 }
 
 #[test]
 fn a_stamp_is_the_time_of_the_last_that_it_waits_for() {
     let scheduler = Scheduler::default();
     let time = Arc::new(OnceLock::new());
-    let id = scheduler.submit(
-        &[],
-        task(|| std::thread::sleep(Duration::from_millis(20))),
-        0,
-    );
+    let id = scheduler.submit(&[], task(|| std::thread::sleep(Duration::from_millis(20))), 0);
     let began = Instant::now();
     let stamp = scheduler.submit(&[id], Work::Stamp(time.clone()), 0);
     assert!(time.get().is_none());

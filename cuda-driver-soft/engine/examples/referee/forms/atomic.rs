@@ -64,8 +64,6 @@ pub(super) fn atomics(list: &mut List) {
         list.w32(&place(space, "min.s32", "w", "%w1"), |a, b, _| {
             int::min(a as i32, b as i32) as u32
         });
-        list.d64(&place(space, "max.u64", "d", "%d1"), |a, b, _| {
-            int::max(a, b)
-        });
+        list.d64(&place(space, "max.u64", "d", "%d1"), |a, b, _| int::max(a, b));
     }
 }

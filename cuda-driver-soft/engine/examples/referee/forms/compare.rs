@@ -7,14 +7,7 @@ use ptx::ir::{BoolOp, Compare};
 
 pub(super) fn comparisons(list: &mut List) {
     use Compare::*;
-    let ordered = [
-        (Eq, "eq"),
-        (Ne, "ne"),
-        (Lt, "lt"),
-        (Le, "le"),
-        (Gt, "gt"),
-        (Ge, "ge"),
-    ];
+    let ordered = [(Eq, "eq"), (Ne, "ne"), (Lt, "lt"), (Le, "le"), (Gt, "gt"), (Ge, "ge")];
     let unordered = [
         (Equ, "equ"),
         (Neu, "neu"),
@@ -31,9 +24,7 @@ pub(super) fn comparisons(list: &mut List) {
                 OperandKind::F32,
                 Width::Pred,
                 format!("setp.{o}{f}.f32 %P, %w0, %w1"),
-                move |a, b, _| {
-                    compare_f32(op, f32::from_bits(a as u32), f32::from_bits(b as u32), ftz).into()
-                },
+                move |a, b, _| compare_f32(op, f32::from_bits(a as u32), f32::from_bits(b as u32), ftz).into(),
             );
             list.add(
                 OperandKind::F16,
@@ -92,23 +83,16 @@ pub(super) fn comparisons(list: &mut List) {
             Width::Pred,
             format!("setp.{o}.and.s32 %P|%Q, %w0, %w1, %q2"),
             move |a, b, c| {
-                setp(
-                    compare_int(op, a as i32, b as i32),
-                    Some((BoolOp::And, c & 1 != 0)),
-                )
-                .0
-                .into()
+                setp(compare_int(op, a as i32, b as i32), Some((BoolOp::And, c & 1 != 0)))
+                    .0
+                    .into()
             },
         );
         list.add(
             OperandKind::Int,
             Width::Pred,
             format!("setp.{o}.xor.u64 %Q|%P, %d0, %d1, %q2"),
-            move |a, b, c| {
-                setp(compare_int(op, a, b), Some((BoolOp::Xor, c & 1 != 0)))
-                    .1
-                    .into()
-            },
+            move |a, b, c| setp(compare_int(op, a, b), Some((BoolOp::Xor, c & 1 != 0))).1.into(),
         );
     }
     list.add(
@@ -133,12 +117,9 @@ pub(super) fn comparisons(list: &mut List) {
         });
         let text = format!("setp.{o}.or.u32 %P|%Q, %w0, %w1, !%q2");
         list.add(OperandKind::Int, Width::Pred, text, move |a, b, c| {
-            setp(
-                compare_int(op, a as u32, b as u32),
-                Some((BoolOp::Or, c & 1 == 0)),
-            )
-            .0
-            .into()
+            setp(compare_int(op, a as u32, b as u32), Some((BoolOp::Or, c & 1 == 0)))
+                .0
+                .into()
         });
         let text = format!("setp.{o}.u64 %P, %d0, %d1");
         list.add(OperandKind::Int, Width::Pred, text, move |a, b, _| {
@@ -157,13 +138,10 @@ pub(super) fn comparisons(list: &mut List) {
         list.add(OperandKind::Int, Width::Pred, text, move |a, b, _| {
             compare_int(op, a as i64, b as i64).into()
         });
-        list.w32(
-            &format!("set.{o}.and.f32.s32 %W, %w0, %w1, %q2"),
-            move |a, b, c| {
-                let holds = compare_int(op, a as i32, b as i32);
-                set_f32(combine(holds, Some((BoolOp::And, c & 1 != 0)))).to_bits()
-            },
-        );
+        list.w32(&format!("set.{o}.and.f32.s32 %W, %w0, %w1, %q2"), move |a, b, c| {
+            let holds = compare_int(op, a as i32, b as i32);
+            set_f32(combine(holds, Some((BoolOp::And, c & 1 != 0)))).to_bits()
+        });
     }
     for (property, p) in [
         (Property::Finite, "finite"),

@@ -36,78 +36,18 @@ const fn cvt_type(
 const CVT_INTS: [CvtType; 8] = [
     cvt_type(Type::U8, "u8", ("%W", "%w0"), Width::B32, OperandKind::Int),
     cvt_type(Type::S8, "s8", ("%W", "%w0"), Width::B32, OperandKind::Int),
-    cvt_type(
-        Type::U16,
-        "u16",
-        ("%H", "%h0"),
-        Width::B16,
-        OperandKind::Int,
-    ),
-    cvt_type(
-        Type::S16,
-        "s16",
-        ("%H", "%h0"),
-        Width::B16,
-        OperandKind::Int,
-    ),
-    cvt_type(
-        Type::U32,
-        "u32",
-        ("%W", "%w0"),
-        Width::B32,
-        OperandKind::Int,
-    ),
-    cvt_type(
-        Type::S32,
-        "s32",
-        ("%W", "%w0"),
-        Width::B32,
-        OperandKind::Int,
-    ),
-    cvt_type(
-        Type::U64,
-        "u64",
-        ("%D", "%d0"),
-        Width::B64,
-        OperandKind::Int,
-    ),
-    cvt_type(
-        Type::S64,
-        "s64",
-        ("%D", "%d0"),
-        Width::B64,
-        OperandKind::Int,
-    ),
+    cvt_type(Type::U16, "u16", ("%H", "%h0"), Width::B16, OperandKind::Int),
+    cvt_type(Type::S16, "s16", ("%H", "%h0"), Width::B16, OperandKind::Int),
+    cvt_type(Type::U32, "u32", ("%W", "%w0"), Width::B32, OperandKind::Int),
+    cvt_type(Type::S32, "s32", ("%W", "%w0"), Width::B32, OperandKind::Int),
+    cvt_type(Type::U64, "u64", ("%D", "%d0"), Width::B64, OperandKind::Int),
+    cvt_type(Type::S64, "s64", ("%D", "%d0"), Width::B64, OperandKind::Int),
 ];
 const CVT_FLOATS: [CvtType; 4] = [
-    cvt_type(
-        Type::F16,
-        "f16",
-        ("%H", "%h0"),
-        Width::B16,
-        OperandKind::F16,
-    ),
-    cvt_type(
-        Type::BF16,
-        "bf16",
-        ("%H", "%h0"),
-        Width::B16,
-        OperandKind::BF16,
-    ),
-    cvt_type(
-        Type::F32,
-        "f32",
-        ("%W", "%w0"),
-        Width::B32,
-        OperandKind::F32,
-    ),
-    cvt_type(
-        Type::F64,
-        "f64",
-        ("%D", "%d0"),
-        Width::B64,
-        OperandKind::F64,
-    ),
+    cvt_type(Type::F16, "f16", ("%H", "%h0"), Width::B16, OperandKind::F16),
+    cvt_type(Type::BF16, "bf16", ("%H", "%h0"), Width::B16, OperandKind::BF16),
+    cvt_type(Type::F32, "f32", ("%W", "%w0"), Width::B32, OperandKind::F32),
+    cvt_type(Type::F64, "f64", ("%D", "%d0"), Width::B64, OperandKind::F64),
 ];
 
 fn plain(to: Type, from: Type) -> Cvt {
@@ -124,10 +64,7 @@ fn plain(to: Type, from: Type) -> Cvt {
 }
 
 fn conversion(list: &mut List, modifiers: &str, to: CvtType, from: CvtType, c: Cvt) {
-    let text = format!(
-        "cvt{modifiers}.{}.{} {}, {}",
-        to.name, from.name, to.to, from.from
-    );
+    let text = format!("cvt{modifiers}.{}.{} {}, {}", to.name, from.name, to.to, from.from);
     let mask = match to.width {
         Width::B16 => 0xffff,
         Width::B32 => 0xffff_ffff,
@@ -144,10 +81,7 @@ pub(super) fn conversions(list: &mut List) {
             conversion(list, "", to, from, plain(to.ty, from.ty));
             // ptxas refuses .sat if the destination can represent every value of the source.
             let signed = |t: CvtType| t.name.starts_with('s');
-            let (wider, same) = (
-                to.ty.size() > from.ty.size(),
-                to.ty.size() == from.ty.size(),
-            );
+            let (wider, same) = (to.ty.size() > from.ty.size(), to.ty.size() == from.ty.size());
             let holds = if signed(from) == signed(to) {
                 wider || same
             } else {
@@ -304,16 +238,12 @@ fn float_conversions(list: &mut List, to: CvtType, from: CvtType) {
         return;
     }
     for (rnd, r) in MODES {
-        let c = Cvt {
-            rnd: Some(rnd),
-            ..c
-        };
+        let c = Cvt { rnd: Some(rnd), ..c };
         conversion(list, r, to, from, c);
         if (to.ty, from.ty) == (Type::BF16, Type::F32) {
             conversion(list, &format!("{r}.ftz"), to, from, Cvt { ftz: true, ..c });
         }
-        if (to.ty, from.ty) == (Type::F32, Type::F64) || (to.ty, from.ty) == (Type::F16, Type::F32)
-        {
+        if (to.ty, from.ty) == (Type::F32, Type::F64) || (to.ty, from.ty) == (Type::F16, Type::F32) {
             conversion(list, &format!("{r}.ftz"), to, from, Cvt { ftz: true, ..c });
             conversion(list, &format!("{r}.sat"), to, from, Cvt { sat: true, ..c });
         }
@@ -382,22 +312,13 @@ fn narrow_conversions(list: &mut List) {
                 c,
             );
             let narrow = cvt_type(ty, name, ("%H", "%h0"), Width::B16, OperandKind::Int);
-            let halves = cvt_type(
-                Type::F16x2,
-                "f16x2",
-                ("%W", "%w0"),
-                Width::B32,
-                OperandKind::F16x2,
-            );
+            let halves = cvt_type(Type::F16x2, "f16x2", ("%W", "%w0"), Width::B32, OperandKind::F16x2);
             conversion(
                 list,
                 &format!(".rn.satfinite{e}"),
                 narrow,
                 halves,
-                Cvt {
-                    from: Type::F16x2,
-                    ..c
-                },
+                Cvt { from: Type::F16x2, ..c },
             );
             conversion(
                 list,

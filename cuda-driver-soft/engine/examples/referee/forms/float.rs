@@ -8,33 +8,21 @@ pub(super) fn single(list: &mut List) {
     for (ftz, f) in flags(".ftz") {
         for (rnd, r) in MODES {
             for (sat, s) in flags(".sat") {
-                list.f32(format!("add{r}{f}{s}.f32"), move |a, b, _| {
-                    add_f32(a, b, rnd, ftz, sat)
-                });
+                list.f32(format!("add{r}{f}{s}.f32"), move |a, b, _| add_f32(a, b, rnd, ftz, sat));
                 list.operands(2);
-                list.f32(format!("sub{r}{f}{s}.f32"), move |a, b, _| {
-                    sub_f32(a, b, rnd, ftz, sat)
-                });
+                list.f32(format!("sub{r}{f}{s}.f32"), move |a, b, _| sub_f32(a, b, rnd, ftz, sat));
                 list.operands(2);
-                list.f32(format!("mul{r}{f}{s}.f32"), move |a, b, _| {
-                    mul_f32(a, b, rnd, ftz, sat)
-                });
+                list.f32(format!("mul{r}{f}{s}.f32"), move |a, b, _| mul_f32(a, b, rnd, ftz, sat));
                 list.operands(2);
                 list.f32(format!("fma{r}{f}{s}.f32"), move |a, b, c| {
                     fma_f32(a, b, c, rnd, ftz, sat, false)
                 });
             }
-            list.f32(format!("div{r}{f}.f32"), move |a, b, _| {
-                div_f32(a, b, rnd, ftz)
-            });
+            list.f32(format!("div{r}{f}.f32"), move |a, b, _| div_f32(a, b, rnd, ftz));
             list.operands(2);
-            list.f32(format!("rcp{r}{f}.f32"), move |a, _, _| {
-                rcp_f32(a, rnd, ftz)
-            });
+            list.f32(format!("rcp{r}{f}.f32"), move |a, _, _| rcp_f32(a, rnd, ftz));
             list.operands(1);
-            list.f32(format!("sqrt{r}{f}.f32"), move |a, _, _| {
-                sqrt_f32(a, rnd, ftz)
-            });
+            list.f32(format!("sqrt{r}{f}.f32"), move |a, _, _| sqrt_f32(a, rnd, ftz));
             list.operands(1);
         }
         list.f32(format!("abs{f}.f32"), move |a, _, _| abs_f32(a, ftz));
@@ -43,13 +31,9 @@ pub(super) fn single(list: &mut List) {
         list.operands(1);
         for (nan, n) in flags(".NaN") {
             for (xor, x) in flags(".xorsign.abs") {
-                list.f32(format!("min{f}{n}{x}.f32"), move |a, b, _| {
-                    min_f32(a, b, ftz, nan, xor)
-                });
+                list.f32(format!("min{f}{n}{x}.f32"), move |a, b, _| min_f32(a, b, ftz, nan, xor));
                 list.operands(2);
-                list.f32(format!("max{f}{n}{x}.f32"), move |a, b, _| {
-                    max_f32(a, b, ftz, nan, xor)
-                });
+                list.f32(format!("max{f}{n}{x}.f32"), move |a, b, _| max_f32(a, b, ftz, nan, xor));
                 list.operands(2);
             }
         }
@@ -91,105 +75,69 @@ pub(super) fn double(list: &mut List) {
 pub(super) fn halves(list: &mut List) {
     for (ftz, f) in flags(".ftz") {
         for (sat, s) in flags(".sat") {
-            list.half(
-                OperandKind::F16,
-                format!("add{f}{s}.f16"),
-                move |a, b, _| add_f16(a, b, ftz, sat),
-            );
+            list.half(OperandKind::F16, format!("add{f}{s}.f16"), move |a, b, _| {
+                add_f16(a, b, ftz, sat)
+            });
             list.operands(2);
-            list.half(
-                OperandKind::F16,
-                format!("sub{f}{s}.f16"),
-                move |a, b, _| sub_f16(a, b, ftz, sat),
-            );
+            list.half(OperandKind::F16, format!("sub{f}{s}.f16"), move |a, b, _| {
+                sub_f16(a, b, ftz, sat)
+            });
             list.operands(2);
-            list.half(
-                OperandKind::F16,
-                format!("mul{f}{s}.f16"),
-                move |a, b, _| mul_f16(a, b, ftz, sat),
-            );
+            list.half(OperandKind::F16, format!("mul{f}{s}.f16"), move |a, b, _| {
+                mul_f16(a, b, ftz, sat)
+            });
             list.operands(2);
-            list.half(
-                OperandKind::F16,
-                format!("fma.rn{f}{s}.f16"),
-                move |a, b, c| fma_f16(a, b, c, ftz, sat, false, false),
-            );
-            list.pair(
-                OperandKind::F16x2,
-                format!("add{f}{s}.f16x2"),
-                move |a, b, _| add_f16x2(a, b, ftz, sat),
-            );
+            list.half(OperandKind::F16, format!("fma.rn{f}{s}.f16"), move |a, b, c| {
+                fma_f16(a, b, c, ftz, sat, false, false)
+            });
+            list.pair(OperandKind::F16x2, format!("add{f}{s}.f16x2"), move |a, b, _| {
+                add_f16x2(a, b, ftz, sat)
+            });
             list.operands(2);
         }
-        list.half(
-            OperandKind::F16,
-            format!("fma.rn{f}.relu.f16"),
-            move |a, b, c| fma_f16(a, b, c, ftz, false, true, false),
-        );
-        list.pair(
-            OperandKind::F16x2,
-            format!("fma.rn{f}.relu.f16x2"),
-            move |a, b, c| fma_f16x2(a, b, c, ftz, false, true, false),
-        );
-        list.half(OperandKind::F16, format!("neg{f}.f16"), move |a, _, _| {
-            neg_f16(a, ftz)
+        list.half(OperandKind::F16, format!("fma.rn{f}.relu.f16"), move |a, b, c| {
+            fma_f16(a, b, c, ftz, false, true, false)
         });
-        list.operands(1);
-        list.half(OperandKind::F16, format!("abs{f}.f16"), move |a, _, _| {
-            abs_f16(a, ftz)
+        list.pair(OperandKind::F16x2, format!("fma.rn{f}.relu.f16x2"), move |a, b, c| {
+            fma_f16x2(a, b, c, ftz, false, true, false)
         });
+        list.half(OperandKind::F16, format!("neg{f}.f16"), move |a, _, _| neg_f16(a, ftz));
         list.operands(1);
-        list.pair(
-            OperandKind::F16x2,
-            format!("abs{f}.f16x2"),
-            move |a, _, _| abs_f16x2(a, ftz),
-        );
+        list.half(OperandKind::F16, format!("abs{f}.f16"), move |a, _, _| abs_f16(a, ftz));
+        list.operands(1);
+        list.pair(OperandKind::F16x2, format!("abs{f}.f16x2"), move |a, _, _| {
+            abs_f16x2(a, ftz)
+        });
         list.operands(1);
         for (nan, n) in flags(".NaN") {
             for (xor, x) in flags(".xorsign.abs") {
-                list.half(
-                    OperandKind::F16,
-                    format!("min{f}{n}{x}.f16"),
-                    move |a, b, _| min_f16(a, b, ftz, nan, xor),
-                );
+                list.half(OperandKind::F16, format!("min{f}{n}{x}.f16"), move |a, b, _| {
+                    min_f16(a, b, ftz, nan, xor)
+                });
                 list.operands(2);
-                list.half(
-                    OperandKind::F16,
-                    format!("max{f}{n}{x}.f16"),
-                    move |a, b, _| max_f16(a, b, ftz, nan, xor),
-                );
+                list.half(OperandKind::F16, format!("max{f}{n}{x}.f16"), move |a, b, _| {
+                    max_f16(a, b, ftz, nan, xor)
+                });
                 list.operands(2);
             }
         }
     }
     for (relu, e) in flags(".relu") {
-        list.half(
-            OperandKind::F16,
-            format!("fma.rn.oob{e}.f16"),
-            move |a, b, c| fma_f16(a, b, c, false, false, relu, true),
-        );
-        list.half(
-            OperandKind::BF16,
-            format!("fma.rn{e}.bf16"),
-            move |a, b, c| fma_bf16(a, b, c, relu, false),
-        );
-        list.half(
-            OperandKind::BF16,
-            format!("fma.rn.oob{e}.bf16"),
-            move |a, b, c| fma_bf16(a, b, c, relu, true),
-        );
+        list.half(OperandKind::F16, format!("fma.rn.oob{e}.f16"), move |a, b, c| {
+            fma_f16(a, b, c, false, false, relu, true)
+        });
+        list.half(OperandKind::BF16, format!("fma.rn{e}.bf16"), move |a, b, c| {
+            fma_bf16(a, b, c, relu, false)
+        });
+        list.half(OperandKind::BF16, format!("fma.rn.oob{e}.bf16"), move |a, b, c| {
+            fma_bf16(a, b, c, relu, true)
+        });
     }
-    list.half(OperandKind::BF16, "add.rn.bf16".into(), |a, b, _| {
-        add_bf16(a, b)
-    });
+    list.half(OperandKind::BF16, "add.rn.bf16".into(), |a, b, _| add_bf16(a, b));
     list.operands(2);
-    list.half(OperandKind::BF16, "sub.rn.bf16".into(), |a, b, _| {
-        sub_bf16(a, b)
-    });
+    list.half(OperandKind::BF16, "sub.rn.bf16".into(), |a, b, _| sub_bf16(a, b));
     list.operands(2);
-    list.half(OperandKind::BF16, "mul.rn.bf16".into(), |a, b, _| {
-        mul_bf16(a, b)
-    });
+    list.half(OperandKind::BF16, "mul.rn.bf16".into(), |a, b, _| mul_bf16(a, b));
     list.operands(2);
     list.pair(OperandKind::F16x2, "sub.f16x2".into(), |a, b, _| {
         sub_f16x2(a, b, false, false)
@@ -199,27 +147,19 @@ pub(super) fn halves(list: &mut List) {
         mul_f16x2(a, b, false, true)
     });
     list.operands(2);
-    list.pair(OperandKind::F16x2, "neg.f16x2".into(), |a, _, _| {
-        neg_f16x2(a, false)
-    });
+    list.pair(OperandKind::F16x2, "neg.f16x2".into(), |a, _, _| neg_f16x2(a, false));
     list.operands(1);
     list.pair(OperandKind::F16x2, "max.NaN.f16x2".into(), |a, b, _| {
         max_f16x2(a, b, false, true, false)
     });
     list.operands(2);
-    list.pair(OperandKind::BF16x2, "add.rn.bf16x2".into(), |a, b, _| {
-        add_bf16x2(a, b)
-    });
+    list.pair(OperandKind::BF16x2, "add.rn.bf16x2".into(), |a, b, _| add_bf16x2(a, b));
     list.operands(2);
-    list.pair(OperandKind::BF16x2, "mul.rn.bf16x2".into(), |a, b, _| {
-        mul_bf16x2(a, b)
-    });
+    list.pair(OperandKind::BF16x2, "mul.rn.bf16x2".into(), |a, b, _| mul_bf16x2(a, b));
     list.operands(2);
-    list.pair(
-        OperandKind::BF16x2,
-        "min.xorsign.abs.bf16x2".into(),
-        |a, b, _| min_bf16x2(a, b, false, true),
-    );
+    list.pair(OperandKind::BF16x2, "min.xorsign.abs.bf16x2".into(), |a, b, _| {
+        min_bf16x2(a, b, false, true)
+    });
     list.operands(2);
     list.half(OperandKind::BF16, "neg.bf16".into(), |a, _, _| neg_bf16(a));
     list.operands(1);
@@ -228,23 +168,17 @@ pub(super) fn halves(list: &mut List) {
     list.pair(OperandKind::BF16x2, "fma.rn.bf16x2".into(), |a, b, c| {
         fma_bf16x2(a, b, c, false, false)
     });
-    list.pair(OperandKind::BF16x2, "neg.bf16x2".into(), |a, _, _| {
-        neg_bf16x2(a)
-    });
+    list.pair(OperandKind::BF16x2, "neg.bf16x2".into(), |a, _, _| neg_bf16x2(a));
     list.operands(1);
     for (nan, n) in flags(".NaN") {
         for (xor, x) in flags(".xorsign.abs") {
-            list.half(
-                OperandKind::BF16,
-                format!("min{n}{x}.bf16"),
-                move |a, b, _| min_bf16(a, b, nan, xor),
-            );
+            list.half(OperandKind::BF16, format!("min{n}{x}.bf16"), move |a, b, _| {
+                min_bf16(a, b, nan, xor)
+            });
             list.operands(2);
-            list.half(
-                OperandKind::BF16,
-                format!("max{n}{x}.bf16"),
-                move |a, b, _| max_bf16(a, b, nan, xor),
-            );
+            list.half(OperandKind::BF16, format!("max{n}{x}.bf16"), move |a, b, _| {
+                max_bf16(a, b, nan, xor)
+            });
             list.operands(2);
         }
     }
@@ -292,21 +226,14 @@ pub(super) fn approximate(list: &mut List) {
         |a, _, _| tanh_approx_f32(f32::from_bits(a as u32)).to_bits().into(),
     );
     for (kind, name, eval) in [
-        (
-            OperandKind::F16,
-            "ex2.approx.f16",
-            ex2_approx_f16 as fn(u16) -> u16,
-        ),
+        (OperandKind::F16, "ex2.approx.f16", ex2_approx_f16 as fn(u16) -> u16),
         (OperandKind::F16, "tanh.approx.f16", tanh_approx_f16),
         (OperandKind::BF16, "ex2.approx.ftz.bf16", ex2_approx_bf16),
         (OperandKind::BF16, "tanh.approx.bf16", tanh_approx_bf16),
     ] {
-        list.near(
-            kind,
-            Width::B16,
-            format!("{name} %H, %h0"),
-            move |a, _, _| eval(a as u16).into(),
-        );
+        list.near(kind, Width::B16, format!("{name} %H, %h0"), move |a, _, _| {
+            eval(a as u16).into()
+        });
     }
     for (name, eval) in [
         ("rcp.approx.ftz.f64", rcp_approx_f64 as fn(f64) -> f64),

@@ -58,9 +58,7 @@ impl OperandKind {
     pub(crate) fn special(self) -> Vec<u64> {
         let (width, fraction) = self.layout();
         if self == OperandKind::Int {
-            let edges = [
-                0, 1, 2, 3, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256,
-            ];
+            let edges = [0, 1, 2, 3, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256];
             let signs = [
                 0x7fff,
                 0x8000,
@@ -198,11 +196,7 @@ pub(crate) fn operands(kind: OperandKind) -> Vec<[u64; 3]> {
     let n = special.len();
     let mut all = Vec::with_capacity(COUNT);
     for i in 0..n * n {
-        all.push([
-            special[i % n],
-            special[i / n],
-            special[random.next() as usize % n],
-        ]);
+        all.push([special[i % n], special[i / n], special[random.next() as usize % n]]);
     }
     for _ in 0..n * n {
         all.push([0; 3].map(|_| special[random.next() as usize % n]));

@@ -56,9 +56,7 @@ pub(super) fn integers(list: &mut List) {
             }
         });
     }
-    list.w32("mul.wide.u16 %W, %h0, %h1", |a, b, _| {
-        int::mul_wide(a as u16, b as u16)
-    });
+    list.w32("mul.wide.u16 %W, %h0, %h1", |a, b, _| int::mul_wide(a as u16, b as u16));
     list.w32("mul.wide.s16 %W, %h0, %h1", |a, b, _| {
         int::mul_wide(a as i16, b as i16) as u32
     });
@@ -95,15 +93,9 @@ pub(super) fn integers(list: &mut List) {
     list.w32("max.relu.s32 %W, %w0, %w1", |a, b, _| {
         int::max_relu(a as i32, b as i32) as u32
     });
-    list.w32("add.u16x2 %W, %w0, %w1", |a, b, _| {
-        int::x2(a, b, int::add::<u16>)
-    });
-    list.w32("min.s16x2 %W, %w0, %w1", |a, b, _| {
-        int::x2(a, b, int::min::<i16>)
-    });
-    list.w32("max.u16x2 %W, %w0, %w1", |a, b, _| {
-        int::x2(a, b, int::max::<u16>)
-    });
+    list.w32("add.u16x2 %W, %w0, %w1", |a, b, _| int::x2(a, b, int::add::<u16>));
+    list.w32("min.s16x2 %W, %w0, %w1", |a, b, _| int::x2(a, b, int::min::<i16>));
+    list.w32("max.u16x2 %W, %w0, %w1", |a, b, _| int::x2(a, b, int::max::<u16>));
     list.w32("min.relu.s16x2 %W, %w0, %w1", |a, b, _| {
         int::x2(a, b, int::min_relu::<i16>)
     });
@@ -119,10 +111,7 @@ pub(super) fn integers(list: &mut List) {
     list.w32("shl.b32 %W, %w0, %w1", |a, b, _| logic::shl(a, b));
     list.d64("shl.b64 %D, %d0, %w1", |a, b, _| logic::shl(a, b as u32));
     for (text, eval) in [
-        (
-            "abs.s16 %H, %h0",
-            (|a| int::abs(a as i16) as u16) as fn(u16) -> u16,
-        ),
+        ("abs.s16 %H, %h0", (|a| int::abs(a as i16) as u16) as fn(u16) -> u16),
         ("neg.s16 %H, %h0", |a| int::neg(a as i16) as u16),
         ("not.b16 %H, %h0", logic::not),
         ("cnot.b16 %H, %h0", logic::cnot),
@@ -135,35 +124,24 @@ pub(super) fn integers(list: &mut List) {
     list.d64("cnot.b64 %D, %d0", |a, _, _| logic::cnot(a));
     list.d64("and.b64 %D, %d0, %d1", |a, b, _| logic::and(a, b));
     list.w32("xor.b32 %W, %w0, %w1", |a, b, _| logic::xor(a, b));
-    list.d64("selp.b64 %D, %d0, %d1, %q2", |a, b, c| {
-        logic::selp(a, b, c & 1 != 0)
-    });
+    list.d64("selp.b64 %D, %d0, %d1, %q2", |a, b, c| logic::selp(a, b, c & 1 != 0));
     for table in [0x01, 0x27, 0x96, 0xe8, 0xfe] {
-        list.w32(
-            &format!("lop3.b32 %W, %w0, %w1, %w2, {table}"),
-            move |a, b, c| logic::lop3(a, b, c, table),
-        );
+        list.w32(&format!("lop3.b32 %W, %w0, %w1, %w2, {table}"), move |a, b, c| {
+            logic::lop3(a, b, c, table)
+        });
     }
     list.w32("cnot.b32 %W, %w0", |a, _, _| logic::cnot(a));
     list.d64("not.b64 %D, %d0", |a, _, _| logic::not(a));
-    list.w32("lop3.b32 %W, %w0, %w1, %w2, 0xb8", |a, b, c| {
-        logic::lop3(a, b, c, 0xb8)
-    });
+    list.w32("lop3.b32 %W, %w0, %w1, %w2, 0xb8", |a, b, c| logic::lop3(a, b, c, 0xb8));
     for (wrap, m) in [(false, "clamp"), (true, "wrap")] {
-        list.w32(
-            &format!("shf.l.{m}.b32 %W, %w0, %w1, %w2"),
-            move |a, b, c| logic::shf_l(a, b, c, wrap),
-        );
-        list.w32(
-            &format!("shf.r.{m}.b32 %W, %w0, %w1, %w2"),
-            move |a, b, c| logic::shf_r(a, b, c, wrap),
-        );
-        list.w32(&format!("bmsk.{m}.b32 %W, %w0, %w1"), move |a, b, _| {
-            bmsk(a, b, wrap)
+        list.w32(&format!("shf.l.{m}.b32 %W, %w0, %w1, %w2"), move |a, b, c| {
+            logic::shf_l(a, b, c, wrap)
         });
-        list.w32(&format!("szext.{m}.u32 %W, %w0, %w1"), move |a, b, _| {
-            szext(a, b, wrap)
+        list.w32(&format!("shf.r.{m}.b32 %W, %w0, %w1, %w2"), move |a, b, c| {
+            logic::shf_r(a, b, c, wrap)
         });
+        list.w32(&format!("bmsk.{m}.b32 %W, %w0, %w1"), move |a, b, _| bmsk(a, b, wrap));
+        list.w32(&format!("szext.{m}.u32 %W, %w0, %w1"), move |a, b, _| szext(a, b, wrap));
         list.w32(&format!("szext.{m}.s32 %W, %w0, %w1"), move |a, b, _| {
             szext(a as i32, b, wrap) as u32
         });
@@ -172,12 +150,8 @@ pub(super) fn integers(list: &mut List) {
 
 pub(super) fn bit_forms(list: &mut List) {
     list.w32("bfe.u32 %W, %w0, %w1, %w2", bfe);
-    list.w32("bfe.s32 %W, %w0, %w1, %w2", |a, b, c| {
-        bfe(a as i32, b, c) as u32
-    });
-    list.d64("bfe.u64 %D, %d0, %w1, %w2", |a, b, c| {
-        bfe(a, b as u32, c as u32)
-    });
+    list.w32("bfe.s32 %W, %w0, %w1, %w2", |a, b, c| bfe(a as i32, b, c) as u32);
+    list.d64("bfe.u64 %D, %d0, %w1, %w2", |a, b, c| bfe(a, b as u32, c as u32));
     list.d64("bfe.s64 %D, %d0, %w1, %w2", |a, b, c| {
         bfe(a as i64, b as u32, c as u32) as u64
     });
@@ -186,9 +160,7 @@ pub(super) fn bit_forms(list: &mut List) {
         bfi(a, b, c as u32, b as u32)
     });
     for (shiftamt, s) in flags(".shiftamt") {
-        list.w32(&format!("bfind{s}.u32 %W, %w0"), move |a, _, _| {
-            bfind(a, shiftamt)
-        });
+        list.w32(&format!("bfind{s}.u32 %W, %w0"), move |a, _, _| bfind(a, shiftamt));
         list.w32(&format!("bfind{s}.s32 %W, %w0"), move |a, _, _| {
             bfind(a as i32, shiftamt)
         });
@@ -209,16 +181,12 @@ pub(super) fn bit_forms(list: &mut List) {
     list.d64("brev.b64 %D, %d0", |a, _, _| brev(a));
     list.w32("clz.b32 %W, %w0", |a, _, _| clz(a));
     list.w32("popc.b32 %W, %w0", |a, _, _| popc(a));
-    list.add(
-        OperandKind::Int,
-        Width::B32,
-        "clz.b64 %W, %d0".into(),
-        |a, _, _| clz(a).into(),
-    );
-    list.w32(
-        "and.b32 %V, %w1, 31; fns.b32 %W, %w0, %V, %w2",
-        |a, b, c| fns(a, b & 31, c as i32),
-    );
+    list.add(OperandKind::Int, Width::B32, "clz.b64 %W, %d0".into(), |a, _, _| {
+        clz(a).into()
+    });
+    list.w32("and.b32 %V, %w1, 31; fns.b32 %W, %w0, %V, %w2", |a, b, c| {
+        fns(a, b & 31, c as i32)
+    });
     for (mode, m) in [
         (Permute::Generic, ""),
         (Permute::F4e, ".f4e"),
@@ -234,18 +202,15 @@ pub(super) fn bit_forms(list: &mut List) {
     }
     for (s, x) in [(false, "u32"), (true, "s32")] {
         for (t, y) in [(false, "u32"), (true, "s32")] {
-            list.w32(
-                &format!("dp4a.{x}.{y} %W, %w0, %w1, %w2"),
-                move |a, b, c| dp4a(a, b, c, s, t),
-            );
-            list.w32(
-                &format!("dp2a.lo.{x}.{y} %W, %w0, %w1, %w2"),
-                move |a, b, c| dp2a(a, b, c, false, s, t),
-            );
-            list.w32(
-                &format!("dp2a.hi.{x}.{y} %W, %w0, %w1, %w2"),
-                move |a, b, c| dp2a(a, b, c, true, s, t),
-            );
+            list.w32(&format!("dp4a.{x}.{y} %W, %w0, %w1, %w2"), move |a, b, c| {
+                dp4a(a, b, c, s, t)
+            });
+            list.w32(&format!("dp2a.lo.{x}.{y} %W, %w0, %w1, %w2"), move |a, b, c| {
+                dp2a(a, b, c, false, s, t)
+            });
+            list.w32(&format!("dp2a.hi.{x}.{y} %W, %w0, %w1, %w2"), move |a, b, c| {
+                dp2a(a, b, c, true, s, t)
+            });
         }
     }
     list.w32("add.cc.u32 %V, %w0, %w1; addc.u32 %W, %w2, 0", |a, b, c| {

@@ -90,24 +90,14 @@ impl List {
         });
     }
 
-    pub(super) fn half(
-        &mut self,
-        kind: OperandKind,
-        text: String,
-        eval: impl Fn(u16, u16, u16) -> u16 + 'static,
-    ) {
+    pub(super) fn half(&mut self, kind: OperandKind, text: String, eval: impl Fn(u16, u16, u16) -> u16 + 'static) {
         let text = format!("{text} %H, %h0, %h1, %h2");
         self.add(kind, Width::B16, text, move |a, b, c| {
             eval(a as u16, b as u16, c as u16).into()
         });
     }
 
-    pub(super) fn pair(
-        &mut self,
-        kind: OperandKind,
-        text: String,
-        eval: impl Fn(u32, u32, u32) -> u32 + 'static,
-    ) {
+    pub(super) fn pair(&mut self, kind: OperandKind, text: String, eval: impl Fn(u32, u32, u32) -> u32 + 'static) {
         let text = format!("{text} %W, %w0, %w1, %w2");
         self.add(kind, Width::B32, text, move |a, b, c| {
             eval(a as u32, b as u32, c as u32).into()

@@ -76,21 +76,13 @@ pub(super) fn video(list: &mut List) {
         }
         for (wrap, mode) in [(false, ".clamp"), (true, ".wrap")] {
             let types = types.replace('#', mode);
-            list.w32(&format!("vshl{types}{operands}"), move |a, b, c| {
-                vshl(v, wrap, a, b, c)
-            });
+            list.w32(&format!("vshl{types}{operands}"), move |a, b, c| vshl(v, wrap, a, b, c));
             list.expect(Expect::Apart);
-            list.w32(&format!("vshr{types}{operands}"), move |a, b, c| {
-                vshr(v, wrap, a, b, c)
-            });
+            list.w32(&format!("vshr{types}{operands}"), move |a, b, c| vshr(v, wrap, a, b, c));
             list.expect(Expect::Apart);
         }
     });
-    for (op, o) in [
-        (Compare::Eq, "eq"),
-        (Compare::Lt, "lt"),
-        (Compare::Ge, "ge"),
-    ] {
+    for (op, o) in [(Compare::Eq, "eq"), (Compare::Lt, "lt"), (Compare::Ge, "ge")] {
         for (a_signed, x) in SIGNS {
             for (b_signed, y) in SIGNS {
                 let (a, b) = ((Part::Word, a_signed), (Part::H1, b_signed));
@@ -113,11 +105,7 @@ pub(super) fn video(list: &mut List) {
         }
     }
     video_mad(list);
-    video_packed_forms::<2>(
-        list,
-        &["h10", "h32", "h03", "h21"],
-        &[("h10", 3), ("h1", 2)],
-    );
+    video_packed_forms::<2>(list, &["h10", "h32", "h03", "h21"], &[("h10", 3), ("h1", 2)]);
     video_packed_forms::<4>(
         list,
         &["b3210", "b7654", "b0527", "b4321"],
@@ -130,12 +118,7 @@ fn video_mad(list: &mut List) {
         for (b_signed, y) in SIGNS {
             for (sat, s) in flags(".sat") {
                 for (shift, h) in [(0, ""), (7, ".shr7"), (15, ".shr15")] {
-                    for (mode, po, m, n) in [
-                        (0, "", "", ""),
-                        (1, "", "-", ""),
-                        (2, "", "", "-"),
-                        (3, ".po", "", ""),
-                    ] {
+                    for (mode, po, m, n) in [(0, "", "", ""), (1, "", "-", ""), (2, "", "", "-"), (3, ".po", "", "")] {
                         let v = VideoMad {
                             a: (Part::H0, a_signed),
                             b: (Part::B3, b_signed),
@@ -150,8 +133,7 @@ fn video_mad(list: &mut List) {
                         } else {
                             "u32"
                         };
-                        let text =
-                            format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0.h0, %w1.b3, {n}%w2");
+                        let text = format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0.h0, %w1.b3, {n}%w2");
                         list.w32(&text, move |a, b, c| vmad(v, a, b, c));
                         list.expect(Expect::Apart);
                         let v = VideoMad {
@@ -169,11 +151,7 @@ fn video_mad(list: &mut List) {
     }
 }
 
-fn video_packed_forms<const N: usize>(
-    list: &mut List,
-    selectors: &[&'static str],
-    masks: &[(&'static str, u8)],
-) {
+fn video_packed_forms<const N: usize>(list: &mut List, selectors: &[&'static str], masks: &[(&'static str, u8)]) {
     // "h10" lists the elements from the highest to the lowest.
     let elements = |s: &str| {
         let mut all = [0; N];
@@ -198,16 +176,9 @@ fn video_packed_forms<const N: usize>(
         for (a_signed, x) in SIGNS {
             for (b_signed, y) in SIGNS {
                 for (signed, d) in SIGNS {
-                    for (sat, add, s) in [
-                        (false, false, ""),
-                        (true, false, ".sat"),
-                        (false, true, ".add"),
-                    ] {
+                    for (sat, add, s) in [(false, false, ""), (true, false, ".sat"), (false, true, ".add")] {
                         turn += 1;
-                        let (p, q) = (
-                            selectors[turn % selectors.len()],
-                            selectors[turn / 3 % selectors.len()],
-                        );
+                        let (p, q) = (selectors[turn % selectors.len()], selectors[turn / 3 % selectors.len()]);
                         let (m, mask) = masks[turn / 2 % masks.len()];
                         let (a, b) = (elements(p), elements(q));
                         let v = VideoPacked {

@@ -24,8 +24,7 @@ impl AddressSpace {
         quota: Quota<'_>,
         label: Option<Label>,
     ) -> Result<Arc<Physical>, OutOfMemory> {
-        self.usage
-            .charge(AllocationKind::Device, owner, bytes, Some(quota))?;
+        self.usage.charge(AllocationKind::Device, owner, bytes, Some(quota))?;
         let memory = match label {
             Some(label) => SharedFile::new(bytes, label).map(Memory::Shared),
             None => Zeroed::new(bytes, PAGE).map(Memory::Private),
@@ -72,14 +71,7 @@ impl AddressSpace {
 
     /// Maps the first bytes of physical memory to reserved addresses that have no mapping. Returns false if no device
     /// address can be that high.
-    pub fn map(
-        &self,
-        base: u64,
-        bytes: u64,
-        physical: &Arc<Physical>,
-        owner: u64,
-        access: Access,
-    ) -> bool {
+    pub fn map(&self, base: u64, bytes: u64, physical: &Arc<Physical>, owner: u64, access: Access) -> bool {
         let bytes = bytes.min(physical.bytes());
         let mut index = self.index();
         let info = Allocation {

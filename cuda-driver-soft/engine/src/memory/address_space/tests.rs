@@ -27,10 +27,7 @@ fn copies_return_the_bytes_and_bounds_are_exact() {
     assert!(space.write(a - 1, &pattern).is_err());
     assert!(space.read(a + 99, &mut out[..1]).is_ok());
     assert!(space.read(a + 100, &mut out[..1]).is_err());
-    assert!(
-        space.read(a + 100, &mut out[..0]).is_ok(),
-        "an empty range at the end"
-    );
+    assert!(space.read(a + 100, &mut out[..0]).is_ok(), "an empty range at the end");
     assert_eq!(
         space.find(a + 99).map(|f| (f.base, f.bytes, f.owner)),
         Some((a, 100, 1))
@@ -44,10 +41,7 @@ fn free_takes_a_live_base_only() {
     let a = space.alloc(AllocationKind::Device, 1, 70_000).unwrap();
     let b = space.alloc(AllocationKind::Device, 2, 1).unwrap();
     assert_ne!(a / PAGE, b / PAGE);
-    assert_eq!(
-        space.free(a + 1).unwrap_err().inside.map(|i| i.base),
-        Some(a)
-    );
+    assert_eq!(space.free(a + 1).unwrap_err().inside.map(|i| i.base), Some(a));
     assert_eq!(space.free(a).unwrap().bytes, 70_000);
     assert!(space.free(a).is_err());
     assert_eq!(space.find(a), None);
@@ -71,10 +65,7 @@ fn freed_addresses_are_reused_when_the_range_is_used_up() {
         .collect();
     assert_eq!(
         space.alloc(AllocationKind::Device, 0, 1),
-        Err(OutOfMemory {
-            bytes: 1,
-            limit: None
-        })
+        Err(OutOfMemory { bytes: 1, limit: None })
     );
     space.free(a[1]).unwrap();
     space.free(a[2]).unwrap();
@@ -132,10 +123,7 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
     let address = memory.as_mut_ptr();
     // SAFETY: `memory` outlives both registrations.
     unsafe {
-        assert_eq!(
-            space.register_host(address, 100, 1, false),
-            Ok(address as u64)
-        );
+        assert_eq!(space.register_host(address, 100, 1, false), Ok(address as u64));
         assert_eq!(
             space.register_host(address.add(200), 100, 1, false),
             Ok(address as u64 + 200)
@@ -144,19 +132,13 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
         assert!(space.register_host(address.add(150), 0, 1, false).is_err());
     }
     let work = space.enter();
-    assert_eq!(
-        work.lookup(address as u64 + 250).unwrap().base(),
-        address as u64 + 200
-    );
+    assert_eq!(work.lookup(address as u64 + 250).unwrap().base(), address as u64 + 200);
     assert_eq!(work.lookup(address as u64 + 50).unwrap().delta(), 0);
     assert!(
         work.lookup(address as u64 + 150)
             .is_none_or(|r| r.base() + r.length() <= address as u64 + 150)
     );
-    assert!(
-        space.free(address as u64).is_err(),
-        "registered memory is not freed"
-    );
+    assert!(space.free(address as u64).is_err(), "registered memory is not freed");
     drop(work);
     space.fill16(address as u64, 0x0102, 50).unwrap();
     space.unregister(address).unwrap();
@@ -177,9 +159,7 @@ fn a_quota_counts_by_pool_and_owner() {
         owners: &[1, 2],
         most: 1000,
     };
-    let a = space
-        .alloc_within(AllocationKind::Device, 1, 600, quota)
-        .unwrap();
+    let a = space.alloc_within(AllocationKind::Device, 1, 600, quota).unwrap();
     assert_eq!(
         space.alloc_within(AllocationKind::Global, 2, 401, quota),
         Err(OutOfMemory {
@@ -187,44 +167,21 @@ fn a_quota_counts_by_pool_and_owner() {
             limit: Some((600, 1000))
         })
     );
-    let b = space
-        .alloc_within(AllocationKind::Managed, 2, 400, quota)
-        .unwrap();
-    assert!(
-        space
-            .alloc_within(AllocationKind::Constant, 1, 1, quota)
-            .is_err()
-    );
+    let b = space.alloc_within(AllocationKind::Managed, 2, 400, quota).unwrap();
+    assert!(space.alloc_within(AllocationKind::Constant, 1, 1, quota).is_err());
     // Page-locked memory, the allocations of other owners and the heap do not count.
     space
         .alloc_within(AllocationKind::Pinned, 1, 5000, quota)
         .expect("memory of the host");
     space.alloc(AllocationKind::Device, 3, 5000).unwrap();
-    let heap = Quota {
-        owners: &[1],
-        most: 64,
-    };
+    let heap = Quota { owners: &[1], most: 64 };
     let pieces: Vec<u64> = (0..4)
-        .map(|_| {
-            space
-                .alloc_within(AllocationKind::Heap, 1, 1, heap)
-                .unwrap()
-        })
+        .map(|_| space.alloc_within(AllocationKind::Heap, 1, 1, heap).unwrap())
         .collect();
-    assert!(
-        space
-            .alloc_within(AllocationKind::Heap, 1, 1, heap)
-            .is_err()
-    );
-    assert!(
-        space
-            .alloc_within(AllocationKind::Heap, 1, u64::MAX, heap)
-            .is_err()
-    );
+    assert!(space.alloc_within(AllocationKind::Heap, 1, 1, heap).is_err());
+    assert!(space.alloc_within(AllocationKind::Heap, 1, u64::MAX, heap).is_err());
     space.free(pieces[1]).unwrap();
-    space
-        .alloc_within(AllocationKind::Heap, 1, 16, heap)
-        .unwrap();
+    space.alloc_within(AllocationKind::Heap, 1, 16, heap).unwrap();
     // A failed allocation does not count.
     assert!(space.alloc(AllocationKind::Device, 1, u64::MAX).is_err());
     assert_eq!(space.device_bytes(&[1, 2]), 1000);
@@ -254,10 +211,7 @@ fn a_stale_registration_ends_when_its_memory_is_allocated_again() {
         assert!(work.lookup(outside).is_none());
         assert_eq!(space.find(outside), None);
     }
-    assert_eq!(
-        space.find(given).map(|a| a.kind),
-        Some(AllocationKind::Pinned)
-    );
+    assert_eq!(space.find(given).map(|a| a.kind), Some(AllocationKind::Pinned));
     assert!(work.lookup(end).is_some(), "the neighbour stays");
     drop(work);
     assert!(space.unregister(start as usize as *mut u8).is_err());
@@ -279,10 +233,7 @@ fn the_end_of_a_registration_waits_for_work_in_flight() {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(20));
-    assert!(
-        !ended.is_finished(),
-        "work is in flight that may access the memory"
-    );
+    assert!(!ended.is_finished(), "work is in flight that may access the memory");
     // Enter only now: before, the thread could have removed the registration without beginning a new epoch.
     let later = space.enter();
     drop(work);
@@ -340,10 +291,7 @@ fn device_memory_beside_a_registered_block_does_not_end_the_registration() {
     // SAFETY: nothing accesses the memory.
     unsafe { space.register_host(page as usize as *mut u8, PAGE + 4096, 1, false) }.unwrap();
     let device = space.adopt(AllocationKind::Device, 1, 64, backing).unwrap();
-    assert_eq!(
-        space.find(page).map(|a| a.kind),
-        Some(AllocationKind::Registered)
-    );
+    assert_eq!(space.find(page).map(|a| a.kind), Some(AllocationKind::Registered));
     space.free(device).unwrap();
     space.unregister(page as usize as *mut u8).unwrap();
 }
@@ -418,10 +366,7 @@ fn mappings_share_bytes_and_permit_what_access_says() {
     assert!(space.fill8(base, 1, PART + 1).is_err());
     assert!(work.lookup(base + PART).is_some_and(|r| !r.is_writable()));
     let all = space.mapped(base + 5, 2 * PART).unwrap();
-    assert_eq!(
-        (all.base, all.bytes, all.access),
-        (base, 3 * PART, Access::Read)
-    );
+    assert_eq!((all.base, all.bytes, all.access), (base, 3 * PART, Access::Read));
 
     drop(work);
     drop(one);

@@ -22,13 +22,7 @@ pub(super) struct HostAccess<'s> {
 
 impl HostAccess<'_> {
     /// Finds the allocation that contains a range, or the adjacent mappings that do so together.
-    fn find(
-        &mut self,
-        space: &AddressSpace,
-        address: u64,
-        bytes: u64,
-        write: bool,
-    ) -> Result<(), BadRange> {
+    fn find(&mut self, space: &AddressSpace, address: u64, bytes: u64, write: bool) -> Result<(), BadRange> {
         let index = space.index();
         let first = index
             .containing(address)
@@ -60,8 +54,7 @@ impl HostAccess<'_> {
         while found < bytes {
             let next = index.records.get(&(last.base() + last.info().bytes));
             let both_mapped = |next: &&Arc<Record>| {
-                last.info().kind == AllocationKind::Mapped
-                    && next.info().kind == AllocationKind::Mapped
+                last.info().kind == AllocationKind::Mapped && next.info().kind == AllocationKind::Mapped
             };
             last = next.filter(both_mapped).ok_or(bad)?;
             all_permitted &= permitted(last);
@@ -84,12 +77,7 @@ impl Drop for HostAccess<'_> {
 
 impl AddressSpace {
     /// Starts an access from the host to a range.
-    pub(super) fn host_access(
-        &self,
-        address: u64,
-        bytes: u64,
-        write: bool,
-    ) -> Result<HostAccess<'_>, BadRange> {
+    pub(super) fn host_access(&self, address: u64, bytes: u64, write: bool) -> Result<HostAccess<'_>, BadRange> {
         // The epoch is entered before the look-up, so that a free in between keeps the backing, or waits.
         let mut host_access = HostAccess {
             epochs: &self.epochs,
@@ -162,12 +150,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub unsafe fn write_from(
-        &self,
-        address: u64,
-        from: *const u8,
-        bytes: u64,
-    ) -> Result<(), BadRange> {
+    pub unsafe fn write_from(&self, address: u64, from: *const u8, bytes: u64) -> Result<(), BadRange> {
         self.each_piece(address, bytes, true, |host, offset, part| {
             // SAFETY: `each_piece` promises the destination, and the caller the source.
             unsafe { access::copy(host, from.add(offset), part) };
@@ -181,11 +164,10 @@ impl AddressSpace {
     pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), BadRange> {
         let mut done = Ok(());
         self.each_piece(from, bytes, false, |source, offset, part| {
-            let piece =
-                self.each_piece(to + offset as u64, part as u64, true, |target, at, part| {
-                    // SAFETY: both are valid for the piece, as `each_piece` promises.
-                    unsafe { access::copy(target, source.add(at), part) };
-                });
+            let piece = self.each_piece(to + offset as u64, part as u64, true, |target, at, part| {
+                // SAFETY: both are valid for the piece, as `each_piece` promises.
+                unsafe { access::copy(target, source.add(at), part) };
+            });
             done = done.and(piece);
         })?;
         done

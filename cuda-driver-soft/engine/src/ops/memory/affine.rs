@@ -64,24 +64,12 @@ macro_rules! handlers {
         let key = (shared, a.wide_address, a.element, a.class);
         match key {
             _ if !known => None,
-            (false, _, 4, RegClass::B32) => {
-                Some(Common::compile::<$name<u32, u64, false, $grid>>())
-            }
-            (false, _, 8, RegClass::B64) => {
-                Some(Common::compile::<$name<u64, u64, false, $grid>>())
-            }
-            (true, false, 4, RegClass::B32) => {
-                Some(Common::compile::<$name<u32, u32, true, $grid>>())
-            }
-            (true, false, 8, RegClass::B64) => {
-                Some(Common::compile::<$name<u64, u32, true, $grid>>())
-            }
-            (true, true, 4, RegClass::B32) => {
-                Some(Common::compile::<$name<u32, u64, true, $grid>>())
-            }
-            (true, true, 8, RegClass::B64) => {
-                Some(Common::compile::<$name<u64, u64, true, $grid>>())
-            }
+            (false, _, 4, RegClass::B32) => Some(Common::compile::<$name<u32, u64, false, $grid>>()),
+            (false, _, 8, RegClass::B64) => Some(Common::compile::<$name<u64, u64, false, $grid>>()),
+            (true, false, 4, RegClass::B32) => Some(Common::compile::<$name<u32, u32, true, $grid>>()),
+            (true, false, 8, RegClass::B64) => Some(Common::compile::<$name<u64, u32, true, $grid>>()),
+            (true, true, 4, RegClass::B32) => Some(Common::compile::<$name<u32, u64, true, $grid>>()),
+            (true, true, 8, RegClass::B64) => Some(Common::compile::<$name<u64, u64, true, $grid>>()),
             _ => None,
         }
     }};
@@ -170,13 +158,7 @@ impl Steps {
 
 /// Returns the host address of `span` bytes at an address, if the cache covers them.
 #[inline(always)]
-fn range(
-    m: &mut Machine<'_>,
-    inst: &Inst,
-    shared: bool,
-    address: u64,
-    span: u64,
-) -> Option<*mut u8> {
+fn range(m: &mut Machine<'_>, inst: &Inst, shared: bool, address: u64, span: u64) -> Option<*mut u8> {
     if shared {
         let (start, length, host) = m.spaces.shared(0);
         let offset = address.wrapping_sub(start);
@@ -190,13 +172,7 @@ fn range(
 /// Returns the host address of the first lane if the accesses of all lanes are aligned and in known memory. `bytes` is
 /// the size of one access, a power of two.
 #[inline(always)]
-fn whole(
-    m: &mut Machine<'_>,
-    inst: &Inst,
-    shared: bool,
-    at: &Steps,
-    bytes: u64,
-) -> Option<*mut u8> {
+fn whole(m: &mut Machine<'_>, inst: &Inst, shared: bool, at: &Steps, bytes: u64) -> Option<*mut u8> {
     let aligned = (at.first | at.step as u64 | at.row as u64) & (bytes - 1) == 0;
     let (lowest, extent) = at.extent()?;
     let start = at.first.wrapping_add_signed(lowest);
@@ -207,12 +183,7 @@ fn whole(
 /// Returns the host address of the first lane if the lanes of each row of `L` are contiguous or at one address, the
 /// rows ascend, and all accesses are aligned and in known memory.
 #[inline(always)]
-fn rows<E: Element, const L: i64>(
-    m: &mut Machine<'_>,
-    inst: &Inst,
-    shared: bool,
-    at: &Steps,
-) -> Option<*mut u8> {
+fn rows<E: Element, const L: i64>(m: &mut Machine<'_>, inst: &Inst, shared: bool, at: &Steps) -> Option<*mut u8> {
     let size = E::BYTES as i64;
     let usual = (at.step == size || at.step == 0) && (0..1 << 30).contains(&at.row);
     if !usual || (at.first | at.row as u64) & (E::BYTES - 1) != 0 {
@@ -245,10 +216,7 @@ pub(super) unsafe fn addresses(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> 
 unsafe fn steps(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> Steps {
     // SAFETY: as promised by the caller.
     unsafe {
-        match (
-            Access::unpack(inst.mods).wide_address,
-            inst.mods & GRID_ROWS != 0,
-        ) {
+        match (Access::unpack(inst.mods).wide_address, inst.mods & GRID_ROWS != 0) {
             (false, false) => Steps::of::<u32, false>(m, regs, inst),
             (false, true) => Steps::of::<u32, true>(m, regs, inst),
             (true, false) => Steps::of::<u64, false>(m, regs, inst),
@@ -304,9 +272,7 @@ pub(super) unsafe fn find<'c>(
 /// A load of one number of type `E` with addresses of type `A`.
 struct LoadAffine<E, A, const SHARED: bool, const GRID: bool>(PhantomData<(E, A)>);
 
-impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
-    for LoadAffine<E, A, SHARED, GRID>
-{
+impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body for LoadAffine<E, A, SHARED, GRID> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const WIDE: bool>(
         m: &mut Machine<'_>,
@@ -361,12 +327,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
 /// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for reads, and aligned. With `WIDE` the CPU
 /// must have AVX.
 #[inline(always)]
-unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
-    host: *mut u8,
-    at: &Steps,
-    regs: Regs<'_>,
-    d: Slot,
-) {
+unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(host: *mut u8, at: &Steps, regs: Regs<'_>, d: Slot) {
     let size = E::BYTES as usize;
     // SAFETY: all rows together are the register, as promised by the caller.
     let to = unsafe { regs.row_ptr::<E>(d) }.cast::<[E; L]>();
@@ -425,9 +386,7 @@ unsafe fn load_other<E: Element, A: Int>(
 /// A store of one number of type `E` with addresses of type `A`.
 struct StoreAffine<E, A, const SHARED: bool, const GRID: bool>(PhantomData<(E, A)>);
 
-impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
-    for StoreAffine<E, A, SHARED, GRID>
-{
+impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body for StoreAffine<E, A, SHARED, GRID> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const WIDE: bool>(
         m: &mut Machine<'_>,
@@ -479,12 +438,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
 /// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for writes, and aligned. With `WIDE` the CPU
 /// must have AVX.
 #[inline(always)]
-unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(
-    host: *mut u8,
-    at: &Steps,
-    regs: Regs<'_>,
-    b: Slot,
-) {
+unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(host: *mut u8, at: &Steps, regs: Regs<'_>, b: Slot) {
     let size = E::BYTES as usize;
     // SAFETY: all rows together are the register, as promised by the caller.
     let from = unsafe { regs.row_ptr::<E>(b) }.cast::<[E; L]>();

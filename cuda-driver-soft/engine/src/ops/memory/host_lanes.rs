@@ -35,9 +35,7 @@ impl HostLanes<'_> {
         let distance = match self.arrangement {
             Arrangement::Same => 0,
             Arrangement::Row => (i * bytes) as isize,
-            Arrangement::Rows(row) => {
-                row * (i / self.lanes) as isize + (i % self.lanes * bytes) as isize
-            }
+            Arrangement::Rows(row) => row * (i / self.lanes) as isize + (i % self.lanes * bytes) as isize,
             Arrangement::Any => self.deltas[i] as isize,
         };
         self.host.wrapping_offset(distance)
@@ -50,11 +48,7 @@ impl HostLanes<'_> {
     /// The addresses of all lanes must be valid for the copy, and `packed` for 32 lanes. With `WIDE` the CPU must have
     /// AVX.
     #[inline(always)]
-    pub(super) unsafe fn copy<const STORE: bool, const WIDE: bool>(
-        &self,
-        packed: *mut u8,
-        bytes: usize,
-    ) {
+    pub(super) unsafe fn copy<const STORE: bool, const WIDE: bool>(&self, packed: *mut u8, bytes: usize) {
         let (size, row) = match self.arrangement {
             Arrangement::Rows(row) => (self.lanes * bytes, row),
             _ => return,

@@ -24,11 +24,7 @@ struct Step {
 }
 
 /// Returns the largest number of registers that are live at the same time in a block after which `live_out` are live.
-pub(super) fn pressure(
-    code: &Code<'_>,
-    block: &Block,
-    live_out: impl Iterator<Item = usize>,
-) -> u32 {
+pub(super) fn pressure(code: &Code<'_>, block: &Block, live_out: impl Iterator<Item = usize>) -> u32 {
     let insts = &code.body.insts[block.start..block.end];
     let end = insts.len();
     let mut values: Vec<Value> = Vec::new();
@@ -46,9 +42,7 @@ pub(super) fn pressure(
         // A guarded write keeps the old value in some lanes.
         reads.extend(code.writes(inst).filter(|&r| !code.ends(at, inst, r)));
         for read in &mut reads {
-            *read = *current
-                .entry(*read)
-                .or_insert_with(|| new(&mut values, *read));
+            *read = *current.entry(*read).or_insert_with(|| new(&mut values, *read));
         }
         reads.sort_unstable();
         reads.dedup();
@@ -118,11 +112,7 @@ fn places(insts: &[Inst], steps: &[Step], values: &mut [Value]) -> Vec<usize> {
         }
         for &v in &step.reads {
             let value = &mut values[v];
-            value.first = Some(
-                value
-                    .first
-                    .map_or(places[at], |first| first.min(places[at])),
-            );
+            value.first = Some(value.first.map_or(places[at], |first| first.min(places[at])));
             value.last = value.last.max(places[at]);
         }
     }

@@ -23,9 +23,7 @@ fn body_of(function: &Function) -> &Body {
 
 /// Returns the largest number of registers that are live at the same time in a kernel with this code.
 fn live(code: &str) -> u32 {
-    let module = load(&format!(
-        ".visible .entry k(.param .u64 p)\n{{\n{code}\nret;\n}}\n"
-    ));
+    let module = load(&format!(".visible .entry k(.param .u64 p)\n{{\n{code}\nret;\n}}\n"));
     Code::new(body_of(&module.functions[0]))
         .pressure()
         .expect("not too large")
@@ -34,9 +32,7 @@ fn live(code: &str) -> u32 {
 
 /// Returns the largest number of registers that the directives allow.
 fn limit_of(directives: &str) -> u32 {
-    let module = load(&format!(
-        ".visible .entry k()\n{directives}\n{{\nret;\n}}\n"
-    ));
+    let module = load(&format!(".visible .entry k()\n{directives}\n{{\nret;\n}}\n"));
     limit(&module.functions[0].directives)
 }
 
@@ -231,11 +227,7 @@ fn huge_functions_are_estimated_quickly() {
     assert!(Code::new(body).pressure().is_none());
     let needed = estimate(&module, &[FuncId(0)]);
     assert!(needed <= MOST_IF_HUGE + 12, "{needed}");
-    assert!(
-        started.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]

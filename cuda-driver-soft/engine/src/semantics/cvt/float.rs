@@ -2,9 +2,7 @@
 
 use super::super::float::{NAN_F32, SCALE, canonical_f32, flush_f32, flush_result, saturate_f32};
 use super::super::half::{NAN_HALF, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
-use super::super::round::{
-    BF16, F16, Format, integral_f32, integral_f64, round_f32, round_f32_to_odd, round_f64,
-};
+use super::super::round::{BF16, F16, Format, integral_f32, integral_f64, round_f32, round_f32_to_odd, round_f64};
 use ptx::ir::Rounding;
 
 /// Applies `.sat`: limits a number to 0 … 1, and replaces a NaN and -0 by 0.
@@ -12,11 +10,7 @@ use ptx::ir::Rounding;
 pub(crate) fn saturate_f64(a: f64) -> f64 {
     // Bits are compared for the reason in `saturate_f32`.
     let bits = a.to_bits();
-    let positive = if bits.wrapping_sub(1) < 0x7ff0 << 48 {
-        bits
-    } else {
-        0
-    };
+    let positive = if bits.wrapping_sub(1) < 0x7ff0 << 48 { bits } else { 0 };
     f64::from_bits(positive.min(1f64.to_bits()))
 }
 
@@ -78,11 +72,7 @@ fn widen(a: f32) -> f64 {
     let bits = u64::from(a.to_bits());
     let nan = (bits & 0x8000_0000) << 32 | 0x7ff8 << 48 | (bits & 0x7f_ffff) << 29;
     // The host's instruction gives the same NaN, but the compiler may replace it.
-    if a.is_nan() {
-        f64::from_bits(nan)
-    } else {
-        f64::from(a)
-    }
+    if a.is_nan() { f64::from_bits(nan) } else { f64::from(a) }
 }
 
 /// `cvt{.sat}.f64.f16 d, a`
@@ -101,11 +91,7 @@ pub fn cvt_f64_from_bf16(a: u16, sat: bool) -> f64 {
 #[inline(always)]
 pub fn cvt_f32_from_f16(a: u16, sat: bool) -> f32 {
     let value = f16_to_f32(a);
-    if sat {
-        saturate_f32(value)
-    } else {
-        canonical_f32(value)
-    }
+    if sat { saturate_f32(value) } else { canonical_f32(value) }
 }
 
 /// `cvt{.ftz}{.sat}.f32.bf16 d, a`. Without modifiers it shifts the bits, even of a NaN.
@@ -139,13 +125,7 @@ pub fn cvt_f32_from_f64(a: f64, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
 /// Does the last step of a narrowing conversion: `.satfinite` replaces an infinity by the greatest number, `.relu`
 /// replaces negative numbers and -0 by +0, and a NaN becomes the single NaN of the format.
 #[inline(always)]
-pub(super) fn finish<const NAN: u16>(
-    bits: u16,
-    format: Format,
-    nan: bool,
-    relu: bool,
-    satfinite: bool,
-) -> u16 {
+pub(super) fn finish<const NAN: u16>(bits: u16, format: Format, nan: bool, relu: bool, satfinite: bool) -> u16 {
     let sign = 1u16 << format.sign;
     let infinity = format.infinity as u16;
     let bits = if satfinite && bits & !sign >= infinity {
@@ -244,10 +224,6 @@ pub fn cvt_tf32_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> 
     } else {
         rounded
     };
-    let rounded = if relu && rounded >> 31 != 0 {
-        0
-    } else {
-        rounded
-    };
+    let rounded = if relu && rounded >> 31 != 0 { 0 } else { rounded };
     if a.is_nan() { NAN_F32 & CUT } else { rounded }
 }

@@ -80,11 +80,7 @@ pub fn cvt_int_from_f32<D: Int>(a: f32, rnd: Rounding, ftz: bool) -> D {
         Rounding::Rz => D::from_f32(a),
         _ => D::from_f32(integral_f32(a, rnd)),
     };
-    if a.is_nan() {
-        integer_of_nan(false)
-    } else {
-        value
-    }
+    if a.is_nan() { integer_of_nan(false) } else { value }
 }
 
 /// `cvt.irnd.dtype.f64 d, a`
@@ -94,11 +90,7 @@ pub fn cvt_int_from_f64<D: Int>(a: f64, rnd: Rounding) -> D {
         Rounding::Rz => D::from_f64(a),
         _ => D::from_f64(integral_f64(a, rnd)),
     };
-    if a.is_nan() {
-        integer_of_nan(true)
-    } else {
-        value
-    }
+    if a.is_nan() { integer_of_nan(true) } else { value }
 }
 
 /// `cvt.irnd.dtype.f16 d, a`

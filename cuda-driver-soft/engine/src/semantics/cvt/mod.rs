@@ -60,10 +60,7 @@ pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
 pub fn cvt_pair(c: Cvt, a: f32, b: f32) -> Option<u32> {
     let rnd = c.rnd.unwrap_or(Rounding::Rn);
     let (element, bits): (&dyn Fn(f32) -> u32, u32) = match c.to {
-        Type::F16x2 => (
-            &|a| u32::from(cvt_f16_from_f32(a, rnd, false, c.relu, c.satfinite)),
-            16,
-        ),
+        Type::F16x2 => (&|a| u32::from(cvt_f16_from_f32(a, rnd, false, c.relu, c.satfinite)), 16),
         Type::BF16x2 => (
             &|a| u32::from(cvt_bf16_from_f32(a, rnd, c.ftz, c.relu, c.satfinite)),
             16,

@@ -137,11 +137,7 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     let negative = a_negative ^ b_negative;
     if x == 0 || y == 0 {
         let zero = if negative { -0.0 } else { 0.0 };
-        return if z == 0 {
-            add_directed(zero, c, rnd)
-        } else {
-            c
-        };
+        return if z == 0 { add_directed(zero, c, rnd) } else { c };
     }
     let (product, exponent) = (u128::from(x) * u128::from(y), a_exponent + b_exponent);
     if z == 0 {

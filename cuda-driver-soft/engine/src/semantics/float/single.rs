@@ -36,22 +36,14 @@ pub(crate) fn saturate_f32(a: f32) -> f32 {
     // Bits are compared, because the compiler replaces `if a > 0.0 { a } else { 0.0 }` by a maximum. NaNs are
     // interchangeable to it, but the maximum of AArch64 returns a NaN for a signalling NaN.
     let bits = a.to_bits();
-    let positive = if bits.wrapping_sub(1) < 0x7f80_0000 {
-        bits
-    } else {
-        0
-    };
+    let positive = if bits.wrapping_sub(1) < 0x7f80_0000 { bits } else { 0 };
     f32::from_bits(positive.min(1f32.to_bits()))
 }
 
 /// Does the last step of every operation: `.sat`, or the replacement of NaNs.
 #[inline(always)]
 fn finish(r: f32, sat: bool) -> f32 {
-    if sat {
-        saturate_f32(r)
-    } else {
-        canonical_f32(r)
-    }
+    if sat { saturate_f32(r) } else { canonical_f32(r) }
 }
 
 /// 2^24: a subnormal result times this is normal, and has all bits that its rounding needs.
@@ -65,11 +57,7 @@ pub(crate) const SCALE: f32 = 16_777_216.0;
 #[inline(always)]
 pub(crate) fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
     let tiny = ftz && scaled.abs() < f32::MIN_POSITIVE * SCALE;
-    f32::from_bits(if tiny {
-        r.to_bits() & 0x8000_0000
-    } else {
-        r.to_bits()
-    })
+    f32::from_bits(if tiny { r.to_bits() & 0x8000_0000 } else { r.to_bits() })
 }
 
 /// Returns the sum of two exact values, correctly rounded to `.f32`.
@@ -148,10 +136,7 @@ fn multiply_add(a: f32, b: f32, c: f32, rnd: Rounding, fused: bool) -> f32 {
 pub fn div_f32(a: f32, b: f32, rnd: Rounding, ftz: bool) -> f32 {
     let (a, b) = (flush_f32(a, ftz), flush_f32(b, ftz));
     let result = quotient(a, b, rnd);
-    finish(
-        flush_result(result, quotient(a * SCALE, b, rnd), ftz),
-        false,
-    )
+    finish(flush_result(result, quotient(a * SCALE, b, rnd), ftz), false)
 }
 
 /// Returns the quotient of two numbers.

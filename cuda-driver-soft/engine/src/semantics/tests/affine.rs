@@ -44,12 +44,7 @@ fn same_in_all<T: int::Int>(random: &mut Random) -> Affine {
 }
 
 /// Returns the results of `f` for all lanes.
-fn each<A: int::Int, B: int::Int, D>(
-    a: Affine,
-    b: Affine,
-    rows: Rows,
-    f: impl Fn(A, B) -> D,
-) -> Vec<D> {
+fn each<A: int::Int, B: int::Int, D>(a: Affine, b: Affine, rows: Rows, f: impl Fn(A, B) -> D) -> Vec<D> {
     let pairs = lanes::<A>(a, rows).into_iter().zip(lanes::<B>(b, rows));
     pairs.map(|(a, b)| f(a, b)).collect()
 }
@@ -166,10 +161,7 @@ fn masks_and_shifts_are_exact_or_refused() {
         step: 1,
         row: 0,
     };
-    assert_eq!(
-        shr::<u32>(lane, uniform(5u32), Rows::ONE),
-        Some(uniform(2u32))
-    );
+    assert_eq!(shr::<u32>(lane, uniform(5u32), Rows::ONE), Some(uniform(2u32)));
     let place = Affine { base: 0, ..lane };
     assert_eq!(and::<u32>(lane, uniform(31u32), Rows::ONE), Some(place));
 }

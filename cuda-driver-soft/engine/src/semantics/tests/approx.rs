@@ -17,13 +17,7 @@ fn error(got: f32, exact: f64) -> f64 {
 }
 
 /// Returns the greatest error for random arguments of magnitude 2^low … 2^high, in units of the last bit.
-fn worst(
-    low: i32,
-    high: i32,
-    negative: bool,
-    got: impl Fn(f32) -> f32,
-    exact: impl Fn(f64) -> f64,
-) -> f64 {
+fn worst(low: i32, high: i32, negative: bool, got: impl Fn(f32) -> f32, exact: impl Fn(f64) -> f64) -> f64 {
     let mut random = Random::new();
     let mut worst = 0f64;
     for _ in 0..ROUNDS {
@@ -46,15 +40,7 @@ fn results_are_correctly_rounded() {
     assert!(worst(126, 128, true, |a| rcp_approx_f32(a, false), |a| 1.0 / a) < 0.75);
     assert!(worst(-126, 127, false, |a| sqrt_approx_f32(a, true), f64::sqrt) < half);
     assert!(worst(-149, 127, false, |a| sqrt_approx_f32(a, false), f64::sqrt) < half);
-    assert!(
-        worst(
-            -149,
-            127,
-            false,
-            |a| rsqrt_approx_f32(a, false),
-            |a| 1.0 / a.sqrt()
-        ) < half
-    );
+    assert!(worst(-149, 127, false, |a| rsqrt_approx_f32(a, false), |a| 1.0 / a.sqrt()) < half);
     assert!(worst(-24, 6, true, |a| ex2_approx_f32(a, true), f64::exp2) < half);
     assert!(worst(-126, 127, false, |a| lg2_approx_f32(a, true), f64::log2) < half);
     assert!(worst(-1, 1, false, |a| lg2_approx_f32(a, true), f64::log2) < half);
@@ -79,18 +65,10 @@ fn bounds_of_the_manual() {
     for _ in 0..ROUNDS {
         let bits = random.next();
         let a = f32::from_bits(0x3f80_0000 | bits as u32 & 0x7f_ffff);
-        let b = f32::from_bits(
-            ((bits >> 32) as u32 & 0x7f_ffff) | (1 + (bits >> 55) as u32 % 252) << 23,
-        );
+        let b = f32::from_bits(((bits >> 32) as u32 & 0x7f_ffff) | (1 + (bits >> 55) as u32 % 252) << 23);
         let quotient = f64::from(a) / f64::from(b);
-        assert!(
-            error(div_approx_f32(a, b, false), quotient) < 2.0,
-            "{a:e} / {b:e}"
-        );
-        assert!(
-            error(div_full_f32(a, b, false), quotient) < 2.0,
-            "{a:e} / {b:e}"
-        );
+        assert!(error(div_approx_f32(a, b, false), quotient) < 2.0, "{a:e} / {b:e}");
+        assert!(error(div_full_f32(a, b, false), quotient) < 2.0, "{a:e} / {b:e}");
 
         // The absolute error is at most 2^-20.5 for angles up to π.
         let angle = (bits as u32 as f32 / 4_294_967_296.0 - 0.5) * std::f32::consts::TAU;
@@ -106,22 +84,15 @@ fn bounds_of_the_manual() {
             );
         }
         let large = angle * 100.0;
-        assert!(
-            (f64::from(sin_approx_f32(large, false)) - f64::from(large).sin()).abs()
-                < 2f64.powf(-14.7)
-        );
-        assert!(
-            (f64::from(cos_approx_f32(large, false)) - f64::from(large).cos()).abs()
-                < 2f64.powf(-14.7)
-        );
+        assert!((f64::from(sin_approx_f32(large, false)) - f64::from(large).sin()).abs() < 2f64.powf(-14.7));
+        assert!((f64::from(cos_approx_f32(large, false)) - f64::from(large).cos()).abs() < 2f64.powf(-14.7));
     }
 }
 
 #[test]
 fn special_cases() {
     let infinity = 0x7f80_0000;
-    let bits =
-        |f: &dyn Fn(f32, bool) -> f32, a: u32, ftz: bool| f(f32::from_bits(a), ftz).to_bits();
+    let bits = |f: &dyn Fn(f32, bool) -> f32, a: u32, ftz: bool| f(f32::from_bits(a), ftz).to_bits();
     // -inf, -1, the negative subnormal number nearest to zero, -0, their positive counterparts, and a NaN.
     let arguments = [
         0xff80_0000,
@@ -153,29 +124,9 @@ fn special_cases() {
     assert_eq!(row(&sqrt_approx_f32, true), sqrt);
     let sqrt = [nan, nan, nan, minus, 0, 0x1a35_04f3, one, infinity, nan];
     assert_eq!(row(&sqrt_approx_f32, false), sqrt);
-    let rsqrt = [
-        nan,
-        nan,
-        0xff80_0000,
-        0xff80_0000,
-        infinity,
-        infinity,
-        one,
-        0,
-        nan,
-    ];
+    let rsqrt = [nan, nan, 0xff80_0000, 0xff80_0000, infinity, infinity, one, 0, nan];
     assert_eq!(row(&rsqrt_approx_f32, true), rsqrt);
-    let rsqrt = [
-        nan,
-        nan,
-        nan,
-        0xff80_0000,
-        infinity,
-        0x64b5_04f3,
-        one,
-        0,
-        nan,
-    ];
+    let rsqrt = [nan, nan, nan, 0xff80_0000, infinity, 0x64b5_04f3, one, 0, nan];
     assert_eq!(row(&rsqrt_approx_f32, false), rsqrt);
     let lg2 = [
         nan,
@@ -201,17 +152,7 @@ fn special_cases() {
         nan,
     ];
     assert_eq!(row(&lg2_approx_f32, false), lg2);
-    let ex2 = [
-        0,
-        0x3f00_0000,
-        one,
-        one,
-        one,
-        one,
-        0x4000_0000,
-        infinity,
-        nan,
-    ];
+    let ex2 = [0, 0x3f00_0000, one, one, one, one, 0x4000_0000, infinity, nan];
     assert_eq!(row(&ex2_approx_f32, true), ex2);
     assert_eq!(row(&ex2_approx_f32, false), ex2);
     assert_eq!(bits(&ex2_approx_f32, (-149f32).to_bits(), false), 1);
@@ -222,10 +163,7 @@ fn special_cases() {
         (nan, &[minus, minus, 0, 0][..], nan, nan)
     );
     let cos = row(&cos_approx_f32, true);
-    assert_eq!(
-        (cos[0], &cos[2..6], cos[7], cos[8]),
-        (nan, &[one; 4][..], nan, nan)
-    );
+    assert_eq!((cos[0], &cos[2..6], cos[7], cos[8]), (nan, &[one; 4][..], nan, nan));
     let tanh = row(&|a, _| tanh_approx_f32(a), false);
     assert_eq!(
         (tanh[0], &tanh[2..6], tanh[7], tanh[8]),
@@ -234,10 +172,7 @@ fn special_cases() {
     // div.approx with a divisor above 2^126.
     let large = 1.5 * 2f32.powi(126);
     assert_eq!(div_approx_f32(1e38, large, false).to_bits(), 0);
-    assert_eq!(
-        div_approx_f32(f32::INFINITY, large, false).to_bits(),
-        NAN_F32
-    );
+    assert_eq!(div_approx_f32(f32::INFINITY, large, false).to_bits(), NAN_F32);
     assert_eq!(div_full_f32(large, large, false), 1.0);
     assert_eq!(div_full_f32(large, large, true), 1.0);
 }
@@ -247,10 +182,7 @@ fn half_forms_for_every_value() {
     for a in 0..=u16::MAX {
         let x = f64::from(f16_to_f32(a));
         if x.is_nan() {
-            assert_eq!(
-                (ex2_approx_f16(a), tanh_approx_f16(a)),
-                (NAN_HALF, NAN_HALF)
-            );
+            assert_eq!((ex2_approx_f16(a), tanh_approx_f16(a)), (NAN_HALF, NAN_HALF));
             continue;
         }
         assert_eq!(

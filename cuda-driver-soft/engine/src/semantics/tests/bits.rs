@@ -63,18 +63,12 @@ fn fields<T: Int>() {
         let highest = (0..width).rev().find(|&i| bit(looked_at, i));
         assert_eq!(bfind(a, false), highest.unwrap_or(u32::MAX));
         assert_eq!(bfind(a, true), highest.map_or(u32::MAX, |i| width - 1 - i));
-        assert_eq!(
-            brev(a).bits(),
-            from_bits(width, |i| bit(a.bits(), width - 1 - i))
-        );
+        assert_eq!(brev(a).bits(), from_bits(width, |i| bit(a.bits(), width - 1 - i)));
         assert_eq!(
             clz(a),
             (0..width).rev().take_while(|&i| !bit(a.bits(), i)).count() as u32
         );
-        assert_eq!(
-            popc(a),
-            (0..width).filter(|&i| bit(a.bits(), i)).count() as u32
-        );
+        assert_eq!(popc(a), (0..width).filter(|&i| bit(a.bits(), i)).count() as u32);
 
         // The carry is the bit above the width of a sum in 128 bits.
         let carry = random.next() & 1 != 0;
@@ -93,10 +87,7 @@ fn fields<T: Int>() {
         let [x, y] = [a, b].map(|v| u128::from(v.bits()));
         check(addc(a, b, carry), x, y, true);
         check(subc(a, b, carry), x, y, false);
-        assert_eq!(
-            (add_cc(a, b), sub_cc(a, b)),
-            (addc(a, b, false), subc(a, b, false))
-        );
+        assert_eq!((add_cc(a, b), sub_cc(a, b)), (addc(a, b, false), subc(a, b, false)));
         let low = (a.widen() as u128).wrapping_mul(b.widen() as u128);
         check(madc_lo(a, b, b, carry), low % modulus, y, true);
         let high = if T::SIGNED {
@@ -144,11 +135,7 @@ fn masks_and_extensions() {
     for a in (0..70).chain([u32::MAX]) {
         for b in (0..70).chain([u32::MAX]) {
             for wrap in [false, true] {
-                assert_eq!(
-                    bmsk(a, b, wrap),
-                    bmsk_by_the_manual(a, b, !wrap),
-                    "bmsk {a} {b} {wrap}"
-                );
+                assert_eq!(bmsk(a, b, wrap), bmsk_by_the_manual(a, b, !wrap), "bmsk {a} {b} {wrap}");
             }
         }
     }
@@ -162,11 +149,7 @@ fn masks_and_extensions() {
             let sign = b1 != 0 && !too_large && a >> ((b1.wrapping_sub(1)) & 31) & 1 != 0;
             assert_eq!(szext(a, b, wrap), a & !mask, "szext.u32 {a:x} {b} {wrap}");
             let expected = a & !mask | if sign { mask } else { 0 };
-            assert_eq!(
-                szext(a as i32, b, wrap) as u32,
-                expected,
-                "szext.s32 {a:x} {b} {wrap}"
-            );
+            assert_eq!(szext(a as i32, b, wrap) as u32, expected, "szext.s32 {a:x} {b} {wrap}");
         }
     }
 }
@@ -185,11 +168,7 @@ fn nth_set_bit() {
         let step = if offset > 0 { 1 } else { -1 };
         let mut expected = u32::MAX;
         if offset == 0 {
-            expected = if mask >> base & 1 == 1 {
-                base
-            } else {
-                expected
-            };
+            expected = if mask >> base & 1 == 1 { base } else { expected };
         } else {
             let (mut position, mut count) = (base as i32, offset.abs() - 1);
             while (0..32).contains(&position) {
@@ -203,16 +182,9 @@ fn nth_set_bit() {
                 position += step;
             }
         }
-        assert_eq!(
-            fns(mask, base, offset),
-            expected,
-            "{mask:x} {base} {offset}"
-        );
+        assert_eq!(fns(mask, base, offset), expected, "{mask:x} {base} {offset}");
     }
-    assert_eq!(
-        (fns(u32::MAX, 32, 1), fns(u32::MAX, 0, i32::MIN)),
-        (u32::MAX, 0)
-    );
+    assert_eq!((fns(u32::MAX, 32, 1), fns(u32::MAX, 0, i32::MIN)), (u32::MAX, 0));
 }
 
 #[test]
@@ -230,18 +202,12 @@ fn bytes() {
         modes(Permute::B4e),
         [0x0506_0700, 0x0607_0001, 0x0700_0102, 0x0001_0203]
     );
-    assert_eq!(
-        modes(Permute::Rc8),
-        [0, 0x0101_0101, 0x0202_0202, 0x0303_0303]
-    );
+    assert_eq!(modes(Permute::Rc8), [0, 0x0101_0101, 0x0202_0202, 0x0303_0303]);
     assert_eq!(
         modes(Permute::Ecl),
         [0x0302_0100, 0x0302_0101, 0x0302_0202, 0x0303_0303]
     );
-    assert_eq!(
-        modes(Permute::Ecr),
-        [0, 0x0101_0100, 0x0202_0100, 0x0302_0100]
-    );
+    assert_eq!(modes(Permute::Ecr), [0, 0x0101_0100, 0x0202_0100, 0x0302_0100]);
     assert_eq!(
         modes(Permute::Rc16),
         [0x0100_0100, 0x0302_0302, 0x0100_0100, 0x0302_0302]
@@ -252,11 +218,7 @@ fn bytes() {
         let [a, b, c] = [random.int(), random.int(), random.int()].map(|v| v as u32);
         let byte = |v: u32, i: usize, signed: bool| {
             let byte = v.to_le_bytes()[i];
-            if signed {
-                i64::from(byte as i8)
-            } else {
-                i64::from(byte)
-            }
+            if signed { i64::from(byte as i8) } else { i64::from(byte) }
         };
         let half = |v: u32, i: usize, signed: bool| {
             let half = (v >> (16 * i)) as u16;

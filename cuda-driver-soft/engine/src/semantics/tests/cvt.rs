@@ -14,14 +14,8 @@ const ROUNDS: u32 = 100_000;
 
 /// Returns the bits after a conversion by `rustc_apfloat`. A NaN becomes `nan` or, without it, keeps the upper bits of
 /// its payload.
-fn narrowed<S: Float + FloatConvert<D>, D: Float>(
-    bits: u64,
-    rnd: Rounding,
-    nan: Option<u16>,
-) -> u64 {
-    let value = S::from_bits(bits.into())
-        .convert_r(apfloat_mode(rnd), &mut false)
-        .value;
+fn narrowed<S: Float + FloatConvert<D>, D: Float>(bits: u64, rnd: Rounding, nan: Option<u16>) -> u64 {
+    let value = S::from_bits(bits.into()).convert_r(apfloat_mode(rnd), &mut false).value;
     match nan {
         Some(nan) if value.is_nan() => nan.into(),
         _ => value.to_bits() as u64,
@@ -76,11 +70,7 @@ fn float_to_float() {
         for rnd in MODES {
             let nan = Some(NAN_HALF);
             let expected = narrowed::<Half, BFloat>(bits.into(), rnd, nan);
-            assert_eq!(
-                u64::from(cvt_bf16_from_f16(bits, rnd)),
-                expected,
-                "{bits:04x} {rnd:?}"
-            );
+            assert_eq!(u64::from(cvt_bf16_from_f16(bits, rnd)), expected, "{bits:04x} {rnd:?}");
             let expected = narrowed::<BFloat, Half>(bits.into(), rnd, nan);
             assert_eq!(
                 u64::from(cvt_f16_from_bf16(bits, rnd, false)),
@@ -135,17 +125,9 @@ fn int_sources<S: Int>(random: &mut Random) {
             let at = format!("{} {a:?} {rnd:?}", std::any::type_name::<S>());
             let r = apfloat_mode(rnd);
             let single = Single::from_i128_r(value, r).value.to_bits();
-            assert_eq!(
-                u128::from(cvt_f32_from_int(a, rnd, false).to_bits()),
-                single,
-                "{at}"
-            );
+            assert_eq!(u128::from(cvt_f32_from_int(a, rnd, false).to_bits()), single, "{at}");
             let double = Double::from_i128_r(value, r).value.to_bits();
-            assert_eq!(
-                u128::from(cvt_f64_from_int(a, rnd, false).to_bits()),
-                double,
-                "{at}"
-            );
+            assert_eq!(u128::from(cvt_f64_from_int(a, rnd, false).to_bits()), double, "{at}");
             let half = Half::from_i128_r(value, r).value.to_bits();
             assert_eq!(u128::from(cvt_f16_from_int(a, rnd, false)), half, "{at}");
             let bfloat = BFloat::from_i128_r(value, r).value.to_bits();
@@ -177,10 +159,7 @@ fn int_pair<S: Int, D: Int>(a: S) {
     } else {
         (0, (1i128 << D::BITS) - 1)
     };
-    assert_eq!(
-        cvt_int::<S, D>(a, true).widen(),
-        value.max(least).min(greatest)
-    );
+    assert_eq!(cvt_int::<S, D>(a, true).widen(), value.max(least).min(greatest));
     let wrapped = (value - least).rem_euclid(1i128 << D::BITS) + least;
     assert_eq!(cvt_int::<S, D>(a, false).widen(), wrapped, "{a:?}");
 }
@@ -264,10 +243,7 @@ fn integer_destinations() {
     // An H200 returns these integers for NaN.
     assert_eq!(cvt_int_from_f32::<i32>(f32::NAN, Rounding::Rz, false), 0);
     assert_eq!(cvt_int_from_f64::<u32>(f64::NAN, Rounding::Rz), 0x8000_0000);
-    assert_eq!(
-        cvt_int_from_f32::<i64>(f32::NAN, Rounding::Rz, false),
-        i64::MIN
-    );
+    assert_eq!(cvt_int_from_f32::<i64>(f32::NAN, Rounding::Rz, false), i64::MIN);
     // .ftz applies before rounding.
     assert_eq!(cvt_int_from_f32::<i32>(1e-40, Rounding::Rp, false), 1);
     assert_eq!(cvt_int_from_f32::<i32>(1e-40, Rounding::Rp, true), 0);
@@ -310,19 +286,11 @@ fn integral_values() {
             let (half, bfloat) = (Half::from_bits(bits.into()), BFloat::from_bits(bits.into()));
             if !half.is_nan() {
                 let expected = half.round_to_integral(apfloat_mode(rnd)).value.to_bits();
-                assert_eq!(
-                    u128::from(cvt_f16(bits, Some(rnd), false)),
-                    expected,
-                    "{bits:04x}"
-                );
+                assert_eq!(u128::from(cvt_f16(bits, Some(rnd), false)), expected, "{bits:04x}");
             }
             if !bfloat.is_nan() {
                 let expected = bfloat.round_to_integral(apfloat_mode(rnd)).value.to_bits();
-                assert_eq!(
-                    u128::from(cvt_bf16(bits, Some(rnd))),
-                    expected,
-                    "{bits:04x}"
-                );
+                assert_eq!(u128::from(cvt_bf16(bits, Some(rnd))), expected, "{bits:04x}");
             }
         }
     }
@@ -331,21 +299,11 @@ fn integral_values() {
 #[test]
 fn eight_bit_formats() {
     for bits in 0..=u8::MAX {
-        let wide: Half = Float8E4M3FN::from_bits(bits.into())
-            .convert(&mut false)
-            .value;
-        let expected = if wide.is_nan() {
-            NAN_HALF
-        } else {
-            wide.to_bits() as u16
-        };
+        let wide: Half = Float8E4M3FN::from_bits(bits.into()).convert(&mut false).value;
+        let expected = if wide.is_nan() { NAN_HALF } else { wide.to_bits() as u16 };
         assert_eq!(cvt_f16_from_e4m3(bits, false), expected, "{bits:02x}");
         let wide: Half = Float8E5M2::from_bits(bits.into()).convert(&mut false).value;
-        let expected = if wide.is_nan() {
-            NAN_HALF
-        } else {
-            wide.to_bits() as u16
-        };
+        let expected = if wide.is_nan() { NAN_HALF } else { wide.to_bits() as u16 };
         assert_eq!(cvt_f16_from_e5m2(bits, false), expected, "{bits:02x}");
     }
     for bits in 0..=u16::MAX {
@@ -390,23 +348,14 @@ fn tensor_float() {
     assert_eq!(cvt(0x3f80_3000, Rounding::Rn), 0x3f80_4000);
     assert_eq!(cvt(0x3f80_1fff, Rounding::Rz), 0x3f80_0000);
     assert_eq!(cvt(0x7f7f_ffff, Rounding::Rn), 0x7f80_0000);
-    assert_eq!(
-        cvt_tf32_from_f32(f32::MAX, Rounding::Rn, false, true),
-        0x7f7f_e000
-    );
-    assert_eq!(
-        cvt_tf32_from_f32(f32::MAX, Rounding::Rna, false, true),
-        0x7f7f_e000
-    );
+    assert_eq!(cvt_tf32_from_f32(f32::MAX, Rounding::Rn, false, true), 0x7f7f_e000);
+    assert_eq!(cvt_tf32_from_f32(f32::MAX, Rounding::Rna, false, true), 0x7f7f_e000);
     assert_eq!(cvt_tf32_from_f32(-1.0, Rounding::Rn, true, false), 0);
 }
 
 #[test]
 fn saturating_and_packing_forms() {
-    assert_eq!(
-        cvt_f16_from_f32(1e9, Rounding::Rn, false, false, true),
-        0x7bff
-    );
+    assert_eq!(cvt_f16_from_f32(1e9, Rounding::Rn, false, false, true), 0x7bff);
     assert_eq!(
         cvt_f16_from_f32(f32::NEG_INFINITY, Rounding::Rz, false, false, true),
         0xfbff
@@ -417,14 +366,8 @@ fn saturating_and_packing_forms() {
     );
     assert_eq!(cvt_f16_from_f32(-3.0, Rounding::Rn, false, true, false), 0);
     assert_eq!(cvt_f16_from_f32(-3.0, Rounding::Rn, true, false, false), 0);
-    assert_eq!(
-        cvt_bf16_from_f32(f32::MAX, Rounding::Rn, false, false, true),
-        0x7f7f
-    );
-    assert_eq!(
-        cvt_bf16_from_f32(f32::NAN, Rounding::Rn, false, true, true),
-        NAN_HALF
-    );
+    assert_eq!(cvt_bf16_from_f32(f32::MAX, Rounding::Rn, false, false, true), 0x7f7f);
+    assert_eq!(cvt_bf16_from_f32(f32::NAN, Rounding::Rn, false, true, true), NAN_HALF);
     assert_eq!(cvt_pack(8, false, 300, -1, Some(0x1234_5678)), 0x5678_ff00);
     assert_eq!(cvt_pack(4, true, 100, -100, Some(0xff)), 0x0000_ff78);
     assert_eq!(cvt_pack(2, false, 2, 1, Some(0xffff_ffff)), 0xffff_fff9);
@@ -443,40 +386,19 @@ fn chosen_by_type() {
         relu: false,
         satfinite: false,
     };
-    assert_eq!(
-        cvt(plain(Type::S32, Type::S8), 0x80),
-        Some((-128i64) as u64)
-    );
+    assert_eq!(cvt(plain(Type::S32, Type::S8), 0x80), Some((-128i64) as u64));
     assert_eq!(cvt(plain(Type::U8, Type::S32), 0x1ff), Some(0xff));
     let rn = |to, from| Cvt {
         rnd: Some(Rounding::Rn),
         ..plain(to, from)
     };
     assert_eq!(cvt(rn(Type::F32, Type::U64), u64::MAX), Some(0x5f80_0000));
-    assert_eq!(
-        cvt(rn(Type::F16, Type::F64), 1.5f64.to_bits()),
-        Some(0x3e00)
-    );
-    assert_eq!(
-        cvt(rn(Type::F16x2, Type::E4M3x2), 0xb838),
-        Some(0xbc00_3c00)
-    );
-    assert_eq!(
-        cvt(rn(Type::E5M2x2, Type::F16x2), 0xbc00_3c00),
-        Some(0xbc3c)
-    );
+    assert_eq!(cvt(rn(Type::F16, Type::F64), 1.5f64.to_bits()), Some(0x3e00));
+    assert_eq!(cvt(rn(Type::F16x2, Type::E4M3x2), 0xb838), Some(0xbc00_3c00));
+    assert_eq!(cvt(rn(Type::E5M2x2, Type::F16x2), 0xbc00_3c00), Some(0xbc3c));
     assert_eq!(cvt(rn(Type::F16x2, Type::F32), 0), None);
-    assert_eq!(
-        cvt_pair(rn(Type::F16x2, Type::F32), 1.0, 2.0),
-        Some(0x3c00_4000)
-    );
-    assert_eq!(
-        cvt_pair(rn(Type::BF16x2, Type::F32), 1.0, 2.0),
-        Some(0x3f80_4000)
-    );
-    assert_eq!(
-        cvt_pair(rn(Type::E4M3x2, Type::F32), 1.0, -1.0),
-        Some(0x38b8)
-    );
+    assert_eq!(cvt_pair(rn(Type::F16x2, Type::F32), 1.0, 2.0), Some(0x3c00_4000));
+    assert_eq!(cvt_pair(rn(Type::BF16x2, Type::F32), 1.0, 2.0), Some(0x3f80_4000));
+    assert_eq!(cvt_pair(rn(Type::E4M3x2, Type::F32), 1.0, -1.0), Some(0x38b8));
     assert_eq!(cvt_pair(rn(Type::F32, Type::F32), 1.0, 2.0), None);
 }

@@ -27,10 +27,7 @@ fn same_f32(got: f32, expected: Single, operation: &str, operands: &[f32]) {
     } else {
         expected.to_bits() as u32
     };
-    let operands: Vec<_> = operands
-        .iter()
-        .map(|a| format!("{:08x}", a.to_bits()))
-        .collect();
+    let operands: Vec<_> = operands.iter().map(|a| format!("{:08x}", a.to_bits())).collect();
     assert_eq!(
         got.to_bits(),
         expected,
@@ -41,10 +38,7 @@ fn same_f32(got: f32, expected: Single, operation: &str, operands: &[f32]) {
 
 /// Asserts that the bits are equal or both are NaN. Another test checks the payloads of NaNs.
 fn same_f64(got: f64, expected: Double, operation: &str, operands: &[f64]) {
-    let operands: Vec<_> = operands
-        .iter()
-        .map(|a| format!("{:016x}", a.to_bits()))
-        .collect();
+    let operands: Vec<_> = operands.iter().map(|a| format!("{:016x}", a.to_bits())).collect();
     let equal = if expected.is_nan() {
         got.is_nan()
     } else {
@@ -150,12 +144,7 @@ fn f64_against_apfloat() {
                 &[a, b],
             );
             let one = Double::from_bits(0x3ff0 << 48);
-            same_f64(
-                rcp_f64(a, rnd),
-                one.div_r(x, r).value,
-                &format!("rcp.{rnd:?}"),
-                &[a],
-            );
+            same_f64(rcp_f64(a, rnd), one.div_r(x, r).value, &format!("rcp.{rnd:?}"), &[a]);
             let fma = x.mul_add_r(y, z, r).value;
             same_f64(
                 fma_f64(a, b, c, rnd, BASELINE_FUSED),
@@ -200,12 +189,7 @@ fn roots_are_correctly_rounded() {
                 let e = (r.to_bits() >> 23) as i32 - 150;
                 let significand = u128::from(r.to_bits() & 0x7f_ffff | 0x80_0000);
                 let scaled = f64::from(a) * 2f64.powi(-2 * e);
-                root_is(
-                    rnd,
-                    scaled as u128,
-                    significand,
-                    &format!("{:08x}", a.to_bits()),
-                );
+                root_is(rnd, scaled as u128, significand, &format!("{:08x}", a.to_bits()));
             }
             if b.is_finite() && b != 0.0 {
                 let r = sqrt_f64(b, rnd);
@@ -236,36 +220,16 @@ fn ftz_flushes_operands_and_results_and_keeps_the_sign() {
     let tiny = f32::from_bits(0x8000_0001);
     let least = f32::MIN_POSITIVE;
     for rnd in MODES {
-        assert_eq!(
-            add_f32(tiny, -0.0, rnd, true, false).to_bits(),
-            0x8000_0000,
-            "{rnd:?}"
-        );
-        assert_eq!(
-            mul_f32(tiny, 1e30, rnd, true, false).to_bits(),
-            0x8000_0000,
-            "{rnd:?}"
-        );
-        assert_eq!(
-            mul_f32(-least, 0.5, rnd, true, false).to_bits(),
-            0x8000_0000,
-            "{rnd:?}"
-        );
+        assert_eq!(add_f32(tiny, -0.0, rnd, true, false).to_bits(), 0x8000_0000, "{rnd:?}");
+        assert_eq!(mul_f32(tiny, 1e30, rnd, true, false).to_bits(), 0x8000_0000, "{rnd:?}");
+        assert_eq!(mul_f32(-least, 0.5, rnd, true, false).to_bits(), 0x8000_0000, "{rnd:?}");
         assert_eq!(
             mul_f32(-least, 0.5, rnd, false, false).to_bits(),
             0x8040_0000,
             "{rnd:?}"
         );
-        assert_eq!(
-            sub_f32(least * 1.5, least, rnd, true, false).to_bits(),
-            0,
-            "{rnd:?}"
-        );
-        assert_eq!(
-            div_f32(1.0, tiny, rnd, true).to_bits(),
-            0xff80_0000,
-            "{rnd:?}"
-        );
+        assert_eq!(sub_f32(least * 1.5, least, rnd, true, false).to_bits(), 0, "{rnd:?}");
+        assert_eq!(div_f32(1.0, tiny, rnd, true).to_bits(), 0xff80_0000, "{rnd:?}");
         assert_eq!(rcp_f32(f32::MAX, rnd, true).to_bits(), 0, "{rnd:?}");
         assert_eq!(sqrt_f32(tiny, rnd, true).to_bits(), 0x8000_0000, "{rnd:?}");
         for fused in [false, true] {
@@ -281,9 +245,7 @@ fn ftz_flushes_operands_and_results_and_keeps_the_sign() {
             );
         }
     }
-    assert!(
-        compare_f32(Compare::Eq, tiny, 0.0, true) && !compare_f32(Compare::Eq, tiny, 0.0, false)
-    );
+    assert!(compare_f32(Compare::Eq, tiny, 0.0, true) && !compare_f32(Compare::Eq, tiny, 0.0, false));
 }
 
 #[test]
@@ -300,11 +262,7 @@ fn sat_limits_to_zero_and_one() {
     ];
     for (a, expected) in cases {
         for rnd in MODES {
-            assert_eq!(
-                add_f32(a, -0.0, rnd, false, true).to_bits(),
-                expected,
-                "{a}"
-            );
+            assert_eq!(add_f32(a, -0.0, rnd, false, true).to_bits(), expected, "{a}");
             assert_eq!(mul_f32(a, 1.0, rnd, false, true).to_bits(), expected, "{a}");
             assert_eq!(
                 fma_f32(a, 1.0, -0.0, rnd, false, true, false).to_bits(),
@@ -377,18 +335,9 @@ fn f64_keeps_the_payload() {
         assert_eq!(add_f64(signalling, negative, rnd).to_bits(), quiet_negative);
         assert_eq!(sub_f64(signalling, negative, rnd).to_bits(), quiet_negative);
         assert_eq!(div_f64(negative, signalling, rnd).to_bits(), quiet_negative);
-        assert_eq!(
-            fma_f64(1.0, 2.0, signalling, rnd, BASELINE_FUSED).to_bits(),
-            quiet
-        );
-        assert_eq!(
-            fma_f64(negative, 2.0, signalling, rnd, BASELINE_FUSED).to_bits(),
-            quiet
-        );
-        assert_eq!(
-            fma_f64(negative, signalling, 1.0, rnd, BASELINE_FUSED).to_bits(),
-            quiet
-        );
+        assert_eq!(fma_f64(1.0, 2.0, signalling, rnd, BASELINE_FUSED).to_bits(), quiet);
+        assert_eq!(fma_f64(negative, 2.0, signalling, rnd, BASELINE_FUSED).to_bits(), quiet);
+        assert_eq!(fma_f64(negative, signalling, 1.0, rnd, BASELINE_FUSED).to_bits(), quiet);
         assert_eq!(sqrt_f64(signalling, rnd).to_bits(), quiet);
         assert_eq!(rcp_f64(negative, rnd).to_bits(), quiet_negative);
         assert_eq!(mul_f64(0.0, f64::INFINITY, rnd).to_bits(), NAN_F64);
@@ -401,27 +350,16 @@ fn f64_keeps_the_payload() {
 #[test]
 fn comparisons_with_nan() {
     use Compare::*;
-    let all = [
-        Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan,
-    ];
+    let all = [Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan];
     let holds = |a: f32, b: f32| all.map(|op| compare_f32(op, a, b, false) as u8);
     assert_eq!(holds(1.0, 2.0), [0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0]);
     assert_eq!(holds(2.0, 1.0), [0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0]);
     assert_eq!(holds(0.0, -0.0), [1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0]);
-    assert_eq!(
-        holds(1.0, f32::NAN),
-        [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1]
-    );
-    assert_eq!(
-        holds(f32::NAN, f32::NAN),
-        [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1]
-    );
+    assert_eq!(holds(1.0, f32::NAN), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1]);
+    assert_eq!(holds(f32::NAN, f32::NAN), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1]);
     for (a, b) in [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, f64::NAN)] {
         for op in all {
-            assert_eq!(
-                compare_f64(op, a, b),
-                compare_f32(op, a as f32, b as f32, false)
-            );
+            assert_eq!(compare_f64(op, a, b), compare_f32(op, a as f32, b as f32, false));
         }
     }
     let classes = |a: f32| {

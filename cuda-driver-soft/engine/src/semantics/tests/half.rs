@@ -86,38 +86,18 @@ fn arithmetic_against_apfloat() {
             "mul.f16 {at}"
         );
         let fma = expected(x.mul_add_r(y, z, RN).value);
-        assert_eq!(
-            fma_f16(a, b, c, false, false, false, false),
-            fma,
-            "fma.f16 {at}"
-        );
+        assert_eq!(fma_f16(a, b, c, false, false, false, false), fma, "fma.f16 {at}");
         let relu = if fma & 0x8000 != 0 { 0 } else { fma };
-        assert_eq!(
-            fma_f16(a, b, c, false, false, true, false),
-            relu,
-            "fma.relu.f16 {at}"
-        );
+        assert_eq!(fma_f16(a, b, c, false, false, true, false), relu, "fma.relu.f16 {at}");
 
         let a = random.float(16, 7, 0) as u16;
         let b = random.float(16, 7, a.into()) as u16;
         let c = random.float(16, 7, mul_bf16(a, b).into()) as u16;
         let [x, y, z] = [a, b, c].map(|v| BFloat::from_bits(v.into()));
         let at = format!("{a:04x} {b:04x} {c:04x}");
-        assert_eq!(
-            add_bf16(a, b),
-            expected(x.add_r(y, RN).value),
-            "add.bf16 {at}"
-        );
-        assert_eq!(
-            sub_bf16(a, b),
-            expected(x.sub_r(y, RN).value),
-            "sub.bf16 {at}"
-        );
-        assert_eq!(
-            mul_bf16(a, b),
-            expected(x.mul_r(y, RN).value),
-            "mul.bf16 {at}"
-        );
+        assert_eq!(add_bf16(a, b), expected(x.add_r(y, RN).value), "add.bf16 {at}");
+        assert_eq!(sub_bf16(a, b), expected(x.sub_r(y, RN).value), "sub.bf16 {at}");
+        assert_eq!(mul_bf16(a, b), expected(x.mul_r(y, RN).value), "mul.bf16 {at}");
         assert_eq!(
             fma_bf16(a, b, c, false, false),
             expected(x.mul_add_r(y, z, RN).value),
@@ -178,10 +158,7 @@ fn signs_and_order() {
             compare_f16(Compare::Geu, a, b, false),
             !matches!(x.partial_cmp(&y), Some(std::cmp::Ordering::Less))
         );
-        let (least, greatest) = (
-            min_f16(a, b, false, false, false),
-            max_f16(a, b, false, false, false),
-        );
+        let (least, greatest) = (min_f16(a, b, false, false, false), max_f16(a, b, false, false, false));
         match x.partial_cmp(&y) {
             Some(std::cmp::Ordering::Less) => assert_eq!((least, greatest), (a, b)),
             Some(std::cmp::Ordering::Greater) => assert_eq!((least, greatest), (b, a)),
@@ -208,42 +185,25 @@ fn modifiers() {
     assert_eq!(mul_f16(0x0400, 0x3800, true, false), 0);
     assert_eq!(mul_f16(0x8400, 0x3800, true, false), 0x8000);
     assert_eq!(mul_f16(0x0400, 0x3800, false, false), 0x0200);
-    assert_eq!(
-        fma_f16(0x0001, 0x7000, 0x8000, true, false, false, false),
-        0
-    );
+    assert_eq!(fma_f16(0x0001, 0x7000, 0x8000, true, false, false, false), 0);
     assert_eq!((neg_f16(0x0001, true), abs_f16(0x8001, true)), (0x8000, 0));
-    assert!(
-        compare_f16(Compare::Eq, 1, 0x8000, true) && !compare_f16(Compare::Eq, 1, 0x8000, false)
-    );
+    assert!(compare_f16(Compare::Eq, 1, 0x8000, true) && !compare_f16(Compare::Eq, 1, 0x8000, false));
     // .sat replaces NaN by 0.
     assert_eq!(add_f16(0x7e00, 0, false, true), 0);
     assert_eq!(mul_f16(0x4000, 0x4000, false, true), 0x3c00);
     assert_eq!(fma_f16(0x4000, 0xc000, 0, false, true, false, false), 0);
     // .relu keeps NaN. .oob returns zero.
     assert_eq!(fma_f16(0x4000, 0xc000, 0, false, false, true, false), 0);
-    assert_eq!(
-        fma_f16(0xfe00, 0x4000, 0, false, false, true, false),
-        NAN_HALF
-    );
-    assert_eq!(
-        fma_f16(0xfff7, 0x4000, 0x4000, false, false, false, true),
-        0
-    );
+    assert_eq!(fma_f16(0xfe00, 0x4000, 0, false, false, true, false), NAN_HALF);
+    assert_eq!(fma_f16(0xfff7, 0x4000, 0x4000, false, false, false, true), 0);
     assert_eq!(fma_bf16(0x4000, 0x7ff7, 0x7fff, false, true), 0);
     assert_eq!(fma_bf16(0x4000, 0x3f80, 0x7ff7, false, true), NAN_HALF);
     // Pairs.
-    assert_eq!(
-        add_f16x2(0x3c00_4000, 0x3c00_c000, false, false),
-        0x4000_0000
-    );
+    assert_eq!(add_f16x2(0x3c00_4000, 0x3c00_c000, false, false), 0x4000_0000);
     assert_eq!(
         fma_bf16x2(0x3f80_4000, 0x3f80_4000, 0x3f80_0000, false, false),
         0x4000_4080
     );
     assert_eq!(neg_f16x2(0x0001_8001, false), 0x8001_0001);
-    assert_eq!(
-        (set_f16(true), set_bf16(true), set_f16(false)),
-        (0x3c00, 0x3f80, 0)
-    );
+    assert_eq!((set_f16(true), set_bf16(true), set_f16(false)), (0x3c00, 0x3f80, 0));
 }

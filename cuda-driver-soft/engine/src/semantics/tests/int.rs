@@ -39,10 +39,7 @@ fn arithmetic<T: Int>() {
         // The product of two u64 does not fit i128.
         let (product_low, product_high) = if T::BITS == 64 && !T::SIGNED {
             let product = (x as u128) * (y as u128);
-            (
-                (product & u128::from(u64::MAX)) as i128,
-                (product >> 64) as i128,
-            )
+            ((product & u128::from(u64::MAX)) as i128, (product >> 64) as i128)
         } else {
             (x * y, (x * y).div_euclid(1i128 << T::BITS))
         };
@@ -63,16 +60,8 @@ fn arithmetic<T: Int>() {
         check("sad", sad(a, b, c), z + (x - y).abs());
         check("cnot", cnot(a), i128::from(x == 0));
         let amount = (random.int() % 80) as u32;
-        check(
-            "shl",
-            shl(a, amount),
-            if amount < T::BITS { x << amount } else { 0 },
-        );
-        check(
-            "shr",
-            shr(a, amount),
-            if amount < 127 { x >> amount } else { x >> 127 },
-        );
+        check("shl", shl(a, amount), if amount < T::BITS { x << amount } else { 0 });
+        check("shr", shr(a, amount), if amount < 127 { x >> amount } else { x >> 127 });
         check("shr", shr(a, u32::MAX), if x < 0 { -1 } else { 0 });
         check("shl", shl(a, u32::MAX), 0);
 
@@ -90,11 +79,7 @@ fn arithmetic<T: Int>() {
             (Compare::Hi, u > v),
             (Compare::Hs, u >= v),
         ] {
-            assert_eq!(
-                compare_int(op, a, b),
-                expected,
-                "setp.{op:?}.{name} of {a:?}, {b:?}"
-            );
+            assert_eq!(compare_int(op, a, b), expected, "setp.{op:?}.{name} of {a:?}, {b:?}");
         }
     }
 }
@@ -117,28 +102,16 @@ fn wide_products() {
     for _ in 0..ROUNDS {
         let (a, b, c) = (random.int(), random.int(), random.int());
         let wide = |x: i128, y: i128, z: i128| (x * y, x * y + z);
-        let (p, m) = wide(
-            i128::from(a as u16),
-            i128::from(b as u16),
-            i128::from(c as u32),
-        );
+        let (p, m) = wide(i128::from(a as u16), i128::from(b as u16), i128::from(c as u32));
         assert_eq!(mul_wide(a as u16, b as u16), p as u32);
         assert_eq!(mad_wide(a as u16, b as u16, c as u32), m as u32);
-        let (p, m) = wide(
-            i128::from(a as i16),
-            i128::from(b as i16),
-            i128::from(c as i32),
-        );
+        let (p, m) = wide(i128::from(a as i16), i128::from(b as i16), i128::from(c as i32));
         assert_eq!(mul_wide(a as i16, b as i16), p as i32);
         assert_eq!(mad_wide(a as i16, b as i16, c as i32), m as i32);
         let (p, m) = wide(i128::from(a as u32), i128::from(b as u32), i128::from(c));
         assert_eq!(mul_wide(a as u32, b as u32), p as u64);
         assert_eq!(mad_wide(a as u32, b as u32, c), m as u64);
-        let (p, m) = wide(
-            i128::from(a as i32),
-            i128::from(b as i32),
-            i128::from(c as i64),
-        );
+        let (p, m) = wide(i128::from(a as i32), i128::from(b as i32), i128::from(c as i64));
         assert_eq!(mul_wide(a as i32, b as i32), p as i64);
         assert_eq!(mad_wide(a as i32, b as i32, c as i64), m as i64);
     }
@@ -149,16 +122,8 @@ fn saturating_and_24_bit_forms() {
     let limit = |v: i128| v.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i32;
     let mut random = Random::new();
     for _ in 0..ROUNDS {
-        let (a, b, c) = (
-            random.int() as u32,
-            random.int() as u32,
-            random.int() as u32,
-        );
-        let (x, y, z) = (
-            i128::from(a as i32),
-            i128::from(b as i32),
-            i128::from(c as i32),
-        );
+        let (a, b, c) = (random.int() as u32, random.int() as u32, random.int() as u32);
+        let (x, y, z) = (i128::from(a as i32), i128::from(b as i32), i128::from(c as i32));
         assert_eq!(add_sat(a as i32, b as i32), limit(x + y));
         assert_eq!(sub_sat(a as i32, b as i32), limit(x - y));
         assert_eq!(
@@ -175,15 +140,9 @@ fn saturating_and_24_bit_forms() {
         assert_eq!(mul24_lo(a, b), unsigned as u32);
         assert_eq!(mul24_hi(a, b), unsigned.div_euclid(1 << 16) as u32);
         assert_eq!(mul24_lo(a as i32, b as i32), signed as i32);
-        assert_eq!(
-            mul24_hi(a as i32, b as i32),
-            signed.div_euclid(1 << 16) as i32
-        );
+        assert_eq!(mul24_hi(a as i32, b as i32), signed.div_euclid(1 << 16) as i32);
         assert_eq!(mad24_lo(a as i32, b as i32, c as i32), (signed + z) as i32);
-        assert_eq!(
-            mad24_hi(a, b, c),
-            (unsigned.div_euclid(1 << 16) + i128::from(c)) as u32
-        );
+        assert_eq!(mad24_hi(a, b, c), (unsigned.div_euclid(1 << 16) + i128::from(c)) as u32);
         assert_eq!(
             mad24_hi_sat(a as i32, b as i32, c as i32),
             limit(signed.div_euclid(1 << 16) + z)
@@ -205,11 +164,7 @@ fn logic_and_funnel_shifts() {
     assert!(and(true, true) && or(true, false) && xor(true, false) && not(false));
     let mut random = Random::new();
     for _ in 0..ROUNDS {
-        let (a, b, c) = (
-            random.int() as u32,
-            random.int() as u32,
-            random.int() as u32,
-        );
+        let (a, b, c) = (random.int() as u32, random.int() as u32, random.int() as u32);
         assert_eq!(and(a, b) | xor(a, b), or(a, b));
         assert_eq!(not(a), u32::MAX - a);
         // Tables from the manual's examples.
@@ -237,22 +192,12 @@ fn logic_and_funnel_shifts() {
 fn selection_and_predicates() {
     assert_eq!((selp(1, 2, true), selp(1, 2, false)), (1, 2));
     assert_eq!(
-        (
-            slct_s32(1, 2, 0),
-            slct_s32(1, 2, -1),
-            slct_s32(1, 2, i32::MIN)
-        ),
+        (slct_s32(1, 2, 0), slct_s32(1, 2, -1), slct_s32(1, 2, i32::MIN)),
         (1, 2, 2)
     );
-    assert_eq!(
-        (slct_f32(1, 2, -0.0, false), slct_f32(1, 2, f32::NAN, false)),
-        (1, 2)
-    );
+    assert_eq!((slct_f32(1, 2, -0.0, false), slct_f32(1, 2, f32::NAN, false)), (1, 2));
     let below = f32::from_bits(0x8000_0001);
-    assert_eq!(
-        (slct_f32(1, 2, below, false), slct_f32(1, 2, below, true)),
-        (2, 1)
-    );
+    assert_eq!((slct_f32(1, 2, below, false), slct_f32(1, 2, below, true)), (2, 1));
     for (t, c) in [(false, false), (false, true), (true, false), (true, true)] {
         assert_eq!(setp(t, None), (t, !t));
         assert_eq!(setp(t, Some((BoolOp::And, c))), (t && c, !t && c));

@@ -77,10 +77,7 @@ fn scalar_forms() {
         ),
         7
     );
-    assert_eq!(
-        (vshl(PLAIN, false, 1, 40, 0), vshl(PLAIN, true, 1, 40, 0)),
-        (0, 256)
-    );
+    assert_eq!((vshl(PLAIN, false, 1, 40, 0), vshl(PLAIN, true, 1, 40, 0)), (0, 256));
     let arithmetic = Video {
         a: (Part::Word, true),
         signed: true,
@@ -99,10 +96,7 @@ fn scalar_forms() {
         ..PLAIN
     };
     assert_eq!(
-        (
-            vset(set, Compare::Gt, 0, 0xff, 5),
-            vset(set, Compare::Eq, 255, 0xff, 5)
-        ),
+        (vset(set, Compare::Gt, 0, 0xff, 5), vset(set, Compare::Eq, 255, 0xff, 5)),
         (6, 5)
     );
 }
@@ -156,10 +150,7 @@ fn multiply_and_add() {
         ),
         -2i32 as u32
     );
-    assert_eq!(
-        vmad(VideoMad { sat: true, ..plain }, u32::MAX, 5, 7),
-        u32::MAX
-    );
+    assert_eq!(vmad(VideoMad { sat: true, ..plain }, u32::MAX, 5, 7), u32::MAX);
     assert_eq!(
         vmad(VideoMad { shift: 7, ..plain }, u32::MAX, 256, 0),
         u32::MAX.wrapping_mul(2)
@@ -195,21 +186,14 @@ fn packed_bytes() {
             mask: 15,
             add: false,
         };
-        let each =
-            |f: &dyn Fn(u8, u8) -> u8| u32::from_le_bytes(std::array::from_fn(|i| f(x[i], y[i])));
+        let each = |f: &dyn Fn(u8, u8) -> u8| u32::from_le_bytes(std::array::from_fn(|i| f(x[i], y[i])));
         let as_signed = |f: &dyn Fn(i8, i8) -> i8| each(&|a, b| f(a as i8, b as i8) as u8);
-        assert_eq!(
-            video_packed(Packed::Add, v, a, b, c),
-            each(&u8::wrapping_add)
-        );
+        assert_eq!(video_packed(Packed::Add, v, a, b, c), each(&u8::wrapping_add));
         assert_eq!(
             video_packed(Packed::Sub, VideoPacked { sat: true, ..v }, a, b, c),
             each(&u8::saturating_sub)
         );
-        assert_eq!(
-            video_packed(Packed::AbsDiff, v, a, b, c),
-            each(&u8::abs_diff)
-        );
+        assert_eq!(video_packed(Packed::AbsDiff, v, a, b, c), each(&u8::abs_diff));
         assert_eq!(
             video_packed(Packed::Avrg, v, a, b, c),
             each(&|a, b| (u16::from(a) + u16::from(b)).div_ceil(2) as u8)
@@ -225,36 +209,13 @@ fn packed_bytes() {
             ..v
         };
         assert_eq!(
-            video_packed(
-                Packed::Add,
-                VideoPacked {
-                    sat: true,
-                    ..signed
-                },
-                a,
-                b,
-                c
-            ),
+            video_packed(Packed::Add, VideoPacked { sat: true, ..signed }, a, b, c),
             as_signed(&i8::saturating_add)
         );
+        assert_eq!(video_packed(Packed::Max, signed, a, b, c), as_signed(&i8::max));
+        let sum: i32 = (0..4).map(|i| i32::from(x[i] as i8) - i32::from(y[i] as i8)).sum();
         assert_eq!(
-            video_packed(Packed::Max, signed, a, b, c),
-            as_signed(&i8::max)
-        );
-        let sum: i32 = (0..4)
-            .map(|i| i32::from(x[i] as i8) - i32::from(y[i] as i8))
-            .sum();
-        assert_eq!(
-            video_packed(
-                Packed::Sub,
-                VideoPacked {
-                    add: true,
-                    ..signed
-                },
-                a,
-                b,
-                c
-            ),
+            video_packed(Packed::Sub, VideoPacked { add: true, ..signed }, a, b, c),
             c.wrapping_add(sum as u32)
         );
         // Elements 0 and 3 are from c. The others are exchanged between the operands.
@@ -265,10 +226,7 @@ fn packed_bytes() {
             ..v
         };
         let expected = [z[0], y[2].min(x[1]), x[0].min(y[3]), z[3]];
-        assert_eq!(
-            video_packed(Packed::Min, mixed, a, b, c),
-            u32::from_le_bytes(expected)
-        );
+        assert_eq!(video_packed(Packed::Min, mixed, a, b, c), u32::from_le_bytes(expected));
     }
 }
 
@@ -285,18 +243,9 @@ fn packed_half_words() {
         add: false,
     };
     assert_eq!(
-        video_packed(
-            Packed::Add,
-            VideoPacked { sat: true, ..v },
-            0x7fff_8000,
-            0x0001_ffff,
-            0
-        ),
+        video_packed(Packed::Add, VideoPacked { sat: true, ..v }, 0x7fff_8000, 0x0001_ffff, 0),
         0x7fff_8000
     );
     // Ties are rounded away from zero: (-3 + 0) / 2 is -1.5, and (3 + 0) / 2 is 1.5.
-    assert_eq!(
-        video_packed(Packed::Avrg, v, 0xfffd_0003, 0, 0),
-        0xfffe_0002
-    );
+    assert_eq!(video_packed(Packed::Avrg, v, 0xfffd_0003, 0, 0), 0xfffe_0002);
 }

@@ -24,11 +24,7 @@ pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {
     };
     let on_face = |c: f32| {
         let ratio = c / major.abs();
-        if ratio.is_nan() {
-            0.5
-        } else {
-            ratio * 0.5 + 0.5
-        }
+        if ratio.is_nan() { 0.5 } else { ratio * 0.5 + 0.5 }
     };
     (face, [on_face(s), on_face(t)])
 }

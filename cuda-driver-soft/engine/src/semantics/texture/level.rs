@@ -45,12 +45,7 @@ pub fn levels(lod: f32, choice: &Choice) -> Levels {
 ///
 /// GPUs estimate it: the results of an H200 differ by some hundredths of a level.
 pub fn of_gradients(x: [f32; 3], y: [f32; 3]) -> f32 {
-    let dot = |a: [f32; 3], b: [f32; 3]| -> f64 {
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| f64::from(*a) * f64::from(b))
-            .sum()
-    };
+    let dot = |a: [f32; 3], b: [f32; 3]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(b)).sum() };
     let (xx, xy, yy) = (dot(x, x), dot(x, y), dot(y, y));
     let square = (xx + yy) / 2.0 + (((xx - yy) / 2.0).powi(2) + xy * xy).sqrt();
     if square > 0.0 {

@@ -66,11 +66,7 @@ fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64
     if !normalized {
         return x.clamp(-FAR, FAR);
     }
-    let parts = if size.is_power_of_two() {
-        2.0 * PARTS
-    } else {
-        PARTS
-    };
+    let parts = if size.is_power_of_two() { 2.0 * PARTS } else { PARTS };
     let x = (x * parts).floor() / parts;
     let x = match mode {
         Address::Wrap | Address::Mirror if x.is_infinite() => 0.0,
@@ -108,23 +104,12 @@ mod tests {
                 .map(|i| mode.index(i, 5).map_or(-1, i64::from))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(
-            of(Address::Wrap),
-            [4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0]
-        );
-        assert_eq!(
-            of(Address::Clamp),
-            [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
-        );
-        assert_eq!(
-            of(Address::Mirror),
-            [4, 4, 3, 2, 1, 0, 0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 0]
-        );
+        assert_eq!(of(Address::Wrap), [4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0]);
+        assert_eq!(of(Address::Clamp), [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4]);
+        assert_eq!(of(Address::Mirror), [4, 4, 3, 2, 1, 0, 0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 0]);
         assert_eq!(
             of(Address::Border),
-            [
-                -1, -1, -1, -1, -1, -1, 0, 1, 2, 3, 4, -1, -1, -1, -1, -1, -1
-            ]
+            [-1, -1, -1, -1, -1, -1, 0, 1, 2, 3, 4, -1, -1, -1, -1, -1, -1]
         );
     }
 

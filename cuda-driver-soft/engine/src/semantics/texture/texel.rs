@@ -154,14 +154,8 @@ pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[WeightedT
         }
         _ => {
             // The mean is rounded to 16 bits, to the nearest, with ties up.
-            let sum: f64 = all()
-                .map(|part| f64::from(part.0) * scale_to_16(channel, part.1))
-                .sum();
-            let largest = if channel.is_signed() {
-                32767.0
-            } else {
-                65535.0
-            };
+            let sum: f64 = all().map(|part| f64::from(part.0) * scale_to_16(channel, part.1)).sum();
+            let largest = if channel.is_signed() { 32767.0 } else { 65535.0 };
             let n = (sum / 256.0 + 0.5).floor();
             ((n / largest).max(-1.0) as f32).to_bits()
         }
@@ -187,11 +181,7 @@ fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     let least = 2f64.powi(most.max(-14) - 14);
     let weights = parts.clone().map(|part| f64::from(part.0) / 256.0);
     let cut = |x: f64| {
-        if x.is_finite() {
-            (x / least).trunc() * least
-        } else {
-            x
-        }
+        if x.is_finite() { (x / least).trunc() * least } else { x }
     };
     let sum: f64 = values.zip(weights).map(|(x, weight)| cut(x) * weight).sum();
     if let (Some(only), 1) = (parts.clone().next(), parts.count()) {
@@ -353,12 +343,7 @@ mod tests {
             channel,
             Read::Normalized,
             0,
-            &[[
-                (256 - fraction, parts[0]),
-                (fraction, parts[1]),
-                (0, 0),
-                (0, 0),
-            ]],
+            &[[(256 - fraction, parts[0]), (fraction, parts[1]), (0, 0), (0, 0)]],
         )
     }
 
@@ -391,8 +376,7 @@ mod tests {
 
     #[test]
     fn values_of_channels() {
-        let read =
-            |channel: Channel, bits| value(channel, Read::Normalized, 0, channel.widen(bits));
+        let read = |channel: Channel, bits| value(channel, Read::Normalized, 0, channel.widen(bits));
         assert_eq!(read(Channel::U8, 40), 0x3e20_a0a1);
         assert_eq!(read(Channel::S8, 0x80), 0xbf80_0000);
         assert_eq!(read(Channel::S8, 24), 0x3e41_8306);

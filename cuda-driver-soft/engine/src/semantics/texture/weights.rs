@@ -24,11 +24,7 @@ pub fn weights(parts: u32, x: u32, y: u32, z: u32) -> [u32; 8] {
     for (near, plane) in [(0, parts - far), (4, far)] {
         let second = up(plane * x);
         for (at, column) in [(near, plane - second), (near + 1, second)] {
-            let below = if at & 1 == 0 {
-                down(column * y)
-            } else {
-                up(column * y)
-            };
+            let below = if at & 1 == 0 { down(column * y) } else { up(column * y) };
             all[at] = (column - below) as u32;
             all[at + 2] = below as u32;
         }

@@ -131,9 +131,7 @@ fn mem(m: &Mods) -> MemMods {
 fn store(m: &Mods) -> Result<Lowering, Reject> {
     let mem = mem(m);
     if u32::from(mem.vec) * mem.ty.size() > 16 {
-        return Err(Reject(
-            "Vector type too large, exceeds 128 bit limit".to_owned(),
-        ));
+        return Err(Reject("Vector type too large, exceeds 128 bit limit".to_owned()));
     }
     Ok(Lowering::StoreThenSignal(Op::St(mem)))
 }
@@ -154,9 +152,7 @@ fn cluster(m: &Mods, arrive: bool) -> Result<Lowering, Reject> {
 
 fn barrier(m: &Mods, operation: MbarrierOp) -> Result<Lowering, Reject> {
     // An order requires a scope, and a scope requires an order.
-    let ordered = [".acquire", ".release", ".relaxed"]
-        .iter()
-        .any(|o| m.has(o));
+    let ordered = [".acquire", ".release", ".relaxed"].iter().any(|o| m.has(o));
     if ordered != (m.has(".cta") || m.has(".cluster")) {
         return bad_types("mbarrier");
     }

@@ -166,7 +166,5 @@ fn policy(m: &Mods) -> Result<Lowering, Reject> {
         (".L2::evict_unchanged", 0x10f0),
     ];
     let chosen = choices.iter().find(|(name, _)| m.has(name));
-    Ok(Lowering::Policy(
-        chosen.map_or(0x1000, |(_, top)| *top) << 48,
-    ))
+    Ok(Lowering::Policy(chosen.map_or(0x1000, |(_, top)| *top) << 48))
 }

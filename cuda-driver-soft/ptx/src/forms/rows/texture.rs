@@ -130,9 +130,7 @@ fn istypep(m: &Mods) -> Result<Lowering, Reject> {
 fn surface(m: &Mods, op: SurfaceOp) -> Result<Lowering, Reject> {
     let (ty, vec) = (m.ty(0), m.vec());
     if ty.size() * u32::from(vec) > 16 {
-        return Err(Reject(
-            "Vector type too large, exceeds 128 bit limit".to_owned(),
-        ));
+        return Err(Reject("Vector type too large, exceeds 128 bit limit".to_owned()));
     }
     let bounds = match (m.has(".trap"), m.has(".clamp")) {
         (true, _) => Bounds::Trap,

@@ -2,9 +2,7 @@
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, row};
-use crate::ir::{
-    Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
-};
+use crate::ir::{Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen};
 
 #[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
