@@ -3,10 +3,12 @@
 mod child;
 mod driver;
 mod kernel;
+mod open;
 mod prober;
 mod progress;
 mod task;
 
-pub use child::{Open, examine, open};
+pub use child::examine;
+pub use open::{Open, open};
 pub use prober::Prober;
 pub use task::{Place, Task};

@@ -8,7 +8,7 @@ use cuda_driver::sys::library::{Source, is_stub, set_default};
 use cuda_driver::sys::{CUresult, Function, Library};
 use cuda_driver::{Device, Error};
 
-use super::child::Open;
+use super::open::Open;
 use super::progress::{begin, complete};
 use super::task::Place;
 use crate::attributes::ATTRIBUTES;

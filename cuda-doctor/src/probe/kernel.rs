@@ -6,7 +6,7 @@ use cuda_driver::sys::library::{Source, set_default};
 use cuda_driver::sys::{CUresult, Function};
 use cuda_driver::{Context, Device, DeviceBuffer, Error, JitError, LaunchConfig, Module, Stream};
 
-use super::child::Open;
+use super::open::Open;
 use super::progress::{begin, complete};
 use super::task::Place;
 use crate::call_failure::{call_failure, failure_of};

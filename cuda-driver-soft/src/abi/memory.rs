@@ -11,7 +11,7 @@ use crate::call::{free, memory as call};
 use crate::object::{context, memory, pool, virtual_memory};
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
-use engine::memory::{Access, Allocation, Kind, space};
+use engine::memory::{Access, Allocation, AllocationKind, address_space};
 
 /// Converts an address for the 32-bit functions of CUDA 2.0, which cannot return a larger one.
 fn to_32_bits(address: u64) -> Result<CUdeviceptr_v1> {
@@ -29,7 +29,7 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
     let (context, read_only) = call::check_register(pointer as u64, bytes as u64, flags)?;
     let _ = c;
     // SAFETY: the caller of cuMemHostRegister keeps the memory mapped until it is unregistered, as the manual requires.
-    let registered = unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
+    let registered = unsafe { address_space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
     registered.map_err(|_| Error::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)?;
     memory::note_flags(pointer as u64, flags);
     Ok(())
@@ -39,7 +39,7 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
 fn range(allocation: &Allocation) -> (u64, u64) {
     let own = (allocation.base, allocation.bytes);
     match allocation.kind {
-        Kind::Mapped => virtual_memory::reservation(allocation.base).unwrap_or(own),
+        AllocationKind::Mapped => virtual_memory::reservation(allocation.base).unwrap_or(own),
         _ => own,
     }
 }
@@ -53,7 +53,7 @@ fn pointer_attribute(
     allocation: Option<&Allocation>,
 ) -> Result<()> {
     let known = allocation.ok_or(Error::CUDA_ERROR_INVALID_VALUE);
-    let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
+    let on_host = |a: &Allocation| matches!(a.kind, AllocationKind::Pinned | AllocationKind::Registered);
     match attribute {
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
             // Driver 580 returns no context for mapped memory and for memory of a pool.
@@ -89,12 +89,12 @@ fn pointer_attribute(
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
             // Synchronous operations are always synchronous here. Driver 580 returns 1 for managed memory.
             let allocation = known?;
-            let synchronous = allocation.kind == Kind::Managed || memory::is_synchronous(allocation);
+            let synchronous = allocation.kind == AllocationKind::Managed || memory::is_synchronous(allocation);
             c.out(data.cast::<c_uint>())?.set(synchronous.into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
             let allocation = known?;
-            let plain = allocation.kind == Kind::Device && pool::pool_of(allocation) == 0;
+            let plain = allocation.kind == AllocationKind::Device && pool::pool_of(allocation) == 0;
             let capable = plain && cfg!(target_os = "linux");
             c.out(data.cast::<c_uint>())?.set(capable.into());
         }
@@ -108,7 +108,8 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(known?.id);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED => {
-            c.out(data.cast::<c_uint>())?.set((known?.kind == Kind::Managed).into());
+            c.out(data.cast::<c_uint>())?
+                .set((known?.kind == AllocationKind::Managed).into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
             let ordinal = memory::device_of(known?)?;

@@ -17,7 +17,7 @@ use crate::operation::HostFunction;
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
-use engine::memory::Kind;
+use engine::memory::AllocationKind;
 
 /// Submits a host function to a stream. Host functions may make this call too.
 fn launch_host_function(
@@ -208,7 +208,7 @@ exports! {
         let found = memory::find(address);
         // The range must be a whole allocation, and a single stream must be a created one.
         let whole = found.is_some_and(|a| {
-            a.kind == Kind::Managed
+            a.kind == AllocationKind::Managed
                 && a.base == address
                 && (length == 0 || length as u64 == a.bytes)
         });

@@ -6,10 +6,10 @@ use crate::object::{freed, ipc, memory, pool};
 use crate::queue::capture;
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
-use engine::memory::{Kind, space};
+use engine::memory::{AllocationKind, address_space};
 
 /// Frees memory of a kind that `ours` accepts, after all work of the context that owns it.
-fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
+fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Result<()> {
     check_context()?;
     let allocation = memory::find(address)
         .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a)))
@@ -23,7 +23,7 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
         return free_of_graph(&memory);
     }
     // Another thread may have freed it meanwhile, and the address may belong to another allocation now.
-    space()
+    address_space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
     freed::forget(&allocation);
@@ -55,7 +55,9 @@ pub(crate) fn free(address: u64) -> Result<()> {
     if address == 0 {
         return check_context();
     }
-    free_after_work(address, |kind| matches!(kind, Kind::Device | Kind::Managed))
+    free_after_work(address, |kind| {
+        matches!(kind, AllocationKind::Device | AllocationKind::Managed)
+    })
 }
 
 /// `cuMemFreeHost`
@@ -64,7 +66,7 @@ pub(crate) fn free_host(address: u64) -> Result<()> {
     if address == 0 {
         return check_context();
     }
-    free_after_work(address, |kind| kind == Kind::Pinned)
+    free_after_work(address, |kind| kind == AllocationKind::Pinned)
 }
 
 /// `cuMemHostUnregister`: waits for the work of its context.
@@ -75,16 +77,16 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for its own memory, which is page-locked without registration.
-    if space().reserves(address) {
+    if address_space().reserves(address) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let not_registered = Error::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     let allocation = memory::find(address).ok_or(not_registered)?;
-    if allocation.base != address || allocation.kind != Kind::Registered {
+    if allocation.base != address || allocation.kind != AllocationKind::Registered {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     memory::drain_owner(&allocation);
-    space()
+    address_space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| not_registered)?;
     memory::host_flags().remove(&allocation.id);

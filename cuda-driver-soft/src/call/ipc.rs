@@ -3,13 +3,13 @@
 use crate::object::{context, freed, ipc, memory, pool};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
-use engine::memory::{Kind, space};
+use engine::memory::{AllocationKind, address_space};
 
 /// `cuIpcGetMemHandle`: exports memory of `cuMemAlloc`.
 pub(crate) fn export(address: u64) -> Result<[u8; ipc::BYTES]> {
     gate::healthy()?;
     let found = memory::find(address);
-    let found = found.filter(|a| a.kind == Kind::Device && pool::pool_of(a) == 0);
+    let found = found.filter(|a| a.kind == AllocationKind::Device && pool::pool_of(a) == 0);
     let allocation = found.ok_or_else(|| {
         host::log!("cannot export {address:#x}: it is not memory of cuMemAlloc");
         Error::CUDA_ERROR_INVALID_VALUE
@@ -32,7 +32,7 @@ pub(crate) fn close(address: u64) -> Result<()> {
     if let Ok(context) = context::current() {
         context.drain();
     }
-    let freed = space().free_if(address, |a| a.id == id);
+    let freed = address_space().free_if(address, |a| a.id == id);
     freed::forget(&freed.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?);
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::object::context::{self, Context};
 use crate::object::memory::{allocate, find, host_flags, note_flags, owners_on};
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
-use engine::memory::{Access, Allocation, Kind, space};
+use engine::memory::{Access, Allocation, AllocationKind, address_space};
 use host::Mapping;
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
@@ -26,7 +26,7 @@ const HOST_REGISTER_FLAGS: u32 =
 pub(crate) fn info() -> Result<(u64, u64)> {
     let device = current_context()?.device;
     let total = device.total_memory();
-    let used = space().device_bytes(&owners_on(device));
+    let used = address_space().device_bytes(&owners_on(device));
     Ok((total.saturating_sub(used), total))
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn alloc(context: &Context, bytes: u64) -> Result<u64> {
     if bytes == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    allocate(context, Kind::Device, bytes)
+    allocate(context, AllocationKind::Device, bytes)
 }
 
 /// `cuMemAllocPitch`: returns the address and the pitch.
@@ -49,7 +49,7 @@ pub(crate) fn alloc_pitch(context: &Context, width: u64, height: u64, element: u
         .checked_next_multiple_of(PITCH)
         .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     let bytes = pitch.checked_mul(height).ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
-    Ok((allocate(context, Kind::Device, bytes)?, pitch))
+    Ok((allocate(context, AllocationKind::Device, bytes)?, pitch))
 }
 
 /// `cuMemAllocManaged`
@@ -61,7 +61,7 @@ pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
     }
     let context = context::current()?;
     capture::check_unsafe()?;
-    allocate(&context, Kind::Managed, bytes)
+    allocate(&context, AllocationKind::Managed, bytes)
 }
 
 /// `cuMemHostAlloc` and `cuMemAllocHost`: return NULL for 0 bytes.
@@ -73,7 +73,7 @@ pub(crate) fn alloc_host(context: &Context, bytes: u64, flags: u32) -> Result<u6
     if bytes == 0 {
         return Ok(0);
     }
-    let address = allocate(context, Kind::Pinned, bytes)?;
+    let address = allocate(context, AllocationKind::Pinned, bytes)?;
     note_flags(address, flags);
     Ok(address)
 }
@@ -96,8 +96,8 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         host::log!("cannot register {bytes} bytes at {address:#x}: {why}");
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     };
-    let known = space().find(address);
-    if space().reserves(address) || known.is_some_and(|a| a.kind != Kind::Registered) {
+    let known = address_space().find(address);
+    if address_space().reserves(address) || known.is_some_and(|a| a.kind != AllocationKind::Registered) {
         return refuse("the driver allocated this memory");
     }
     // Registered memory cannot be swapped out, so it must fit into the machine's memory; the page table also grows with
@@ -118,9 +118,9 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
 /// Returns the page-locked allocation that contains an address.
 fn page_locked(address: u64) -> Result<Allocation> {
     context::current()?;
-    let found = space()
+    let found = address_space()
         .find(address)
-        .filter(|a| matches!(a.kind, Kind::Pinned | Kind::Registered));
+        .filter(|a| matches!(a.kind, AllocationKind::Pinned | AllocationKind::Registered));
     found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 

@@ -11,7 +11,7 @@ use crate::queue::capture;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
-use engine::memory::{Kind, space};
+use engine::memory::{AllocationKind, address_space};
 
 /// `cuMemAllocAsync`, from `pool` or from the current pool of the stream's device. Returns NULL for 0 bytes.
 pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Result<u64> {
@@ -37,13 +37,13 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     }
     let allocated = memory::allocate(context, kind, bytes);
     let address = allocated.or_else(|error| match (error, kind) {
-        (Error::CUDA_ERROR_OUT_OF_MEMORY, Kind::Device) => alloc_after_frees(context, bytes),
+        (Error::CUDA_ERROR_OUT_OF_MEMORY, AllocationKind::Device) => alloc_after_frees(context, bytes),
         _ => Err(error),
     })?;
-    let allocation = space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
+    let allocation = address_space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
     if let Err(error) = pool.take(bytes) {
         // No other thread has the address yet.
-        let _ = space().free_if(address, |a| a.id == allocation.id);
+        let _ = address_space().free_if(address, |a| a.id == allocation.id);
         return Err(error);
     }
     pool::add(&allocation, pool, bytes);
@@ -51,8 +51,8 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
 }
 
 /// Adds an allocation node to the capture.
-fn captured(bytes: u64, kind: Kind, stream: &StreamRef) -> Result<u64> {
-    if kind != Kind::Device {
+fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64> {
+    if kind != AllocationKind::Device {
         host::log!("allocation nodes support only device memory");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
@@ -73,7 +73,7 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);
     let mut pending = pending_free::all().of(&owners);
-    let stays = space().device_bytes(&owners).saturating_sub(sum(&pending));
+    let stays = address_space().device_bytes(&owners).saturating_sub(sum(&pending));
     let room = context.device.total_memory().saturating_sub(stays);
     if pending.is_empty() || bytes > room {
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
@@ -82,13 +82,13 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let held_up = scheduler().behind_host_functions();
     for freed in pending.iter().filter(|free| !held_up.contains(&free.task)) {
         scheduler().wait(freed.task);
-        let allocated = memory::allocate(context, Kind::Device, bytes);
+        let allocated = memory::allocate(context, AllocationKind::Device, bytes);
         if allocated != Err(Error::CUDA_ERROR_OUT_OF_MEMORY) {
             return allocated;
         }
     }
     let still = sum(&pending_free::all().of(&owners));
-    memory::allocate_excluding(context, Kind::Device, bytes, still)
+    memory::allocate_excluding(context, AllocationKind::Device, bytes, still)
 }
 
 /// `cuMemFreeAsync`: also frees memory of `cuMemAlloc`, but, like driver 580, not managed memory. Ignores NULL.
@@ -118,7 +118,7 @@ pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
     }
     let allocation = pool::begin_free(address)?;
     let task = move || {
-        if let Ok(freed) = space().free_if(address, |a| a.id == allocation.id) {
+        if let Ok(freed) = address_space().free_if(address, |a| a.id == allocation.id) {
             freed::forget(&freed);
         }
         Ok(())

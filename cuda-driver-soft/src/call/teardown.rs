@@ -8,7 +8,7 @@ use crate::object::primary::{self, PrimaryContext};
 use crate::object::{array, freed, texture};
 use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
-use engine::memory::space;
+use engine::memory::address_space;
 
 /// Releases everything that a context owns.
 fn end(context: &Context) {
@@ -18,7 +18,7 @@ fn end(context: &Context) {
     module::unload_all_of(context);
     texture::forget_all_of(context);
     array::forget_all_of(context);
-    for freed in space().free_owned(context.id()) {
+    for freed in address_space().free_owned(context.id()) {
         freed::forget(&freed);
     }
 }

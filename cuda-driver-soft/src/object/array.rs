@@ -17,7 +17,7 @@ use crate::object::memory;
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
-use engine::memory::{Allocation, Kind, space};
+use engine::memory::{Allocation, AllocationKind, address_space};
 use engine::texture::{Channel, Plane, TexelArray as Image, TextureShape as Shape};
 
 pub(crate) const LAYERED: u32 = CUDA_ARRAY3D_LAYERED;
@@ -288,8 +288,8 @@ pub(crate) fn mipmap(handle: usize) -> Result<Arc<Mipmap>> {
 }
 
 fn allocate(context: &Context, bytes: u64) -> Result<Allocation> {
-    let address = memory::allocate(context, Kind::Array, bytes)?;
-    space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)
+    let address = memory::allocate(context, AllocationKind::Array, bytes)?;
+    address_space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)
 }
 
 /// `cuArrayCreate`, `cuArray3DCreate`
@@ -342,7 +342,7 @@ fn drain(context: u64) -> Result<()> {
 
 fn free(memory: &Allocation) {
     // The memory is already free if the context was destroyed first.
-    let _ = space().free_if(memory.base, |a| a.id == memory.id);
+    let _ = address_space().free_if(memory.base, |a| a.id == memory.id);
 }
 
 /// `cuArrayDestroy`: refuses a level, which is destroyed with its mipmapped array.

@@ -11,7 +11,7 @@ use cuda_driver_sys::CUgraphMem_attribute as Id;
 use crate::object::context::Context;
 use crate::object::{device, freed, memory};
 use crate::state::error::{Error, Result};
-use engine::memory::{Allocation, Kind, space};
+use engine::memory::{Allocation, AllocationKind, address_space};
 
 /// Driver 580 counts the memory of graphs in multiples of this many bytes and keeps it in use until it is trimmed.
 const CHUNK: u64 = 32 << 20;
@@ -78,9 +78,9 @@ impl GraphMemory {
         if bytes == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let address = memory::allocate(context, Kind::Device, bytes)?;
-        let found = space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
-        space().set_reachable(address, false);
+        let address = memory::allocate(context, AllocationKind::Device, bytes)?;
+        let found = address_space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
+        address_space().set_reachable(address, false);
         let memory = Arc::new(GraphMemory {
             address,
             bytes,
@@ -120,7 +120,7 @@ impl GraphMemory {
         let mut state = self.state();
         state.open += 1;
         state.allocated = true;
-        space().set_reachable(self.address, true);
+        address_space().set_reachable(self.address, true);
         drop(state);
         let mut known = known();
         if known.allocated.insert(self.id, self.clone()).is_none() {
@@ -142,7 +142,7 @@ impl GraphMemory {
         if state.open > 0 {
             return;
         }
-        space().set_reachable(self.address, false);
+        address_space().set_reachable(self.address, false);
         drop(state);
         let mut known = known();
         let last = known.allocated.remove(&self.id);
@@ -165,7 +165,7 @@ impl Drop for GraphMemory {
             known.all.remove(&self.address);
         }
         drop(known);
-        if let Ok(freed) = space().free_if(self.address, |a| a.id == id) {
+        if let Ok(freed) = address_space().free_if(self.address, |a| a.id == id) {
             freed::forget(&freed);
         }
     }

@@ -13,7 +13,7 @@ use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use engine::memory::shared::{Label, Purpose, SharedFile};
-use engine::memory::{Access, Allocation, Kind, space};
+use engine::memory::{Access, Allocation, AllocationKind, address_space};
 
 /// Size of a handle in bytes.
 pub(crate) const BYTES: usize = cuda_driver_sys::CU_IPC_HANDLE_SIZE as usize;
@@ -98,7 +98,7 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
         purpose: Purpose::Allocation,
         number: memory::device_of(&allocation)? as u32,
     };
-    let physical = space().share(&allocation, label);
+    let physical = address_space().share(&allocation, label);
     let file = physical.as_ref().and_then(|physical| physical.file());
     let file = file.ok_or_else(|| {
         host::log!("shared memory is not available on this system");
@@ -178,13 +178,13 @@ fn map_opened(
     is_pooled: bool,
 ) -> Result<u64> {
     let bytes = handle.bytes.min(file.bytes());
-    let physical = space().open(file);
-    let base = space().reserve_addresses(bytes, ALIGN, 0);
+    let physical = address_space().open(file);
+    let base = address_space().reserve_addresses(bytes, ALIGN, 0);
     let base = base.ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
-    if !space().map(base, bytes, &physical, owner, Access::ReadWrite) {
+    if !address_space().map(base, bytes, &physical, owner, Access::ReadWrite) {
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
-    let id = space().find(base).map_or(0, |found| found.id);
+    let id = address_space().find(base).map_or(0, |found| found.id);
     let entry = OpenedMemory {
         identity: handle.identity,
         id,
@@ -205,14 +205,14 @@ pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
 
 /// Forgets memory of another process that was closed, or whose context was destroyed.
 pub(crate) fn forget(freed: &Allocation) {
-    if freed.kind != Kind::Mapped {
+    if freed.kind != AllocationKind::Mapped {
         return;
     }
     let mut opened = opened();
     if opened.get(&freed.base).is_some_and(|o| o.id == freed.id)
         && let Some(gone) = opened.remove(&freed.base)
     {
-        space().release_addresses(freed.base, gone.bytes);
+        address_space().release_addresses(freed.base, gone.bytes);
     }
 }
 

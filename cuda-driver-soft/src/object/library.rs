@@ -14,7 +14,7 @@ use crate::object::module::{self, Module};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::Program;
-use engine::memory::Kind;
+use engine::memory::AllocationKind;
 use image::Image;
 use ptx::ir;
 
@@ -213,7 +213,7 @@ impl Library {
         let program = self.without_context()?;
         let found = program
             .global(name)
-            .filter(|&(address, _)| memory::find(address).is_some_and(|a| a.kind == Kind::Managed));
+            .filter(|&(address, _)| memory::find(address).is_some_and(|a| a.kind == AllocationKind::Managed));
         found.ok_or_else(|| {
             host::log!("the library has no managed variable `{name}`");
             Error::CUDA_ERROR_NOT_FOUND

@@ -9,7 +9,7 @@ use cuda_driver_sys::{CUmem_range_attribute as Id, CUmemLocationType as Location
 
 use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
-use engine::memory::{Allocation, Kind};
+use engine::memory::{Allocation, AllocationKind};
 
 /// Advice applies to whole pages of this many bytes.
 const PAGE: u64 = 4096;
@@ -140,14 +140,14 @@ fn all() -> MutexGuard<'static, HashMap<u64, Pages>> {
 
 /// Removes the advice for freed memory.
 pub(crate) fn forget(freed: &Allocation) {
-    if freed.kind == Kind::Managed {
+    if freed.kind == AllocationKind::Managed {
         all().remove(&freed.id);
     }
 }
 
 /// Returns the managed allocation that contains a range, and the offsets of the range's pages.
 fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
-    let found = memory::find(address).filter(|a| a.kind == Kind::Managed);
+    let found = memory::find(address).filter(|a| a.kind == AllocationKind::Managed);
     let allocation = found.ok_or_else(|| {
         host::log!("{address:#x} is not managed memory");
         Error::CUDA_ERROR_INVALID_VALUE

@@ -8,7 +8,7 @@ use crate::object::context::{self, Context};
 use crate::object::device::{self, Device};
 use crate::object::pending_free;
 use crate::state::error::{Error, Result};
-use engine::memory::{Allocation, Kind, Quota, space};
+use engine::memory::{Allocation, AllocationKind, Quota, address_space};
 
 /// Flags of page-locked memory, by allocation ID.
 pub(crate) fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
@@ -45,13 +45,13 @@ pub(crate) fn set_synchronous(allocation: &Allocation, is_so: bool) {
 
 /// Returns the allocation that contains an address, if host calls can access it.
 pub(crate) fn find(address: u64) -> Option<Allocation> {
-    space().find(address).filter(is_for_calls)
+    address_space().find(address).filter(is_for_calls)
 }
 
 /// Returns true if host calls can access the allocation by address. Kernel heap memory belongs to kernels, arrays have
 /// handles, and memory with a pending free is visible only to work queued earlier.
 pub(crate) fn is_for_calls(allocation: &Allocation) -> bool {
-    !matches!(allocation.kind, Kind::Heap | Kind::Array) && !pending_free::contains(allocation)
+    !matches!(allocation.kind, AllocationKind::Heap | AllocationKind::Array) && !pending_free::contains(allocation)
 }
 
 /// Returns the owner ID of device memory that belongs to no context. No context has this ID.
@@ -86,16 +86,16 @@ pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
     }
 }
 
-pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
+pub(crate) fn allocate(context: &Context, kind: AllocationKind, bytes: u64) -> Result<u64> {
     allocate_excluding(context, kind, bytes, 0)
 }
 
 /// Allocates as if `uncounted` bytes of the memory in use were free.
-pub(crate) fn allocate_excluding(context: &Context, kind: Kind, bytes: u64, uncounted: u64) -> Result<u64> {
+pub(crate) fn allocate_excluding(context: &Context, kind: AllocationKind, bytes: u64, uncounted: u64) -> Result<u64> {
     let owners = owners_on(context.device);
     let mut quota = quota(context.device, &owners);
     quota.most = quota.most.saturating_add(uncounted);
-    let allocated = space().alloc_within(kind, context.id(), bytes, quota);
+    let allocated = address_space().alloc_within(kind, context.id(), bytes, quota);
     allocated.map_err(|error| out_of_memory(&error))
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn out_of_memory(error: &dyn Display) -> Error {
 
 /// Sets the flags of page-locked memory that was just allocated.
 pub(crate) fn note_flags(address: u64, flags: u32) {
-    if let Some(allocation) = space().find(address) {
+    if let Some(allocation) = address_space().find(address) {
         host_flags().insert(allocation.id, flags);
     }
 }

@@ -3,7 +3,7 @@
 use crate::object::memory;
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
-use engine::memory::{Access, Allocation, BadRange, Kind, space};
+use engine::memory::{Access, Allocation, AllocationKind, BadRange, address_space};
 
 /// Memory named by an address in a call: an allocation of the driver, or memory of the program.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +19,11 @@ impl MemoryPlace {
     /// address in the device's address range is an error.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<MemoryPlace> {
         let address = range.address();
-        match space().find(address) {
+        match address_space().find(address) {
             Some(known) if memory::is_for_calls(&known) => MemoryPlace::device(address, bytes),
             // Memory that calls cannot see is not host memory, either.
             Some(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
-            None if space().reserves(address) || address == 0 => Err(Error::CUDA_ERROR_INVALID_VALUE),
+            None if address_space().reserves(address) || address == 0 => Err(Error::CUDA_ERROR_INVALID_VALUE),
             None => Ok(MemoryPlace::Host(range)),
         }
     }
@@ -31,9 +31,9 @@ impl MemoryPlace {
     /// Returns device memory, checked against the allocation that contains the address.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<MemoryPlace> {
         let mut allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-        if allocation.kind == Kind::Mapped {
+        if allocation.kind == AllocationKind::Mapped {
             // A range may span several mappings.
-            let mapped = space().mapped(address, bytes);
+            let mapped = address_space().mapped(address, bytes);
             allocation = mapped.unwrap_or(allocation);
             if allocation.access == Access::None {
                 host::log!("no device has access to the memory at {address:#x}; call cuMemSetAccess");
@@ -67,7 +67,7 @@ impl MemoryPlace {
         let MemoryPlace::Device(allocation, address) = *self else {
             return Ok(());
         };
-        let now = space().find(address).map(|a| a.id);
+        let now = address_space().find(address).map(|a| a.id);
         if now == Some(allocation.id) {
             return Ok(());
         }

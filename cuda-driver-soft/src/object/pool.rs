@@ -17,7 +17,7 @@ use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use crate::state::settings;
 use engine::memory::shared::{Label, Purpose, SharedFile};
-use engine::memory::{Allocation, Kind, space};
+use engine::memory::{Allocation, AllocationKind, address_space};
 
 static TABLE: Table<Pool> = Table::new(HandleKind::Pool);
 
@@ -65,11 +65,11 @@ impl PoolHome {
         }
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> AllocationKind {
         match (self.is_managed, self.ordinal()) {
-            (true, _) => Kind::Managed,
-            (false, Some(_)) => Kind::Device,
-            (false, None) => Kind::Pinned,
+            (true, _) => AllocationKind::Managed,
+            (false, Some(_)) => AllocationKind::Device,
+            (false, None) => AllocationKind::Pinned,
         }
     }
 
@@ -487,17 +487,17 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
     // Locked from the lookup to the insertion: a concurrent free removes its record afterwards.
     let mut pending = pending_free::all();
     let pools = pools();
-    let found = space().find(address).filter(|a| {
+    let found = address_space().find(address).filter(|a| {
         let ours = match a.kind {
-            Kind::Device | Kind::Managed => true,
-            Kind::Pinned => pools.allocations.contains_key(&a.id),
-            Kind::Mapped => ipc::is_pooled(a),
+            AllocationKind::Device | AllocationKind::Managed => true,
+            AllocationKind::Pinned => pools.allocations.contains_key(&a.id),
+            AllocationKind::Mapped => ipc::is_pooled(a),
             _ => false,
         };
         ours && a.base == address && !pending.contains(a)
     });
     let own = found.is_some_and(|a| pools.allocations.contains_key(&a.id));
-    if !own && found.is_some_and(|a| a.kind == Kind::Managed) {
+    if !own && found.is_some_and(|a| a.kind == AllocationKind::Managed) {
         host::log!("{address:#x} is managed memory; use cuMemFree");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }

@@ -9,7 +9,7 @@ use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
-use engine::memory::{Access, Physical, space};
+use engine::memory::{Access, Physical, address_space};
 
 /// Sizes and addresses must be multiples of this many bytes.
 pub(crate) const GRANULE: u64 = 2 << 20;
@@ -128,7 +128,7 @@ pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
         return refuse("the alignment of a reservation must be a power of two");
     }
     let mut map = map();
-    let taken = space().reserve_addresses(bytes, align.max(GRANULE), wish);
+    let taken = address_space().reserve_addresses(bytes, align.max(GRANULE), wish);
     let base = taken.ok_or_else(|| {
         host::log!("no free address range of {bytes} bytes");
         Error::CUDA_ERROR_OUT_OF_MEMORY
@@ -147,7 +147,7 @@ pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
         return refuse("cannot free a reservation that has mappings; unmap them first");
     }
     map.reservations.remove(&base);
-    space().release_addresses(base, bytes);
+    address_space().release_addresses(base, bytes);
     Ok(())
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize>
         purpose: Purpose::Physical,
         number: ordinal as u32,
     });
-    let made = space().create(bytes, memory::owner_of(device), quota, label);
+    let made = address_space().create(bytes, memory::owner_of(device), quota, label);
     let memory = made.map_err(|error| memory::out_of_memory(&error))?;
     Ok(insert(ordinal, memory, shareable))
 }
@@ -229,7 +229,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
         return refuse("the range is already mapped");
     }
     let owner = memory::owner_of(device::get(memory.ordinal)?);
-    if !space().map(base, bytes, &memory.memory, owner, Access::None) {
+    if !address_space().map(base, bytes, &memory.memory, owner, Access::None) {
         return refuse("the range is not in the device's address range");
     }
     memory.uses().mappings += 1;
@@ -252,7 +252,7 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
         let Some(gone) = map.mappings.remove(&base) else {
             continue;
         };
-        let freed = space().free_if(base, |a| a.kind == engine::memory::Kind::Mapped);
+        let freed = address_space().free_if(base, |a| a.kind == engine::memory::AllocationKind::Mapped);
         freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?;
         let mut uses = gone.memory.uses();
         uses.mappings -= 1;
@@ -279,7 +279,7 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
             CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ => Access::Read,
             _ => Access::ReadWrite,
         };
-        space().set_access(base, access);
+        address_space().set_access(base, access);
     }
     Ok(())
 }
@@ -335,7 +335,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
         // The exporting process may see more devices than this one.
         None => (
             device::get(ordinal).map_or(0, |device| device.ordinal),
-            space().open(file),
+            address_space().open(file),
         ),
     };
     // Driver 580 does not export imported memory.

@@ -8,8 +8,8 @@ use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
 use crate::operation::region::{self, Extent, Region, Side};
 use crate::state::error::{Error, Result};
+use engine::memory::address_space;
 use engine::memory::host::HostRange;
-use engine::memory::space;
 
 /// The kind of call that requests a copy or fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Rang
     to.check_still_there()?;
     from.check_still_there()?;
     match (to, from) {
-        (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => space().copy(to, from, bytes),
+        (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => address_space().copy(to, from, bytes),
         (MemoryPlace::Device(_, to), MemoryPlace::Host(from)) => from.write_to(to),
         (MemoryPlace::Host(to), MemoryPlace::Device(_, from)) => to.read_from(from),
         (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
@@ -53,7 +53,7 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Rang
 pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
     to.check_still_there()?;
     match to {
-        MemoryPlace::Device(_, address) => space().write(address, staged),
+        MemoryPlace::Device(_, address) => address_space().write(address, staged),
         MemoryPlace::Host(host) => {
             host.write(staged);
             Ok(())
@@ -67,7 +67,7 @@ pub(crate) fn stage(from: &MemoryPlace, bytes: u64) -> Result<Vec<u8>> {
         MemoryPlace::Host(host) => Ok(host.snapshot()),
         MemoryPlace::Device(_, address) => {
             let mut staged = vec![0; bytes as usize];
-            let read = space().read(*address, &mut staged);
+            let read = address_space().read(*address, &mut staged);
             read.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
             Ok(staged)
         }

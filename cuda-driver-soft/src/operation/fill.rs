@@ -4,7 +4,7 @@ use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
 use crate::state::error::{Error, Result};
-use engine::memory::space;
+use engine::memory::address_space;
 
 /// The value of a fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +69,9 @@ impl Fill {
         for y in 0..self.height {
             let at = self.address + y * self.pitch;
             match self.value {
-                FillValue::U8(v) => space().fill8(at, v, self.width),
-                FillValue::U16(v) => space().fill16(at, v, self.width),
-                FillValue::U32(v) => space().fill32(at, v, self.width),
+                FillValue::U8(v) => address_space().fill8(at, v, self.width),
+                FillValue::U16(v) => address_space().fill16(at, v, self.width),
+                FillValue::U32(v) => address_space().fill32(at, v, self.width),
             }?;
         }
         Ok(())

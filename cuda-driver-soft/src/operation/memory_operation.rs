@@ -10,7 +10,7 @@ use crate::object::place::MemoryPlace;
 use crate::operation::outcome::freed_fault;
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
-use engine::memory::{Kind, space};
+use engine::memory::{AllocationKind, address_space};
 
 const FLUSH: u32 = Flags::CU_STREAM_WAIT_VALUE_FLUSH.0;
 /// A batch must have fewer operations than this.
@@ -83,7 +83,7 @@ impl MemoryValue {
     fn new(address: u64, value: u64, bytes: u64) -> Result<MemoryValue> {
         let place = MemoryPlace::device(address, bytes)?;
         // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for managed memory.
-        let managed = matches!(place, MemoryPlace::Device(a, _) if a.kind == Kind::Managed);
+        let managed = matches!(place, MemoryPlace::Device(a, _) if a.kind == AllocationKind::Managed);
         if managed || !address.is_multiple_of(bytes) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -162,12 +162,12 @@ impl MemoryOperation {
         match self.effect {
             MemoryEffect::Wait(value, test) => Work::Until(Box::new(move || {
                 let found = value.place.check_still_there();
-                let found = found.and_then(|()| space().load(value.address, value.bytes));
+                let found = found.and_then(|()| address_space().load(value.address, value.bytes));
                 Ok(test.holds(found.map_err(freed_fault)?, value.value, value.bytes))
             })),
             MemoryEffect::Write(value) => Work::Run(Box::new(move || {
                 let there = value.place.check_still_there();
-                let written = there.and_then(|()| space().store(value.address, value.value, value.bytes));
+                let written = there.and_then(|()| address_space().store(value.address, value.value, value.bytes));
                 written.map_err(freed_fault)
             })),
             MemoryEffect::Barrier => Work::Join,

@@ -5,7 +5,7 @@ use crate::object::place::MemoryPlace;
 use crate::operation::outcome::RangeResult;
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
-use engine::memory::{Allocation, space};
+use engine::memory::{Allocation, address_space};
 
 /// The size of a copy: bytes per row, rows per slice, slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +205,7 @@ fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u6
     let part = |host: &HostRange, offset: u64| host.part(offset as usize, width as usize);
     match (&to.place, &from.place) {
         (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => {
-            space().copy(to + to_offset, from + from_offset, width)
+            address_space().copy(to + to_offset, from + from_offset, width)
         }
         (MemoryPlace::Device(_, to), MemoryPlace::Host(from)) => part(from, from_offset).write_to(to + to_offset),
         (MemoryPlace::Host(to), MemoryPlace::Device(_, from)) => part(to, to_offset).read_from(from + from_offset),

@@ -33,10 +33,6 @@ mod usage;
 pub(crate) mod warp;
 mod zeroed;
 
-// The driver uses the short names.
-pub use address_space::address_space as space;
-pub use allocation::AllocationKind as Kind;
-
 pub(crate) use address_space::InFlight;
 pub use address_space::{AddressSpace, address_space};
 pub use allocation::{Access, Allocation, AllocationKind, Freed};
