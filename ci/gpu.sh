@@ -21,7 +21,7 @@ pack() {
     local built=$here/target/gpu-pack.json
     # Most of each program is the software driver, which a GPU machine does not use: optimise it for size.
     local small=() crate
-    for crate in "" -engine -image -ptx; do
+    for crate in "" -engine -host -image -ptx; do
         small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
     done
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"

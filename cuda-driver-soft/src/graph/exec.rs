@@ -142,7 +142,7 @@ impl Step {
 pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
     let found = TABLE.get(handle);
     found.map_err(|why| {
-        host::log!("executable graph {handle:#x} is {why:?}; the NVIDIA driver may crash here");
+        host::log!("executable graph {handle:#x} {why}; the NVIDIA driver may crash here");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
