@@ -13,7 +13,7 @@
 //! | 12 | 1 | L2 promotion, ignored here |
 //! | 13 | 1 | fill of elements out of bounds, as `CUtensorMapFloatOOBfill` |
 //! | 14 | 1 | [`Mode`] |
-//! | 15 | 1 | [`TAG`] |
+//! | 15 | 1 | a constant tag |
 //! | 16 | 5 × 4 | elements of each dimension, less 1 |
 //! | 36 | 4 | zero |
 //! | 40 | 4 × 8 | stride in bytes of dimensions 1 to 4 |
