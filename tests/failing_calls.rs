@@ -1,5 +1,5 @@
-//! Tests of failures that a program asks for: each test makes chosen calls fail on its own thread, while other tests
-//! run in the same process.
+//! Tests of injected failures: each test makes chosen calls fail on its own thread, while other tests run in the same
+//! process.
 //!
 //! The hooks are part of the process's default library, so these tests are a program of their own.
 
@@ -15,7 +15,7 @@ use cuda_driver_hooks::{Fail, FailInThread};
 const OUT_OF_MEMORY: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
 
 thread_local! {
-    /// The function in whose next call the hook panics, and whether it panics after the call (`true`) or before.
+    /// The function for whose next call the hook panics: after the driver's call if `true`, instead of it if `false`.
     static PANIC_IN: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
 }
 
@@ -107,7 +107,7 @@ fn failures_of_one_thread_are_independent() {
     let create = || code(Stream::new(&context).map(drop));
     assert_eq!(alloc(), Err(OUT_OF_MEMORY));
     assert_eq!(create(), Err(CUresult::CUDA_ERROR_UNKNOWN));
-    // The failures occur in another order than they were requested.
+    // The guards may be dropped in any order: here, the first one first.
     drop(outer);
     assert_eq!(alloc(), Ok(()));
     assert_eq!(create(), Err(CUresult::CUDA_ERROR_UNKNOWN));
@@ -135,7 +135,7 @@ fn a_context_that_could_not_be_popped_stays() {
         }
         let raw = context.as_raw();
         assert_eq!(Context::current_raw().unwrap(), raw);
-        // No owner is left, and the dropping thread does not know that the context is current on this one.
+        // The other thread drops the last owner while the context is still current on this thread.
         let ended = std::thread::spawn(move || drop((buffer, context)));
         ended.join().unwrap();
         Stream::null().synchronize().unwrap();

@@ -32,9 +32,9 @@ pub enum Unit {
 
 /// The key of the attribute that decides which processes may use the device.
 pub const COMPUTE_MODE: &str = "compute_mode";
-/// The key of the compute capability's first number.
+/// The key of the major number of the compute capability.
 pub const CAPABILITY_MAJOR: &str = "compute_capability_major";
-/// The key of the compute capability's second number.
+/// The key of the minor number of the compute capability.
 pub const CAPABILITY_MINOR: &str = "compute_capability_minor";
 
 const fn attribute(key: &'static str, label: &'static str, unit: Unit, raw: Raw) -> Attribute {

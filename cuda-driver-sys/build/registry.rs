@@ -7,7 +7,7 @@ use super::model::Declaration;
 /// How an export treats the default stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamMode {
-    /// It has one form only.
+    /// No per-thread twin exists.
     None,
     /// NULL is the legacy default stream; a `_ptds` or `_ptsz` twin exists.
     Legacy,
@@ -26,15 +26,15 @@ pub(crate) struct Entry {
     pub(crate) since: u32,
     /// How it treats the default stream.
     pub(crate) stream: StreamMode,
-    /// Plain C names that mean this export, other than its own.
+    /// Plain names, as C programs write them, that mean this export, other than its own symbol.
     pub(crate) aliases: Vec<String>,
-    /// True if its own name is a plain name that means another export.
+    /// True if its own symbol is also a plain name, and C programs that write it get another export.
     pub(crate) legacy: bool,
-    /// The group of the manual, for instance `CUDA_MEM`; empty if unknown.
+    /// The group in the manual, for instance `CUDA_MEM`; empty if unknown.
     pub(crate) group: String,
-    /// One sentence on what it does; empty if unknown.
+    /// A description in one sentence; empty if unknown.
     pub(crate) does: String,
-    /// Names and Rust types.
+    /// Names and Rust types of the parameters.
     pub(crate) parameters: Vec<(String, String)>,
 }
 
@@ -103,8 +103,9 @@ pub(crate) fn variants(symbols: &BTreeSet<String>) -> Variants<'_> {
 }
 
 /// Returns the CUDA version that introduced each export: the k-th smallest version of a base name belongs to its k-th
-/// variant with the same stream suffix (24 bases have no unnumbered `_ptds`). Base names with different numbers of variants
-/// and versions are skipped: 12.9 has one.
+/// variant with the same stream suffix. The suffixes are counted separately because 24 base names have no `_ptds`
+/// variant without a number. Base names whose numbers of variants and of versions differ are skipped; CUDA 12.9 has
+/// one.
 pub(crate) fn introduced(symbols: &BTreeSet<String>, typedefs: &str) -> BTreeMap<String, u32> {
     let versions = typedef_versions(typedefs);
     let mut since = BTreeMap::new();
@@ -156,8 +157,9 @@ pub(crate) fn entry(
     }
 }
 
-/// Adds the functions of a newer header to a registry; existing entries stay unchanged. A plain name that the registry lacks
-/// means the first variant. A function that the typedefs do not number (12.9 has one) gets the version of the header.
+/// Adds the functions of a newer header to a registry. Existing entries change only if the header adds their per-thread
+/// twins: their mode becomes [`StreamMode::Legacy`]. A plain name that the registry lacks means the first variant. A
+/// function without a version in the typedefs (CUDA 12.9 has one) gets the version of the header.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn extend(registry: &mut Vec<Entry>, declared: &[Declaration], typedefs: &str, version: u32) {
     let symbols: BTreeSet<String> = declared.iter().map(|declaration| declaration.name.clone()).collect();
@@ -192,7 +194,7 @@ pub(crate) fn extend(registry: &mut Vec<Entry>, declared: &[Declaration], typede
     registry.sort_by(|a, b| a.symbol.cmp(&b.symbol));
 }
 
-/// Returns the exports in the order of the table: those that are called by their own name, then the others.
+/// Returns the exports in the order of the table: first those that are not [legacy](Entry::legacy), then the others.
 pub(crate) fn in_order(registry: &[Entry]) -> Vec<&Entry> {
     let own = registry.iter().filter(|entry| !entry.legacy);
     own.chain(registry.iter().filter(|entry| entry.legacy)).collect()

@@ -11,7 +11,7 @@ use std::ffi::CString;
 pub(super) enum Format {
     /// A cubin or a fat binary that is not cut off.
     Binary,
-    /// Text, which the driver takes for PTX.
+    /// Text, which the driver treats as PTX.
     Text(CString),
 }
 
@@ -95,7 +95,7 @@ mod tests {
             let text = c".version 6.4\n".to_owned();
             assert_eq!(recognise(image), Ok(Format::Text(text)));
         }
-        // The compiler rejects letters beyond ASCII where PTX does not allow them.
+        // Non-ASCII characters are accepted here. The driver's compiler rejects them where PTX does not allow them.
         let text = c"// é".to_owned();
         assert_eq!(recognise("// é".as_bytes()), Ok(Format::Text(text)));
         assert_eq!(recognise(b""), Ok(Format::Text(c"".to_owned())));
@@ -105,7 +105,8 @@ mod tests {
     fn binaries_are_never_taken_for_text() {
         assert!(text(b"\x7fELF\x02\x01").is_err());
         assert!(text(b"one\0two").is_err());
-        // Other formats that a driver may know: LLVM bitcode and the record in a C program that points to a fat binary.
+        // Other formats that a driver may know: Tile IR, the record in a C program that points to a fat binary, and
+        // LLVM bitcode.
         assert!(recognise(b"\x7fTileIR\0\x0d\x01").is_err());
         assert!(recognise(&0x4662_43b1_u64.to_le_bytes()).is_err());
         let error = recognise(b"BC\xc0\xde\x01\x02\x03\x04").unwrap_err();

@@ -1,5 +1,5 @@
-//! Every checked call against a library that records its calls: arguments arrive in the right order and width, outputs are
-//! returned, and a code becomes an error of the right function.
+//! Tests every checked call against a library that records its calls: arguments arrive in the right order and width,
+//! outputs are returned, and an error code becomes an error of the right function.
 //!
 //! The recorder is this process's default library, so these tests are a program of their own.
 
@@ -30,8 +30,8 @@ fn run(modes: &[Mode]) {
     }
 }
 
-/// Returns the exports that must have a checked call: all but the per-thread twins, and those whose device pointers
-/// have 32 bits, which CUDA 3.2 replaced.
+/// Returns the exports that must have a checked call: all except the per-thread twins and the exports with 32-bit
+/// device pointers, which CUDA 3.2 replaced.
 fn expected() -> BTreeSet<&'static str> {
     let replaced = |function: Function| {
         function.is_legacy()
@@ -49,7 +49,7 @@ fn expected() -> BTreeSet<&'static str> {
 fn every_function_has_a_trial() {
     let expected = expected();
     let tried: BTreeSet<_> = TRIALS.iter().map(|case| case.symbol).collect();
-    assert_eq!(tried.len(), TRIALS.len(), "a trial is there twice");
+    assert_eq!(tried.len(), TRIALS.len(), "an export has two trials");
     assert_eq!(tried, expected);
     assert_eq!(expected.len(), 538);
 }
@@ -69,12 +69,12 @@ fn arguments_arrive_and_outputs_are_returned() {
 }
 
 #[test]
-fn empty_slices_are_null_and_empty_lists_asked_for_once() {
+fn empty_slices_are_null_and_empty_lists_are_requested_once() {
     run(&[Mode::Empty]);
 }
 
 #[test]
-fn outputs_that_nobody_writes_are_zero() {
+fn unwritten_outputs_are_zero() {
     run(&[Mode::Silent]);
 }
 
@@ -95,14 +95,14 @@ fn a_code_is_an_error_of_its_function() {
 }
 
 #[test]
-fn a_list_that_no_memory_holds_is_refused() {
+fn a_list_that_does_not_fit_in_memory_is_an_error() {
     recorder::install();
     let case = TRIALS.iter().find(|case| case.symbol == "cuGraphGetNodes");
     let case = case.expect("a trial");
     for count in [u64::MAX, u64::MAX >> 4, 1 << 50] {
         let trial = Trial::new(case, Mode::Full);
         trial.plan_count_of(2, count);
-        // SAFETY: the recorder follows no handle.
+        // SAFETY: the recorder does not dereference handles.
         let error = unsafe { checked::graph_get_nodes(std::ptr::null_mut()) }.unwrap_err();
         assert_eq!(error.code(), CUresult::CUDA_ERROR_OUT_OF_MEMORY, "{count}");
         assert_eq!(error.function(), Function::cuGraphGetNodes);

@@ -1,6 +1,6 @@
-//! The limits of the driver that loads a module: newest PTX version, architecture, linking.
+//! The conditions for loading a module: newest PTX version, architecture of the device, unresolved functions.
 
-/// Properties of the driver that loads a module.
+/// Conditions for loading a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Newest supported `.version`, as major and minor.
@@ -12,7 +12,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// PTX 9.5 on sm_90, without linking.
+    /// PTX 9.5 on `sm_90`, without unresolved functions.
     fn default() -> Self {
         Limits {
             max_version: (9, 5),

@@ -1,9 +1,10 @@
 //! Decodes functions for converged warps, whose lanes all run and take the same branches.
 //!
-//! In this code a *scalar* register, which is uniform or has the same step from each lane to the next, is computed once
-//! for the warp. The analysis covers the whole function: starting from constants, a register is scalar if all
-//! instructions that write it give a scalar result. Of these, only registers that an address or a comparison needs stay
-//! scalar. If other instructions read such a register as a row, the row is written where the register is computed.
+//! This code computes *scalar* registers once for the warp: those that are uniform, or whose values differ by the same
+//! step from each lane to the next. The analysis covers the whole function: starting from constants, a register is
+//! scalar if all instructions that write it give a scalar result. Of these, only registers that an address or a
+//! comparison needs stay scalar. If other instructions read such a register as a row, the row is written where the
+//! register is computed.
 
 use super::builder::Builder;
 use super::defined::{self, Set, Use};
@@ -24,7 +25,7 @@ use crate::ops::{affine, control, mov};
 use ptx::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
 use std::collections::{HashMap, HashSet};
 
-/// The knowledge about the lanes of a register, from most to least.
+/// A property of the values in the lanes of a register, from the most to the least precise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lanes {
     /// All lanes have the same value.
@@ -35,29 +36,29 @@ enum Lanes {
     Any,
 }
 
-/// Approximate time in nanoseconds to come back to the code for converged warps and leave it again, without the time
-/// for each register.
+/// Approximate time in nanoseconds to return to the code for converged warps and leave it again, without the time for
+/// each register.
 const COST_OF_COMING_BACK: u32 = 24;
 
 /// Live scalar registers.
 struct Live {
     /// At each step at which a warp may leave the code.
     at_leaves: HashMap<usize, Vec<Reg>>,
-    /// At the beginning of each block.
+    /// At the beginning of each basic block.
     at_begin: Vec<Set>,
 }
 
-/// The knowledge about the registers of a function.
+/// The results of the analysis of a function's registers.
 struct Registers {
     lanes: Vec<Lanes>,
     /// True for scalar registers that are also read as a row.
     rows: Vec<bool>,
-    /// True if the lanes of a warp lie in several rows of their block.
+    /// True if the lanes of a warp lie in several rows of their thread block.
     grid: bool,
 }
 
-/// Adds the code for converged warps if it would be faster. `places` has the first instruction of each step in the code
-/// for any lanes; with `grid` the lanes of a warp lie in several rows of their block.
+/// Adds the code for converged warps if it would be faster. `places` holds the first instruction of each step in the
+/// code for any lanes; `grid` is true if the lanes of a warp lie in several rows of their thread block.
 pub(super) fn lower(
     b: &mut Builder<'_>,
     layout: &Layout<'_>,
@@ -136,7 +137,7 @@ pub(super) fn lower(
     for (at, handlers) in with_branches {
         b.add_branch(at, handlers);
     }
-    // Registers that are the same for all blocks of a warp keep their values.
+    // Registers that are the same for all thread blocks of a warp keep their values.
     let stays = |reg: &&Reg| !writes_of_kept.contains(reg);
     let mut resumes: Vec<Resume> = Vec::new();
     for block in &layout.order {
@@ -152,7 +153,8 @@ pub(super) fn lower(
             });
         }
     }
-    // An empty block in the code for any lanes begins where the next block does; either of them is right.
+    // In the code for any lanes, an empty basic block begins at the same instruction as the next one. Either entry is
+    // correct.
     resumes.sort_by_key(|resume| resume.at);
     resumes.dedup_by_key(|resume| resume.at);
     let mut constants = scalars.filled;
@@ -164,7 +166,7 @@ pub(super) fn lower(
         needs_rows: constants.iter().any(needs_rows),
         kept_constants: constants.partition_point(|(_, _, c)| c.lifetime() < Lifetime::Block),
         constants,
-        // `Builder::finish` corrects it.
+        // A placeholder: `Builder::finish` sets the final value.
         reads_block_constants: true,
         leaves,
         resumes,
@@ -288,7 +290,7 @@ impl Registers {
     /// Keeps only scalars that an address or a comparison needs.
     fn keep_needed(&mut self, b: &Builder<'_>, layout: &Layout<'_>) {
         let mut needed = vec![false; self.lanes.len()];
-        // Backwards, because registers are written before they are read: mostly one pass is enough.
+        // Iterate backwards: registers are usually written before they are read, so that one pass is usually enough.
         let steps: Vec<&Step<'_>> = layout.reached().collect();
         let mut changed = true;
         while changed {
@@ -357,7 +359,7 @@ impl Registers {
         }
     }
 
-    /// Returns the knowledge about the result of an instruction.
+    /// Returns the property of the lanes of an instruction's result.
     fn result(&self, b: &Builder<'_>, inst: &Inst) -> Lanes {
         if inst.guard.is_some() {
             return Lanes::Any;
@@ -541,7 +543,7 @@ impl Registers {
         Some(())
     }
 
-    /// Returns the steps, in order, whose results are the same for every block that a warp runs.
+    /// Returns the steps, in order, whose results are the same for every thread block that a warp runs.
     fn kept_from_block_to_block(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Vec<usize> {
         let writes = defined::write_counts(b.source.body);
         let mut kept_registers = vec![false; writes.len()];
@@ -579,8 +581,8 @@ impl Registers {
         kept
     }
 
-    /// Returns the approximate time in nanoseconds that the code for converged warps saves from a block on, up to the
-    /// next step at which the warp leaves it.
+    /// Returns the approximate time in nanoseconds that the code for converged warps saves from the start of a basic
+    /// block up to the next step at which the warp leaves it.
     fn gain(&self, b: &Builder<'_>, layout: &Layout<'_>, block: usize) -> u32 {
         // Enough steps for an estimate, even in the largest kernels.
         const MOST: usize = 256;
@@ -593,7 +595,7 @@ impl Registers {
         {
             looked_at += 1 + layout.steps_of(block).len();
             if !seen.insert(block) {
-                // A loop counts as a few iterations.
+                // The block is usually the start of a loop: count a few iterations.
                 gain = gain.saturating_mul(2);
                 continue;
             }
@@ -744,8 +746,8 @@ impl Registers {
     }
 }
 
-/// Returns true for instructions at which a warp must leave: the scheduler runs them, and lanes may continue
-/// separately.
+/// Returns true for instructions at which a warp must leave the code for converged warps: the scheduler runs them, and
+/// lanes may continue separately.
 fn leaves(inst: &Inst) -> bool {
     let stays = matches!(inst.op, Op::Bar { .. } | Op::Ret { .. } | Op::Exit);
     is_scheduled(&inst.op) && !stays && !is_matrix(&inst.op) && Collective::of(&inst.op).is_none()

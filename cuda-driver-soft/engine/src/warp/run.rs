@@ -23,11 +23,11 @@ pub(crate) enum Event {
     Leave,
     /// An instruction raised a fault.
     Fault,
-    /// The quantum was used up by a backward jump.
+    /// A backward jump used up [`Machine::quantum`].
     Quantum,
 }
 
-/// Runs instructions from `pc` on until an [`Event`]. Returns the instruction reached, and the event.
+/// Runs instructions from `pc` until an [`Event`]. Returns the index of the instruction reached, and the event.
 ///
 /// # Safety
 /// `regs` are the registers of a frame of this code, and the code was decoded for an instruction set of this CPU.
@@ -48,6 +48,8 @@ pub(crate) unsafe fn run(
     }
 }
 
+/// Runs instructions like [`run`]; `FULL` is true if all lanes are active.
+///
 /// # Safety
 /// As for [`run`].
 unsafe fn run_lanes<const FULL: bool>(
@@ -77,7 +79,7 @@ unsafe fn run_lanes<const FULL: bool>(
         match flow {
             Flow::Next => pc += 1,
             Flow::Jump => {
-                // The handler `begin` has subtracted the instructions that it skips.
+                // `control::begin` has already subtracted the instructions that do not count as steps.
                 m.steps = m.steps.wrapping_add((pc - since + 1) as u64);
                 let target = m.target as usize;
                 let back = target <= pc;

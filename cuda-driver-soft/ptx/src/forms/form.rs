@@ -8,9 +8,9 @@ use super::row::Lowering;
 pub(crate) struct Form {
     /// The opcode without modifiers.
     pub(crate) root: &'static str,
-    /// The opcode in messages: with the modifiers that ptxas counts as part of its name.
+    /// The name in messages: the opcode with the modifiers that ptxas counts as part of its name.
     pub(crate) name: String,
-    /// The possible meanings. The number and the types of the operands decide.
+    /// The possible meanings. The number and the types of the operands select one.
     pub(crate) candidates: Vec<Candidate>,
     /// Required PTX version, times ten.
     pub(crate) ptx: u32,
