@@ -22,8 +22,8 @@ struct Kept {
     bytes: usize,
 }
 
-/// The largest size of all kept messages. Equal ones are kept once, so that only a program with many different ones gets
-/// there.
+/// The largest size of all kept messages. Equal ones are kept once, so that only a program with many different ones
+/// reaches it.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The number of messages that were not kept.

@@ -8,7 +8,7 @@ use cuda_driver_sys::{
 
 use super::args::set;
 use super::exports;
-use super::resolve::{address, find_undocumented, forms};
+use super::resolve::{address, find_undocumented, variants};
 use crate::call::init;
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
@@ -52,9 +52,9 @@ fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdr
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     // Functions that are newer than the reported version do not exist for the caller.
-    let forms = forms(name);
-    let of_base = || forms.iter().copied().filter(|f| f.since() <= own);
-    if forms.is_empty()
+    let variants = variants(name);
+    let of_base = || variants.iter().copied().filter(|f| f.since() <= own);
+    if variants.is_empty()
         && let Some(address) = find_undocumented(name, version, flags & PER_THREAD != 0)
     {
         let status = if address.is_null() {

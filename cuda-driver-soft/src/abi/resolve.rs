@@ -23,17 +23,17 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
     })
 }
 
-/// Returns the functions of `cuda.h` with this base name.
-pub(super) fn forms(base: &[u8]) -> &'static [Function] {
-    static FORMS: OnceLock<HashMap<&'static [u8], Vec<Function>>> = OnceLock::new();
-    let forms = FORMS.get_or_init(|| {
-        let mut forms: HashMap<_, Vec<_>> = HashMap::new();
+/// Returns the variants of a function of `cuda.h`, by their base name.
+pub(super) fn variants(base: &[u8]) -> &'static [Function] {
+    static VARIANTS: OnceLock<HashMap<&'static [u8], Vec<Function>>> = OnceLock::new();
+    let variants = VARIANTS.get_or_init(|| {
+        let mut variants: HashMap<_, Vec<_>> = HashMap::new();
         for &function in Function::ALL {
-            forms.entry(function.base().as_bytes()).or_default().push(function);
+            variants.entry(function.base().as_bytes()).or_default().push(function);
         }
-        forms
+        variants
     });
-    forms.get(base).map_or(&[], Vec::as_slice)
+    variants.get(base).map_or(&[], Vec::as_slice)
 }
 
 /// A symbol and its address.
@@ -114,15 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn a_base_name_has_a_few_forms() {
+    fn a_base_name_has_a_few_variants() {
         for &function in Function::ALL {
-            let forms = forms(function.base().as_bytes());
-            assert!(forms.contains(&function), "{}", function.name());
-            assert!(forms.iter().all(|form| form.base() == function.base()));
-            // The forms are all that a query looks at.
-            assert!(forms.len() <= 8, "{}: {forms:?}", function.base());
+            let variants = variants(function.base().as_bytes());
+            assert!(variants.contains(&function), "{}", function.name());
+            assert!(variants.iter().all(|variant| variant.base() == function.base()));
+            // A query looks at these variants alone.
+            assert!(variants.len() <= 8, "{}: {variants:?}", function.base());
         }
-        assert!(forms(b"cuNoSuchFunction").is_empty());
+        assert!(variants(b"cuNoSuchFunction").is_empty());
     }
 
     #[test]
