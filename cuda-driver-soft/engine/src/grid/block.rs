@@ -116,6 +116,7 @@ impl Block {
     }
 
     /// Restarts a finished block as another block of the same launch. Returns `None` if the host is out of memory.
+    #[inline]
     pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3]) -> Option<()> {
         self.index = index;
         let (number, threads) = (shape.number(index), self.threads);

@@ -172,6 +172,7 @@ impl<'e> Frames<'e> {
     }
 
     /// Prepares a kernel's frame for the same warp of another block.
+    #[inline]
     pub(crate) fn reuse(&self, frame: &mut Frame, position: WarpPosition, live: Mask) {
         let code = self.code(frame.function);
         let (start, bytes) = code.cleared;

@@ -168,6 +168,7 @@ impl Warp {
 
     /// Restarts a finished warp with these lanes, at the same position in another block. Returns `None` if the host is
     /// out of memory.
+    #[inline]
     pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, block: [u32; 3], number: u64, lanes: Mask) -> Option<()> {
         self.position.block = block;
         self.position.number = number;
@@ -183,6 +184,7 @@ impl Warp {
         self.begin(frames, lanes, false)
     }
 
+    #[inline]
     fn begin(&mut self, frames: &Frames<'_>, lanes: Mask, new: bool) -> Option<()> {
         self.ready.clear();
         self.parked.clear();
@@ -219,6 +221,7 @@ impl Warp {
     }
 
     /// Runs until all lanes have exited or wait, or until the warp has done `share` backward jumps.
+    #[inline]
     pub(crate) fn run(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
         let mut ran = None;
         // Most kernels have no local memory.
