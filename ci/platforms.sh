@@ -49,9 +49,11 @@ need() {
     exit 75
 }
 
-# Debian's Rust has, or can build, the standard library of other targets.
+# debian_rust PLATFORM: Debian's Rust has, or can build, the standard library of other targets. Each platform has its own
+# build folder: cargo would give macros that are built with and without RUSTC_BOOTSTRAP the same file, and a crate that
+# was compiled with the one cannot be loaded with the other.
 debian_rust() {
-    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
+    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/$1 CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
     unset RUSTUP_TOOLCHAIN RUSTC RUSTDOC CARGO
     rustc --version
 }
@@ -82,7 +84,7 @@ aarch64() {
     need rustc-web cargo-web gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libstd-rust-web-dev:arm64
     headers aarch64-unknown-linux-gnu qemu-aarch64
     binfmt
-    debian_rust
+    debian_rust aarch64
     aarch64-linux-gnu-gcc -std=c11 -O2 -fPIC -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.so"
     export CUDA_ABI_STUB=$work/abi_stub.so
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
@@ -110,7 +112,7 @@ END
     x86_64-w64-mingw32-gcc -std=c11 -O2 -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.dll"
     rm -f "$system/nvcuda.dll"
     headers x86_64-pc-windows-gnu "$wine"
-    debian_rust
+    debian_rust windows
     export RUSTC_BOOTSTRAP=1 CUDA_ABI_STUB="Z:$work/abi_stub.dll"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
     local std=(-Zbuild-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
@@ -132,7 +134,7 @@ END
 
 nowhere() {
     need rustc-web cargo-web rust-web-src
-    debian_rust
+    debian_rust nowhere
     export RUSTC_BOOTSTRAP=1
     local std=(-Zbuild-std=std,panic_abort --target wasm32-unknown-unknown)
     cargo check "${std[@]}" --package cuda-driver-sys --no-default-features

@@ -181,6 +181,12 @@ for name in "${skipped[@]}"; do
     echo "skipped: $name"
     [ "${CI:-}" = true ] && status=1
 done
+# The summary is all that some CI services show, so it repeats why tests failed.
+if grep -qa '^test .* FAILED$' "$log"; then
+    echo "failed tests:"
+    grep -a '^test .* FAILED$' "$log" | sort | uniq -c
+    grep -a -A 4 -E "^thread '.*panicked at|^error(\[|:)|signal: " "$log" | head -n 60
+fi
 for name in "${failed[@]}"; do
     echo "FAILED: $name"
     status=1
