@@ -255,3 +255,37 @@ fn events_of_pending_work_alone() {
     is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
     c.that(time >= 100.0, || format!("{time} ms across work of 150 ms"));
 }
+
+#[test]
+fn a_queued_copy_of_memory_that_another_context_frees() {
+    child!("a_queued_copy_of_memory_that_another_context_frees", {
+        a_queued_copy_of_memory_that_another_context_frees_alone()
+    });
+}
+
+fn a_queued_copy_of_memory_that_another_context_frees_alone() {
+    let owner = Gpu::new();
+    let mut c = Codes::new();
+    let values: Vec<u32> = (0..1024).collect();
+    let (device, pinned) = (owner.upload(&values), {
+        let mut pinned = ptr::null_mut();
+        ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));
+        // SAFETY: the memory has this size, and no work uses it.
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), pinned.cast(), 1024) };
+        pinned
+    });
+    let user = Gpu::new();
+    let s = stream(0);
+    let (first, second) = (user.alloc(4096), user.alloc(4096));
+    waits(s, SHORT, || {
+        is!(c, 0, cuMemcpyDtoDAsync(first, device, 4096, s));
+        is!(c, 0, cuMemcpyHtoDAsync(second, pinned, 4096, s));
+        is!(c, 0, cuCtxSetCurrent(owner.context));
+        is!(c, 0, cuMemFree(device));
+        is!(c, 0, cuMemFreeHost(pinned));
+        is!(c, 0, cuCtxSetCurrent(user.context));
+    });
+    is!(c, 0, cuStreamSynchronize(s));
+    assert_eq!(user.read::<u32>(first, 1024), values);
+    assert_eq!(user.read::<u32>(second, 1024), values);
+}

@@ -1,4 +1,4 @@
-//! Frees memory after all work of its context, and removes it from the objects that know it.
+//! Frees memory after all work of its context and all queued copies of it, and removes it from the objects that know it.
 
 use crate::call::lookup::current_context;
 use crate::object::graph_memory::{self, GraphMemory};
@@ -8,7 +8,7 @@ use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use engine::memory::{AllocationKind, address_space};
 
-/// Frees memory of a kind that `ours` accepts, after all work of the context that owns it.
+/// Frees memory of a kind that `ours` accepts, after all work that uses it.
 fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Result<()> {
     check_context()?;
     let allocation = memory::find(address)
@@ -17,7 +17,7 @@ fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Resul
             host::log!("cannot free {address:#x}: it is not the start of an allocation of this kind");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
-    memory::drain_owner(&allocation);
+    memory::drain_users(&allocation);
     observe_fault()?;
     if let Some(memory) = graph_memory::of(&allocation) {
         return free_of_graph(&memory);
@@ -85,7 +85,7 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
     if allocation.base != address || allocation.kind != AllocationKind::Registered {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    memory::drain_owner(&allocation);
+    memory::drain_users(&allocation);
     address_space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| not_registered)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::capture;
+use crate::object::foreign_use;
 use crate::object::place::MemoryPlace;
 use crate::object::stream::StreamRef;
 use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_host, stage, write_staged};
@@ -21,12 +22,23 @@ use engine::memory::host::HostRange;
 /// Copies from pageable memory of up to this many bytes read their source at once and write it later.
 const STAGED: u64 = 64 << 10;
 
-/// Runs a task in stream order; in the calling thread if `wait` is true. If another thread freed the memory during the
-/// wait, this counts as freed before the call.
-fn run(task: impl FnOnce() -> RangeResult + Send + 'static, cost: u64, stream: &StreamRef, wait: bool) -> Result<()> {
+/// Runs a task that uses these places in stream order; in the calling thread if `wait` is true. If another thread freed
+/// the memory during the wait, this counts as freed before the call.
+fn run(
+    places: &[MemoryPlace],
+    task: impl FnOnce() -> RangeResult + Send + 'static,
+    cost: u64,
+    stream: &StreamRef,
+    wait: bool,
+) -> Result<()> {
     if !wait {
         let task = || task().map_err(freed_fault);
-        stream.submit(&[], Work::Run(Box::new(task)), cost);
+        let task = stream.submit(&[], Work::Run(Box::new(task)), cost);
+        for place in places {
+            if let MemoryPlace::Device(allocation, _) = place {
+                foreign_use::note(allocation, stream, task);
+            }
+        }
         return Ok(());
     }
     stream.drain();
@@ -86,12 +98,12 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
         {
             let staged = host.snapshot();
             let task = move || write_staged(to, &staged);
-            run(task, cost(bytes), stream, false)
+            run(&[to], task, cost(bytes), stream, false)
         }
         _ => {
             let wait = host_waits(&to, &from, waits);
             let task = move || copy_bytes(to, from, bytes);
-            run(task, cost(bytes), stream, wait)
+            run(&[to, from], task, cost(bytes), stream, wait)
         }
     }
 }
@@ -101,7 +113,7 @@ pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stre
     let staged = stage(&from, bytes)?;
     let wait = to.is_pageable();
     let task = move || write_staged(to, &staged);
-    run(task, cost(bytes), stream, wait)
+    run(&[to], task, cost(bytes), stream, wait)
 }
 
 /// Copies a box. `host` turns an address and a length into memory of the program, which the caller keeps valid.
@@ -126,8 +138,9 @@ pub(crate) fn copy_box(
     );
     to.place.check_writable()?;
     let wait = host_waits(&to.place, &from.place, waits);
+    let places = [to.place, from.place];
     let task = move || copy_rows(&to, &from, extent);
-    run(task, cost(extent.bytes()), stream, wait)
+    run(&places, task, cost(extent.bytes()), stream, wait)
 }
 
 /// Sets memory. As documented, the host waits for it if the memory is host memory, unless the call is asynchronous.
@@ -142,7 +155,7 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     }
     let place = fill.place()?;
     let wait = waits == Waits::Synchronous && is_host(&place);
-    run(move || fill.run(&place), cost(fill.reach()?), stream, wait)
+    run(&[place], move || fill.run(&place), cost(fill.reach()?), stream, wait)
 }
 
 /// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as

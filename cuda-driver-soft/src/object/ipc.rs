@@ -93,7 +93,7 @@ impl IpcHandle {
 /// Moves an allocation to shared memory and returns its handle.
 pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     // Finish pending work before the memory moves.
-    memory::drain_owner(&allocation);
+    memory::drain_users(&allocation);
     let label = Label {
         purpose: Purpose::Allocation,
         number: memory::device_of(&allocation)? as u32,

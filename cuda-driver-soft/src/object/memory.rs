@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::object::context::{self, Context};
 use crate::object::device::{self, Device};
-use crate::object::pending_free;
+use crate::object::{foreign_use, pending_free};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, AllocationKind, Quota, address_space};
 
@@ -120,9 +120,11 @@ pub(crate) fn forget_notes(freed: &Allocation) {
     synchronous().remove(&freed.id);
 }
 
-/// Waits for all work of the context that owns memory, if it is live.
-pub(crate) fn drain_owner(allocation: &Allocation) {
+/// Waits for all work of the context that owns memory, if it is live, and for copies and fills of other contexts that
+/// use the memory.
+pub(crate) fn drain_users(allocation: &Allocation) {
     if let Ok(context) = context::table().get(allocation.owner as usize) {
         context.drain();
     }
+    foreign_use::drain(allocation);
 }

@@ -1,0 +1,70 @@
+//! Queued copies and fills that use memory of another context: freeing the memory waits for them, too.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::object::stream::StreamRef;
+use crate::queue::scheduler::scheduler;
+use crate::queue::streams::QueueId;
+use crate::queue::work::TaskId;
+use engine::memory::Allocation;
+
+/// The last use by a stream: work of a stream is done in order, so earlier uses are done before it.
+#[derive(Clone, Copy)]
+struct LastUse {
+    context: u64,
+    queue: QueueId,
+    task: TaskId,
+}
+
+type Uses = HashMap<u64, Vec<LastUse>>;
+
+/// The number of allocations with such uses. It is usually 0, and then freeing needs no lock.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Locks the uses by allocation ID.
+fn all() -> MutexGuard<'static, Uses> {
+    static ALL: LazyLock<Mutex<Uses>> = LazyLock::new(Mutex::default);
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes that a task of a stream uses an allocation, if this belongs to another context.
+pub(crate) fn note(allocation: &Allocation, stream: &StreamRef, task: TaskId) {
+    let context = stream.context.id();
+    if allocation.owner == context {
+        return;
+    }
+    let mut all = all();
+    let uses = all.entry(allocation.id).or_default();
+    uses.retain(|last| (last.context, last.queue) != (context, stream.queue) && !scheduler().is_done(last.task));
+    uses.push(LastUse {
+        context,
+        queue: stream.queue,
+        task,
+    });
+    COUNT.store(all.len(), Relaxed);
+}
+
+/// Waits for the noted uses of an allocation that is about to be freed.
+pub(crate) fn drain(allocation: &Allocation) {
+    if COUNT.load(Relaxed) == 0 {
+        return;
+    }
+    let mut locked = all();
+    let uses = locked.remove(&allocation.id).unwrap_or_default();
+    COUNT.store(locked.len(), Relaxed);
+    drop(locked);
+    let tasks: Vec<TaskId> = uses.iter().map(|last| last.task).collect();
+    scheduler().wait_all(&tasks);
+}
+
+/// Removes the record of freed memory.
+pub(crate) fn forget(freed: &Allocation) {
+    if COUNT.load(Relaxed) == 0 {
+        return;
+    }
+    let mut all = all();
+    all.remove(&freed.id);
+    COUNT.store(all.len(), Relaxed);
+}
