@@ -46,6 +46,7 @@ mod limit_values;
 mod limits;
 mod linear_algebra;
 mod linker;
+mod logs;
 mod managed_memory;
 mod matrices;
 mod memory;

@@ -5,6 +5,7 @@
 //! | [`environment`] | all environment variables that the driver reads |
 //! | [`console`] | writes to standard output and standard error without Rust's locks |
 //! | [`log!`] | the driver's log |
+//! | [`messages`] | the messages of the log that programs can read |
 //! | [`memory()`] | the amount of memory that the process can have |
 //! | [`mapping()`] | the access that the process has to a range of addresses |
 //!
@@ -26,6 +27,8 @@ mod mapping;
 // Calls getrlimit on Linux and GlobalMemoryStatusEx on Windows.
 #[allow(unsafe_code)]
 mod memory;
+pub mod messages;
 
+pub use log::{write_log, write_log_of_work, write_result};
 pub use mapping::{Mapping, mapping};
 pub use memory::memory;

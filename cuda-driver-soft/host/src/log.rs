@@ -1,12 +1,47 @@
-//! The driver's log: lines on standard error if `CUDA_SOFT_LOG` is on.
+//! The driver's log: lines on standard error if `CUDA_SOFT_LOG` is on, and messages that the program can read with
+//! `cuLogs*`.
 
-/// Writes one line to the log. The arguments are evaluated only if the log is on.
+use std::fmt;
+
+use crate::console::{self, Stream};
+use crate::{environment, messages};
+
+/// Writes one line to the log.
 #[macro_export]
 macro_rules! log {
     ($($arg:tt)*) => {
-        if $crate::environment::log() {
-            let line = format!("cuda-driver-soft: {}\n", format_args!($($arg)*));
-            $crate::console::write($crate::console::Stream::Error, line.as_bytes());
-        }
+        $crate::write_log(format_args!($($arg)*))
     };
+}
+
+/// Writes one line to the log; the macro [`log!`] calls this.
+#[cold]
+pub fn write_log(line: fmt::Arguments<'_>) {
+    if environment::log() {
+        write_line(line);
+    }
+    messages::add(&line.to_string());
+}
+
+/// Writes a line that belongs to no call of this thread. The program's callbacks get it when a call reports it: see
+/// [`messages::report`].
+#[cold]
+pub fn write_log_of_work(line: &str) {
+    if environment::log() {
+        write_line(format_args!("{line}"));
+    }
+    messages::keep(line);
+}
+
+/// Writes the result of a call that failed to the log.
+#[cold]
+pub fn write_result(function: &str, code: u32, name: &str) {
+    if environment::log() {
+        write_line(format_args!("{function}: {name} ({code})"));
+    }
+    messages::add(&format!("Returning {code} ({name}) from {function}"));
+}
+
+fn write_line(line: fmt::Arguments<'_>) {
+    console::write(Stream::Error, format!("cuda-driver-soft: {line}\n").as_bytes());
 }

@@ -24,6 +24,7 @@ mod ipc;
 mod launch;
 mod library;
 mod link;
+mod logs;
 mod managed;
 mod memory;
 mod memory_operation;
@@ -92,17 +93,24 @@ fn guard_dyn(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -
     };
     match catch_unwind(AssertUnwindSafe(checked)) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
+        Ok(Err(Error::CUDA_ERROR_NOT_READY)) => Error::CUDA_ERROR_NOT_READY,
         Ok(Err(error)) => {
-            if error != Error::CUDA_ERROR_NOT_READY {
-                host::log!("{name}: {error:?} ({})", error.0);
-            }
+            log_result(name, error);
             error
         }
         Err(_) => {
             host::log!("{name}: internal error: a panic in the driver; the message is above");
+            log_result(name, Error::CUDA_ERROR_UNKNOWN);
             Error::CUDA_ERROR_UNKNOWN
         }
     }
+}
+
+/// Writes the result of a failed call to the log. The call has ended, so its messages reach the program's callbacks.
+#[cold]
+fn log_result(function: &str, result: CUresult) {
+    host::write_result(function, result.0, result.name().unwrap_or("unknown"));
+    let _ = catch_unwind(host::messages::deliver);
 }
 
 /// Defines exports:

@@ -7,6 +7,7 @@
 //! one thread of their own.
 
 use std::collections::HashSet;
+use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +48,10 @@ pub(crate) fn scheduler() -> &'static Scheduler {
 /// later ones.
 pub(crate) fn observe_fault() -> Result<()> {
     if let Some(code) = scheduler().fault() {
+        let message = mem::take(&mut scheduler().lock().fault_message);
+        if !message.is_empty() {
+            host::messages::report(&message);
+        }
         gate::report(code);
     }
     gate::healthy()

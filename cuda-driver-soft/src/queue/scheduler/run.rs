@@ -138,12 +138,15 @@ impl Scheduler {
             Some(task) if !task.failed => task.failed = true,
             _ => return false,
         }
-        state.fault.get_or_insert(fault.code);
+        if state.fault.is_none() {
+            state.fault = Some(fault.code);
+            state.fault_message.clone_from(&fault.message);
+        }
         drop(state);
         if let Some(line) = &fault.stderr {
             console::write(console::Stream::Error, format!("{line}\n").as_bytes());
         }
-        host::log!("{}", fault.message);
+        host::write_log_of_work(&fault.message);
         true
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Tasks {
     pub(super) in_host_function: bool,
     /// Result code of the first fault.
     pub(super) fault: Option<Error>,
+    /// Description of the first fault, until a call reports it.
+    pub(super) fault_message: String,
     pub(super) waiting: usize,
     pub(super) workers: WorkerState,
     /// Kernel output that is not yet written.

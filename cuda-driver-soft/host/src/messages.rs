@@ -1,0 +1,168 @@
+//! The messages of the log that the program can read: the last hundred, and callbacks for new ones.
+//!
+//! A callback may call the driver, and a message may be written while the driver holds locks. So the messages that a
+//! thread writes in its calls reach the callbacks when a call of that thread fails; see [`deliver`].
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The number of messages that are kept.
+const KEPT: usize = 100;
+
+/// Receives the text of a message.
+pub type Callback = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The log of the process.
+struct Messages {
+    /// The last messages, each a line with its time and thread.
+    lines: VecDeque<String>,
+    /// The number of messages since the process started.
+    count: usize,
+    callbacks: Vec<(usize, Callback)>,
+    last_callback: usize,
+}
+
+static MESSAGES: Mutex<Messages> = Mutex::new(Messages {
+    lines: VecDeque::new(),
+    count: 0,
+    callbacks: Vec::new(),
+    last_callback: 0,
+});
+
+thread_local! {
+    /// Messages of this thread's calls that have not reached the callbacks.
+    static UNDELIVERED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn messages() -> MutexGuard<'static, Messages> {
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a message. Callbacks get it when a call of the thread fails.
+pub(crate) fn add(text: &str) {
+    keep(text);
+    report(text);
+}
+
+/// Adds a message that no callback gets.
+pub(crate) fn keep(text: &str) {
+    let line = format!("{}[CUDA][E] {}\n", Stamp::now(), text.trim_end());
+    let mut messages = messages();
+    if messages.lines.len() == KEPT {
+        messages.lines.pop_front();
+    }
+    messages.lines.push_back(line);
+    messages.count += 1;
+}
+
+/// Gives a message to the callbacks, but does not add it, when a call of the thread fails.
+pub fn report(text: &str) {
+    if messages().callbacks.is_empty() {
+        return;
+    }
+    // A thread that is ending has no such list any more, and its messages reach no callback.
+    let _ = UNDELIVERED.try_with(|list| {
+        if let Ok(mut list) = list.try_borrow_mut()
+            && list.len() < KEPT
+        {
+            list.push(text.trim_end().to_owned());
+        }
+    });
+}
+
+/// Gives the callbacks the messages that the calling thread has written. The caller holds no lock.
+pub fn deliver() {
+    let written = UNDELIVERED.try_with(|list| list.try_borrow_mut().map(|mut list| std::mem::take(&mut *list)));
+    let Ok(Ok(written)) = written else { return };
+    if written.is_empty() {
+        return;
+    }
+    let callbacks: Vec<Callback> = messages().callbacks.iter().map(|(_, call)| call.clone()).collect();
+    for message in written {
+        for call in &callbacks {
+            call(&message);
+        }
+    }
+}
+
+/// Registers a callback for new messages and returns its number, which is not 0.
+pub fn register(callback: Callback) -> usize {
+    let mut messages = messages();
+    messages.last_callback += 1;
+    let number = messages.last_callback;
+    messages.callbacks.push((number, callback));
+    number
+}
+
+/// Unregisters a callback; false if no callback has this number.
+pub fn unregister(number: usize) -> bool {
+    let mut messages = messages();
+    let before = messages.callbacks.len();
+    messages.callbacks.retain(|(n, _)| *n != number);
+    messages.callbacks.len() < before
+}
+
+/// Returns the number of messages since the process started.
+pub fn count() -> usize {
+    messages().count
+}
+
+/// The messages from an iterator on.
+#[derive(Debug)]
+pub struct Dump {
+    /// One line for each message.
+    pub lines: Vec<String>,
+    /// True if messages since the iterator are not kept any more.
+    pub rolled_over: bool,
+    /// The iterator after the last message.
+    pub end: usize,
+}
+
+/// Returns the messages since `start`; `None` if there were fewer than `start` messages.
+pub fn dump(start: Option<usize>) -> Option<Dump> {
+    let messages = messages();
+    let oldest = messages.count - messages.lines.len();
+    let from = start.unwrap_or(oldest);
+    if from > messages.count {
+        return None;
+    }
+    Some(Dump {
+        lines: messages
+            .lines
+            .iter()
+            .skip(from.saturating_sub(oldest))
+            .cloned()
+            .collect(),
+        rolled_over: from < oldest,
+        end: messages.count,
+    })
+}
+
+/// The time of day in UTC, and the thread.
+struct Stamp {
+    milliseconds: u64,
+    thread: u64,
+}
+
+impl Stamp {
+    fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // The address of a thread-local is a number that no other live thread has.
+        let thread = UNDELIVERED.try_with(|list| std::ptr::from_ref(list).addr() as u64);
+        Stamp {
+            milliseconds: since.as_millis() as u64 % 86_400_000,
+            thread: thread.unwrap_or(0),
+        }
+    }
+}
+
+impl std::fmt::Display for Stamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (seconds, milliseconds) = (self.milliseconds / 1000, self.milliseconds % 1000);
+        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let thread = self.thread;
+        write!(f, "[{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}][{thread}]")
+    }
+}
