@@ -61,9 +61,11 @@
 pub use bytemuck;
 pub use cuda_driver_sys as sys;
 
+pub mod array;
 mod borrowed;
 pub mod checked;
 mod context;
+pub mod copy;
 mod device;
 mod driver;
 mod error;
@@ -78,10 +80,12 @@ mod pending;
 mod primary_context;
 mod refusal;
 mod stream;
+pub mod texture;
 mod transfer;
 pub mod vector;
 mod version;
 
+pub use array::{Array, MipmappedArray};
 pub use borrowed::Borrowed;
 pub use context::{Attachment, Context, Current};
 pub use device::{Device, Uuid};
@@ -95,6 +99,7 @@ pub use module::{Global, JitError, JitOptions, Module};
 pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;
 pub use stream::Stream;
+pub use texture::{Surface, Texture};
 pub use version::Version;
 
 #[cfg(test)]

@@ -23,13 +23,17 @@ pub(crate) enum Refusal {
     CastSize,
     CastAlignment,
     UnitAddress,
+    Texel,
+    Texels,
+    Box,
+    Pitch,
 }
 
 impl Refusal {
     /// The number of reasons.
     pub(crate) const COUNT: usize = Self::ALL.len();
 
-    const ALL: [(Self, &'static str); 19] = [
+    const ALL: [(Self, &'static str); 23] = [
         (
             Self::Range,
             "the range is not inside the buffer: pass a smaller index or fewer values",
@@ -93,6 +97,22 @@ impl Refusal {
             Self::UnitAddress,
             "the memory's address is not a multiple of the size of the fill value",
         ),
+        (
+            Self::Texel,
+            "the type's size is not that of the format and channels: pass the format that fits the type",
+        ),
+        (
+            Self::Texels,
+            "the slice does not have as many values as the array has texels: copy a part with `copy::Copy3d`",
+        ),
+        (
+            Self::Box,
+            "the region is not inside the memory or array: pass a smaller extent or offset",
+        ),
+        (
+            Self::Pitch,
+            "the pitch is shorter than offset and width of a row, or the slices have fewer rows than offset and height",
+        ),
     ];
 
     /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).
@@ -130,6 +150,6 @@ mod tests {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::UnitAddress.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::Pitch.number() + 1), None);
     }
 }

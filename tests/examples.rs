@@ -212,6 +212,22 @@ fn saxpy_is_the_readmes_program() {
     }
 }
 
+#[test]
+fn texture_writes_a_picture() {
+    let Some(path) = example("texture") else { return };
+    let file = std::env::temp_dir().join(format!("texture-{}.png", std::process::id()));
+    let output = run(&path, None, &[&file.display().to_string()]);
+    let picture = std::fs::read(&file);
+    let _ = std::fs::remove_file(&file);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.ends_with("Result = PASS\n"), "{out}");
+    let picture = picture.expect("the picture");
+    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"), "no PNG file");
+    // The CRC of a last chunk without content.
+    assert!(picture.ends_with(b"IEND\xae\x42\x60\x82"), "no end");
+}
+
 fn ptx(name: &str) -> PathBuf {
     let packed = std::env::current_exe()
         .ok()

@@ -9,6 +9,7 @@
 mod common;
 
 mod argument_order;
+mod array_objects;
 mod arrays;
 mod asynchronous;
 mod atomics;
@@ -71,6 +72,7 @@ mod slices;
 mod start;
 mod stream_attributes;
 mod streams;
+mod texture_objects;
 mod textures;
 mod usage_counts;
 mod virtual_memory;

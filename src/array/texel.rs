@@ -1,0 +1,121 @@
+//! Types of texels.
+#![forbid(unsafe_code)]
+
+use crate::error::Error;
+use crate::refusal::Refusal;
+use crate::sys::{CUarray_format as Format, CUresult, Function};
+use crate::vector::{
+    char1, char2, char4, float1, float2, float4, int1, int2, int4, short1, short2, short4, uchar1, uchar2, uchar4,
+    uint1, uint2, uint4, ushort1, ushort2, ushort4,
+};
+use crate::{Download, Result, Upload};
+
+/// A type whose values are the texels of an array: it has a format and a number of channels.
+///
+/// Implemented for numbers of up to 32 bits, arrays of 1, 2 or 4 of them, and the types of [`vector`](crate::vector) with 1, 2
+/// or 4 components. For a type of another crate, such as `half::f16`, pass the format to
+/// [`Array::with_format`](crate::Array::with_format). For a type of your own:
+///
+/// ```
+/// use cuda_driver::array::Texel;
+/// use cuda_driver::bytemuck::{Pod, Zeroable};
+/// use cuda_driver::sys::CUarray_format;
+///
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// struct Rgba {
+///     red: u8,
+///     green: u8,
+///     blue: u8,
+///     alpha: u8,
+/// }
+/// // SAFETY: zeros are valid numbers.
+/// unsafe impl Zeroable for Rgba {}
+/// // SAFETY: any bytes are valid numbers, and there is no padding.
+/// unsafe impl Pod for Rgba {}
+///
+/// impl Texel for Rgba {
+///     const FORMAT: CUarray_format = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8;
+///     const CHANNELS: u32 = 4;
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no array format",
+    label = "does not implement `Texel`",
+    note = "texels are `u8`, `i8`, `u16`, `i16`, `u32`, `i32` or `f32`, or arrays of 1, 2 or 4 of them",
+    note = "for a type of another crate, such as `half::f16`, pass the format to `with_format`",
+    note = "for a type of your own write `impl Texel for TheType`"
+)]
+pub trait Texel: Upload + Download {
+    /// The format of each channel.
+    const FORMAT: Format;
+
+    /// The number of channels: 1, 2 or 4.
+    const CHANNELS: u32;
+}
+
+macro_rules! texels {
+    ($($format:ident: $one:ident $v1:ident $v2:ident $v4:ident;)*) => {
+        $(
+            texels!($format: 1 $one, 1 [$one; 1], 2 [$one; 2], 4 [$one; 4], 1 $v1, 2 $v2, 4 $v4);
+        )*
+    };
+    ($format:ident: $($channels:literal $ty:ty),*) => {
+        $(
+            impl Texel for $ty {
+                const FORMAT: Format = Format::$format;
+                const CHANNELS: u32 = $channels;
+            }
+        )*
+    };
+}
+
+texels! {
+    CU_AD_FORMAT_UNSIGNED_INT8: u8 uchar1 uchar2 uchar4;
+    CU_AD_FORMAT_UNSIGNED_INT16: u16 ushort1 ushort2 ushort4;
+    CU_AD_FORMAT_UNSIGNED_INT32: u32 uint1 uint2 uint4;
+    CU_AD_FORMAT_SIGNED_INT8: i8 char1 char2 char4;
+    CU_AD_FORMAT_SIGNED_INT16: i16 short1 short2 short4;
+    CU_AD_FORMAT_SIGNED_INT32: i32 int1 int2 int4;
+    CU_AD_FORMAT_FLOAT: f32 float1 float2 float4;
+}
+
+/// Returns the bytes of a texel; `None` for formats of blocks and planes.
+fn bytes(format: Format, channels: u32) -> Option<usize> {
+    let channel = match format {
+        Format::CU_AD_FORMAT_UNSIGNED_INT8
+        | Format::CU_AD_FORMAT_SIGNED_INT8
+        | Format::CU_AD_FORMAT_UNORM_INT8X1
+        | Format::CU_AD_FORMAT_UNORM_INT8X2
+        | Format::CU_AD_FORMAT_UNORM_INT8X4
+        | Format::CU_AD_FORMAT_SNORM_INT8X1
+        | Format::CU_AD_FORMAT_SNORM_INT8X2
+        | Format::CU_AD_FORMAT_SNORM_INT8X4 => 1,
+        Format::CU_AD_FORMAT_UNSIGNED_INT16
+        | Format::CU_AD_FORMAT_SIGNED_INT16
+        | Format::CU_AD_FORMAT_HALF
+        | Format::CU_AD_FORMAT_UNORM_INT16X1
+        | Format::CU_AD_FORMAT_UNORM_INT16X2
+        | Format::CU_AD_FORMAT_UNORM_INT16X4
+        | Format::CU_AD_FORMAT_SNORM_INT16X1
+        | Format::CU_AD_FORMAT_SNORM_INT16X2
+        | Format::CU_AD_FORMAT_SNORM_INT16X4 => 2,
+        Format::CU_AD_FORMAT_UNSIGNED_INT32 | Format::CU_AD_FORMAT_SIGNED_INT32 | Format::CU_AD_FORMAT_FLOAT => 4,
+        _ => return None,
+    };
+    Some(channel * channels as usize)
+}
+
+/// Returns an error of `function` if values of `size` bytes are not texels of this format.
+#[inline]
+#[track_caller]
+pub(crate) fn check_size(size: usize, format: Format, channels: u32, function: Function) -> Result<()> {
+    match bytes(format, channels) {
+        Some(bytes) if bytes != size => Err(Error::refused(
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            function,
+            Refusal::Texel,
+        )),
+        _ => Ok(()),
+    }
+}

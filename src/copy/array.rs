@@ -1,0 +1,73 @@
+//! Copies of whole arrays.
+
+use super::copy_3d::Copy3d;
+use crate::array::Array;
+use crate::error::Error;
+use crate::refusal::Refusal;
+use crate::sys::{CUresult, Function};
+use crate::{Download, Result, Upload};
+
+impl<T> Array<T> {
+    /// Copies as many values as the array has texels to it, row by row ([`Copy3d`]).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice has another length, and the errors of [`Copy3d::run`].
+    #[track_caller]
+    pub fn copy_from(&self, values: &[T]) -> Result<()>
+    where
+        T: Upload,
+    {
+        let size = self.whole(values.len())?;
+        Copy3d::new(values, self, size).run()
+    }
+
+    /// Copies all texels to a slice of that length, row by row ([`Copy3d`]).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice has another length, and the errors of [`Copy3d::run`].
+    #[track_caller]
+    pub fn copy_to(&self, values: &mut [T]) -> Result<()>
+    where
+        T: Download,
+    {
+        let size = self.whole(values.len())?;
+        Copy3d::new(self, values, size).run()
+    }
+
+    /// Copies all texels to the host, row by row ([`Copy3d`]).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, and the errors of [`Copy3d::run`].
+    #[track_caller]
+    pub fn to_vec(&self) -> Result<Vec<T>>
+    where
+        T: Download,
+    {
+        let size = self.size()?;
+        let mut values = Vec::new();
+        let count = texels(size).unwrap_or(usize::MAX);
+        if values.try_reserve_exact(count).is_err() {
+            let code = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+            return Err(Error::refused(code, Function::cuMemcpy3D_v2, Refusal::HostMemory));
+        }
+        values.resize(count, T::zeroed());
+        Copy3d::new(self, &mut values, size).run()?;
+        Ok(values)
+    }
+
+    /// Returns the size if the array has `count` texels.
+    #[track_caller]
+    fn whole(&self, count: usize) -> Result<[usize; 3]> {
+        let size = self.size()?;
+        if texels(size) != Some(count) {
+            let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+            return Err(Error::refused(code, Function::cuMemcpy3D_v2, Refusal::Texels));
+        }
+        Ok(size)
+    }
+}
+
+/// Returns the number of texels of an array.
+fn texels([width, height, depth]: [usize; 3]) -> Option<usize> {
+    width.checked_mul(height)?.checked_mul(depth)
+}

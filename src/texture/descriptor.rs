@@ -1,0 +1,200 @@
+//! How a texture is read.
+#![forbid(unsafe_code)]
+
+use core::ops::RangeInclusive;
+
+use crate::sys::{self, CUaddress_mode, CUfilter_mode};
+
+/// How a [`Texture`](crate::Texture) is read: addressing, filtering and conversion of texels.
+///
+/// ```
+/// use cuda_driver::sys::{CUaddress_mode, CUfilter_mode};
+/// use cuda_driver::texture::TextureDescriptor;
+///
+/// let smooth = TextureDescriptor::new()
+///     .address_mode(CUaddress_mode::CU_TR_ADDRESS_MODE_BORDER)
+///     .filter_mode(CUfilter_mode::CU_TR_FILTER_MODE_LINEAR)
+///     .normalized_coordinates();
+/// ```
+///
+/// Without options, coordinates are in texels and clamped to the edge, and the nearest texel is returned: for integers of 8
+/// and 16 bits as a float from 0 or -1 to 1, for other formats as it is.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct TextureDescriptor {
+    raw: sys::CUDA_TEXTURE_DESC,
+}
+
+impl TextureDescriptor {
+    /// Returns the descriptor without options.
+    #[inline]
+    pub fn new() -> Self {
+        Self {
+            raw: sys::CUDA_TEXTURE_DESC {
+                addressMode: [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3],
+                ..Default::default()
+            },
+        }
+    }
+
+    /// Sets the treatment of coordinates outside the texture, in all dimensions. `WRAP` and `MIRROR` need
+    /// [normalized coordinates](Self::normalized_coordinates); otherwise they clamp.
+    #[inline]
+    pub const fn address_mode(self, mode: CUaddress_mode) -> Self {
+        self.address_modes([mode; 3])
+    }
+
+    /// Sets the treatment of coordinates outside the texture, for x, y and z.
+    #[inline]
+    pub const fn address_modes(mut self, modes: [CUaddress_mode; 3]) -> Self {
+        self.raw.addressMode = modes;
+        self
+    }
+
+    /// Sets the filter: the nearest texel, or a linear interpolation, which needs texels that are read as floats.
+    #[inline]
+    pub const fn filter_mode(mut self, mode: CUfilter_mode) -> Self {
+        self.raw.filterMode = mode;
+        self
+    }
+
+    /// Adds flags: the constants `CU_TRSF_*`.
+    #[inline]
+    pub const fn flags(mut self, flags: u32) -> Self {
+        self.raw.flags |= flags;
+        self
+    }
+
+    /// Reads integers of 8 and 16 bits as integers (`CU_TRSF_READ_AS_INTEGER`).
+    #[inline]
+    pub const fn read_as_integer(self) -> Self {
+        self.flags(sys::CU_TRSF_READ_AS_INTEGER)
+    }
+
+    /// Lets coordinates run from 0 to 1 (`CU_TRSF_NORMALIZED_COORDINATES`).
+    #[inline]
+    pub const fn normalized_coordinates(self) -> Self {
+        self.flags(sys::CU_TRSF_NORMALIZED_COORDINATES)
+    }
+
+    /// Converts texels from sRGB to linear when they are read (`CU_TRSF_SRGB`).
+    #[inline]
+    pub const fn srgb(self) -> Self {
+        self.flags(sys::CU_TRSF_SRGB)
+    }
+
+    /// Disables the trilinear filtering optimization (`CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION`).
+    #[inline]
+    pub const fn disable_trilinear_optimization(self) -> Self {
+        self.flags(sys::CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)
+    }
+
+    /// Filters across the edges of a cubemap's faces (`CU_TRSF_SEAMLESS_CUBEMAP`). Only valid for cubemaps.
+    #[inline]
+    pub const fn seamless_cubemap(self) -> Self {
+        self.flags(sys::CU_TRSF_SEAMLESS_CUBEMAP)
+    }
+
+    /// Sets the maximum anisotropy ratio.
+    #[inline]
+    pub const fn max_anisotropy(mut self, ratio: u32) -> Self {
+        self.raw.maxAnisotropy = ratio;
+        self
+    }
+
+    /// Sets the filter between the levels of a mipmapped array.
+    #[inline]
+    pub const fn mipmap_filter_mode(mut self, mode: CUfilter_mode) -> Self {
+        self.raw.mipmapFilterMode = mode;
+        self
+    }
+
+    /// Sets the offset that is added to the level of a mipmapped array.
+    #[inline]
+    pub const fn mipmap_level_bias(mut self, bias: f32) -> Self {
+        self.raw.mipmapLevelBias = bias;
+        self
+    }
+
+    /// Sets the least and the greatest level that are read from a mipmapped array. Both are 0 without this option.
+    #[inline]
+    pub const fn mipmap_level_clamp(mut self, min: f32, max: f32) -> Self {
+        self.raw.minMipmapLevelClamp = min;
+        self.raw.maxMipmapLevelClamp = max;
+        self
+    }
+
+    /// Sets the color outside the texture, for `CU_TR_ADDRESS_MODE_BORDER`.
+    #[inline]
+    pub const fn border_color(mut self, color: [f32; 4]) -> Self {
+        self.raw.borderColor = color;
+        self
+    }
+
+    /// Returns C's descriptor.
+    #[inline]
+    pub const fn as_raw(&self) -> &sys::CUDA_TEXTURE_DESC {
+        &self.raw
+    }
+}
+
+impl Default for TextureDescriptor {
+    #[inline]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<sys::CUDA_TEXTURE_DESC> for TextureDescriptor {
+    #[inline]
+    fn from(raw: sys::CUDA_TEXTURE_DESC) -> Self {
+        Self { raw }
+    }
+}
+
+/// A view of an array or mipmapped array, with another format of texels, or of a part of the levels or layers.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct ResourceView {
+    raw: sys::CUDA_RESOURCE_VIEW_DESC,
+}
+
+impl ResourceView {
+    /// Returns a view with a format, and the width, height and depth of the array. Of a format of blocks, width and height
+    /// are 4 times those of the array. `CU_RES_VIEW_FORMAT_NONE` keeps the array's format.
+    #[inline]
+    pub fn new(format: sys::CUresourceViewFormat, size: [usize; 3]) -> Self {
+        let [width, height, depth] = size;
+        Self {
+            raw: sys::CUDA_RESOURCE_VIEW_DESC {
+                format,
+                width,
+                height,
+                depth,
+                ..Default::default()
+            },
+        }
+    }
+
+    /// Limits the view to some levels of a mipmapped array; without this option, it is of the first.
+    #[inline]
+    pub const fn levels(mut self, levels: RangeInclusive<u32>) -> Self {
+        self.raw.firstMipmapLevel = *levels.start();
+        self.raw.lastMipmapLevel = *levels.end();
+        self
+    }
+
+    /// Limits the view to some layers of a layered array.
+    #[inline]
+    pub const fn layers(mut self, layers: RangeInclusive<u32>) -> Self {
+        self.raw.firstLayer = *layers.start();
+        self.raw.lastLayer = *layers.end();
+        self
+    }
+
+    /// Returns C's descriptor.
+    #[inline]
+    pub const fn as_raw(&self) -> &sys::CUDA_RESOURCE_VIEW_DESC {
+        &self.raw
+    }
+}
