@@ -30,6 +30,7 @@ mod events;
 mod fault_without_context;
 mod faults;
 mod float_arithmetic;
+mod function_pointers;
 mod graph_memory;
 mod graph_nodes;
 mod graph_tools;

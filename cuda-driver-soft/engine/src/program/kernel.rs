@@ -189,7 +189,7 @@ impl fmt::Debug for Kernel {
 impl Properties {
     fn of(loaded: &LoadedModule, entry: FuncId) -> Properties {
         let module = &loaded.module;
-        let functions = reachable(module, entry);
+        let functions = reachable(module, entry, || loaded.functions_with_taken_addresses());
         let bodies: Vec<&Body> = functions
             .iter()
             .filter_map(|id| module.functions.get(id.0 as usize)?.body())

@@ -1,5 +1,6 @@
 //! A module with its variables in device memory, and the decoded code of its functions.
 
+use super::reach::taken;
 use crate::code::function::Code;
 use crate::code::isa::Isa;
 use crate::decode::decode;
@@ -25,6 +26,8 @@ pub(crate) struct LoadedModule {
     managed: Option<Arc<LoadedModule>>,
     /// By instruction set, layout of a warp's lanes (one row or several), and function.
     codes: [[Vec<LazyCode>; 2]; 2],
+    /// The functions whose addresses the module takes, found when a kernel first needs them.
+    taken: OnceLock<Vec<FuncId>>,
 }
 
 /// A variable in device memory.
@@ -87,6 +90,7 @@ impl LoadedModule {
             globals: Vec::new(),
             managed,
             codes: [(); 2].map(|()| [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())),
+            taken: OnceLock::new(),
         };
         for variable in &module.variables {
             // On failure `loaded` is dropped and frees the variables allocated so far.
@@ -113,6 +117,11 @@ impl LoadedModule {
             bytes,
             id: NOT_OWNED,
         })
+    }
+
+    /// Returns the functions whose addresses the module takes.
+    pub(super) fn functions_with_taken_addresses(&self) -> &[FuncId] {
+        self.taken.get_or_init(|| taken(&self.module))
     }
 
     /// Returns the address of a variable in device memory.

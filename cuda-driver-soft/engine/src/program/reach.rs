@@ -4,57 +4,53 @@ use ptx::ir::{Address, Body, Callee, FuncId, Module, Op, Operand, RelocTarget, V
 use std::collections::HashSet;
 
 /// Returns the functions that `entry` may reach by calls, `entry` first. An indirect call without a list of targets may
-/// reach every function whose address is taken.
-pub(super) fn reachable(module: &Module, entry: FuncId) -> Vec<FuncId> {
+/// reach every function of `taken`.
+pub(super) fn reachable<'a>(module: &Module, entry: FuncId, taken: impl Fn() -> &'a [FuncId]) -> Vec<FuncId> {
     let mut found = vec![entry];
     let mut known = HashSet::from([entry]);
     let mut next = 0;
     let mut indirect = false;
-    let mut taken: Vec<FuncId> = module
-        .variables
-        .iter()
-        .flat_map(|v| &v.relocs)
-        .filter_map(|r| match r.target {
-            RelocTarget::Function(f) => Some(f),
-            RelocTarget::Variable(_) => None,
-        })
-        .collect();
     while next < found.len() {
         let body = module.functions.get(found[next].0 as usize).and_then(|f| f.body());
         next += 1;
-        let mut add = |id: FuncId, found: &mut Vec<FuncId>| {
+        let mut add = |id: FuncId| {
             if known.insert(id) {
                 found.push(id);
             }
         };
         for inst in body.iter().flat_map(|b| &b.insts) {
-            match &inst.op {
-                Op::Call {
-                    callee: Callee::Direct(id),
-                    ..
-                } => add(*id, &mut found),
-                Op::Call {
-                    callee: Callee::Indirect { targets: Some(targets) },
-                    ..
-                } => {
-                    targets.iter().for_each(|id| add(*id, &mut found));
+            let Op::Call { callee, .. } = &inst.op else { continue };
+            match callee {
+                Callee::Direct(id) => add(*id),
+                Callee::Indirect { targets: Some(targets) } => targets.iter().for_each(|id| add(*id)),
+                Callee::Indirect { targets: None } if !indirect => {
+                    indirect = true;
+                    taken().iter().for_each(|id| add(*id));
                 }
-                Op::Call {
-                    callee: Callee::Indirect { targets: None },
-                    ..
-                } => indirect = true,
-                _ => {}
+                Callee::Indirect { targets: None } => {}
             }
-            taken.extend(inst.srcs.iter().filter_map(|s| match s {
-                Operand::Address(Address::Function(id)) => Some(*id),
-                _ => None,
-            }));
-        }
-        if indirect {
-            taken.drain(..).for_each(|id| add(id, &mut found));
         }
     }
     found
+}
+
+/// Returns the functions whose addresses the module takes: in initial values, and in the code of any function, as a
+/// kernel may store a pointer that another kernel calls.
+pub(super) fn taken(module: &Module) -> Vec<FuncId> {
+    let relocs = module.variables.iter().flat_map(|v| &v.relocs);
+    let in_variables = relocs.filter_map(|r| match r.target {
+        RelocTarget::Function(f) => Some(f),
+        RelocTarget::Variable(_) => None,
+    });
+    let insts = module.functions.iter().filter_map(|f| f.body()).flat_map(|b| &b.insts);
+    let in_code = insts.flat_map(|i| &i.srcs).filter_map(|s| match s {
+        Operand::Address(Address::Function(id)) => Some(*id),
+        _ => None,
+    });
+    let mut all: Vec<FuncId> = in_variables.chain(in_code).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Returns the variables whose addresses a body uses.
