@@ -74,6 +74,7 @@ mod start;
 mod stream_attributes;
 mod streams;
 mod texture_objects;
+mod tensor_copies;
 mod textures;
 mod usage_counts;
 mod virtual_memory;

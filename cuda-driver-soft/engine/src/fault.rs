@@ -64,6 +64,11 @@ pub enum FaultKind {
     },
     /// An instruction for clusters, in a launch without clusters.
     NoCluster,
+    /// A tensor copy whose operands are invalid.
+    TensorCopy {
+        /// The reason.
+        problem: &'static str,
+    },
     /// `trap`
     Trap,
     /// `free` of memory that was freed before.
@@ -138,7 +143,7 @@ impl Fault {
     pub fn code(&self) -> u32 {
         match self.kind {
             FaultKind::IllegalAddress { .. } | FaultKind::StackOverflow { .. } => 700,
-            FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster => 715,
+            FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
             FaultKind::Misaligned { .. } => 716,
             FaultKind::InvalidPc { .. } => 718,
             FaultKind::Trap | FaultKind::FreedTwice { .. } | FaultKind::NoBlock { .. } => 719,
@@ -217,6 +222,7 @@ impl fmt::Display for FaultKind {
                 address >> 24
             ),
             FaultKind::NoCluster => f.write_str("an instruction for clusters, in a launch without clusters"),
+            FaultKind::TensorCopy { problem } => write!(f, "invalid tensor copy: {problem}"),
             FaultKind::Trap => f.write_str("trap"),
             FaultKind::Assert {
                 file,

@@ -27,6 +27,8 @@
 
 #![forbid(unsafe_code)]
 
+use ptx::ir::TensorMapField;
+
 /// Marks the 128 bytes of a map, so that other bytes are rejected.
 const TAG: u8 = 0xC5;
 /// Size of a map in bytes.
@@ -162,6 +164,35 @@ impl TensorMap {
             channels: u16_at(94),
             pixels: u16_at(96),
         })
+    }
+}
+
+/// Replaces a field of an encoded map, as `tensormap.replace` does. `dimension` selects one of five values of a field.
+pub(crate) fn replace(bytes: &mut [u8; BYTES], field: TensorMapField, dimension: u8, value: u64) {
+    let dimension = usize::from(dimension.min(4));
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    match field {
+        TensorMapField::GlobalAddress => put(0, &value.to_le_bytes()),
+        TensorMapField::Rank => put(8, &[value.wrapping_add(1) as u8]),
+        TensorMapField::BoxDim => put(72 + 2 * dimension, &(value as u16).to_le_bytes()),
+        TensorMapField::GlobalDim => put(16 + 4 * dimension, &(value as u32).wrapping_sub(1).to_le_bytes()),
+        // There are four strides.
+        TensorMapField::GlobalStride if dimension == 4 => {}
+        TensorMapField::GlobalStride => put(40 + 8 * dimension, &value.to_le_bytes()),
+        TensorMapField::ElementStride => put(98 + dimension, &[value as u8]),
+        TensorMapField::ElemType => {
+            // PTX numbers the types differently from `CUtensorMapDataType`.
+            let data_type = match value {
+                8 => 10,
+                9 => 8,
+                10 => 9,
+                other => other as u8,
+            };
+            put(9, &[data_type]);
+        }
+        TensorMapField::InterleaveLayout => put(10, &[value as u8]),
+        TensorMapField::SwizzleMode => put(11, &[value as u8]),
+        TensorMapField::FillMode => put(13, &[value as u8]),
     }
 }
 

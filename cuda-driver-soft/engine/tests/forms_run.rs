@@ -72,12 +72,14 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
 fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
     match kind {
         FaultKind::Trap => opcode == "trap",
+        // The address is not a tensor map's.
+        FaultKind::TensorCopy { .. } => opcode.contains(".bulk.tensor"),
         // The barrier's number and count are arbitrary.
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
         // The size is arbitrary; both addresses of a copy are the same.
         FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
         FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. } | FaultKind::Misaligned { .. }
-            if opcode.contains(".async.bulk") =>
+            if opcode.contains(".async.bulk") || opcode.contains(".cp_fenceproxy") =>
         {
             true
         }
@@ -126,6 +128,7 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
     };
     match name {
         "[a]" | "[d]" => vec!["[at]".into()],
+        "[t]" => vec!["[at,tensor]".into()],
         "policy" => vec!["rb64".into()],
         "p" | "!c" => vec!["pp".into()],
         "p|q" => vec!["pp".into(), "pp|pq".into()],
@@ -221,8 +224,12 @@ fn candidates() -> Vec<String> {
             .flat_map(|syntax| operand_lists(syntax, &modifiers))
             .collect();
         let at = texel(root, &modifiers);
+        let dims = (1..=5)
+            .find(|n| modifiers.contains(&format!("{n}d").as_str()))
+            .unwrap_or(1);
+        let tensor = format!("{{{}}}", vec!["rs32"; dims].join(","));
         all.extend(lists.iter().map(|list| {
-            let list = list.replace("[at]", &at);
+            let list = list.replace("[at]", &at).replace("tensor", &tensor);
             format!("{opcode} {list};")
         }));
     }

@@ -120,7 +120,8 @@ impl Profile {
             Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE => self.memory_khz,
             Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH => self.bus_bits,
             Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO => self.double_ratio,
-            Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH => i32::from(self.sm >= 90),
+            Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
+            | Attribute::CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED => i32::from(self.sm >= 90),
             Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => (self.sm / 10) as i32,
             Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => (self.sm % 10) as i32,
             _ => return COMMON.iter().find(|c| c.0 == attribute).map(|c| c.1),
@@ -277,7 +278,7 @@ static COMMON: [(Attribute, i32); 161] = [
     (Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, cfg!(target_os = "linux") as i32),
     (Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 4), // all behave alike here
-    (Attribute::CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0),
+    (Attribute::CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, OWN),
     (Attribute::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_NUMA_CONFIG, 0),

@@ -6,6 +6,7 @@
 use super::collective::{Collective, CollectiveOperands};
 use super::matrix::MatrixInst;
 use super::registers::Slot;
+use super::tensor::TensorInst;
 use super::texture::TextureInst;
 use ptx::ir::{BarOp, FuncId};
 
@@ -34,6 +35,8 @@ pub(crate) enum Action {
     Matrix(Box<MatrixInst>),
     /// `tex`, `suld` and similar.
     Texture(Box<TextureInst>),
+    /// `cp.async.bulk.tensor`, `tensormap.replace` and similar.
+    Tensor(Box<TensorInst>),
     /// `alloca`, `stacksave`, `stackrestore`
     Stack(StackOp),
 }

@@ -7,7 +7,7 @@
 //! | `inst` | one instruction, and the type of its handlers |
 //! | `isa`, `handlers` | the instruction sets, and how a handler is compiled for each |
 //! | `action` | instructions that the warp's scheduler runs |
-//! | `collective`, `matrix`, `texture` | operands of such instructions |
+//! | `collective`, `matrix`, `tensor`, `texture` | operands of such instructions |
 //! | `constant` | slots that no instruction writes |
 //! | `function`, `converged` | a whole function |
 
@@ -22,4 +22,5 @@ pub(crate) mod isa;
 pub(crate) mod machine;
 pub(crate) mod matrix;
 pub(crate) mod registers;
+pub(crate) mod tensor;
 pub(crate) mod texture;

@@ -1,10 +1,12 @@
-//! Decodes `cp.async`, `cp.async.bulk` and `mbarrier`.
+//! Decodes `cp.async`, `cp.async.bulk`, tensor copies and `mbarrier`.
 
 use super::builder::Builder;
 use super::operands::{reg, source};
+use crate::code::action::Action;
 use crate::code::registers::Slot;
+use crate::code::tensor::TensorInst;
 use crate::ops::{asynchronous, bulk};
-use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space};
+use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space, TensorDirection, TensorMapField};
 
 /// Returns the slot of a pointer, and true if it has 64 bits. It is a register of 32 or 64 bits, or the address of a
 /// variable.
@@ -59,6 +61,46 @@ pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         (inst.a, inst.b, inst.c, inst.mods) = (at, source_at, size, mods);
         (inst.e, inst.f) = (blocks, barrier);
     });
+    Some(())
+}
+
+/// Decodes a tensor copy or `tensormap.replace`. The scheduler runs them.
+pub(super) fn tensor(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    // The addresses come first, then values of one class, then of another.
+    let (addresses, values, (class, more)) = match inst.op {
+        Op::TensorCopy(copy) => {
+            let addresses = match copy.direction {
+                TensorDirection::Load { .. } => 3,
+                TensorDirection::Store { .. } => 2,
+            };
+            (addresses, usize::from(copy.dims), (RegClass::B32, RegClass::B16))
+        }
+        Op::TensorMapReplace(replace) => {
+            let class = match replace.field {
+                TensorMapField::GlobalAddress | TensorMapField::GlobalStride => RegClass::B64,
+                _ => RegClass::B32,
+            };
+            (1, 1, (class, class))
+        }
+        _ => return None,
+    };
+    let mut srcs = Vec::with_capacity(inst.srcs.len());
+    for (i, operand) in inst.srcs.iter().enumerate() {
+        if i < addresses {
+            let (slot, wide) = pointer(b, operand, inst.line)?;
+            srcs.push((slot, if wide { 8 } else { 4 }));
+            continue;
+        }
+        let class = if i < addresses + values { class } else { more };
+        let width = match class {
+            RegClass::B16 => 2,
+            RegClass::B32 => 4,
+            _ => 8,
+        };
+        srcs.push((source(b, operand, class, inst.line)?, width));
+    }
+    let op = inst.op.clone();
+    b.push_action(Action::Tensor(Box::new(TensorInst { op, srcs })), inst.line);
     Some(())
 }
 

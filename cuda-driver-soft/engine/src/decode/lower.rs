@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, Scratch};
 use super::operands::{address, elements, half_of, reg, rows, source, window_of};
-use super::scheduled::{is_matrix, is_scheduled, is_texture};
+use super::scheduled::{is_matrix, is_scheduled, is_tensor, is_texture};
 use super::unsupported::UnsupportedInst;
 use super::{asynchronous, atomic, calls, matrix, stack, texture};
 use crate::code::action::{Action, BarrierInst};
@@ -63,6 +63,7 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,
         op if is_matrix(op) => matrix::lower(b, inst)?,
         op if is_texture(op) => texture::lower(b, inst)?,
+        op if is_tensor(op) => asynchronous::tensor(b, inst)?,
         Op::Atom { op, mem } => atomic::lower(b, inst, *op, mem, true)?,
         Op::Red { op, mem } => atomic::lower(b, inst, *op, mem, false)?,
         Op::Alloca | Op::Stacksave | Op::Stackrestore => stack::lower(b, inst)?,

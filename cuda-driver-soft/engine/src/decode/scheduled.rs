@@ -18,6 +18,7 @@ pub(super) fn is_scheduled(op: &Op) -> bool {
             | Op::Stackrestore
     ) || is_matrix(op)
         || is_texture(op)
+        || is_tensor(op)
         || Collective::of(op).is_some()
 }
 
@@ -33,6 +34,11 @@ pub(super) fn is_matrix(op: &Op) -> bool {
             | Op::WmmaLd { .. }
             | Op::WmmaSt { .. }
     )
+}
+
+/// Returns true for instructions on tensors and tensor maps.
+pub(super) fn is_tensor(op: &Op) -> bool {
+    matches!(op, Op::TensorCopy(_) | Op::TensorMapReplace(_))
 }
 
 /// Returns true for instructions on textures and surfaces.

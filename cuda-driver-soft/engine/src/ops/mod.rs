@@ -15,6 +15,7 @@
 //! | `atomic128` | atom of 128 bits |
 //! | `asynchronous` | cp.async mbarrier |
 //! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
+//! | `tensor`, `tensor_rows` | cp.async.bulk.tensor cp.reduce.async.bulk.tensor tensormap |
 //! | `matrix`, `fragment`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface`, `texels` | tex tld4 txq istypep; suld sust sured suq |
@@ -47,6 +48,8 @@ pub(crate) mod mov;
 mod product;
 mod shapes;
 mod surface;
+pub(crate) mod tensor;
+mod tensor_rows;
 mod texels;
 pub(crate) mod texture;
 pub(crate) mod video;

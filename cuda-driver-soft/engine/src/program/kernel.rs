@@ -8,7 +8,9 @@ use super::stack_depth;
 use crate::code::isa::Isa;
 use crate::memory::buffer::MOST_LOCAL;
 use crate::ops::atomic::order_matters;
-use ptx::ir::{Body, Directives, FuncId, Function, Op, Operand, Order, Space, Special, VarId};
+use ptx::ir::{
+    Body, Directives, FuncId, Function, Op, Operand, Order, Space, Special, TensorCopy, TensorDirection, Type, VarId,
+};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -219,6 +221,11 @@ impl Properties {
                 reduce: Some((op, ty)),
                 ..
             } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
+            // The type, which decides if the order matters, is in the tensor map.
+            Op::TensorCopy(TensorCopy {
+                direction: TensorDirection::Store { reduce: Some(op) },
+                ..
+            }) => order_matters(*op, Type::F32, false, Order::Weak).then_some(Space::Global),
             Op::Atom { op, mem } | Op::Red { op, mem } => {
                 let used = i.dsts.iter().any(Option::is_some);
                 order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)

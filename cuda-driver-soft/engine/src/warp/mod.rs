@@ -22,7 +22,7 @@ use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
 use crate::memory::buffer::LocalMemory;
 use crate::memory_budget::MemoryReservation;
-use crate::ops::{matrix, texture};
+use crate::ops::{matrix, tensor, texture};
 use frame::{Caller, Frame, FrameId, Frames, WarpPosition};
 use ptx::ir::{BarOp, FuncId};
 use run::{Event, run};
@@ -561,6 +561,13 @@ impl Warp {
                     return Ok(0);
                 };
                 texture::run(m, &mut frame.file, call, split.mask).map_err(|()| line)?;
+                self.push(after);
+            }
+            Action::Tensor(inst) => {
+                let Some(frame) = self.frames[split.frame as usize].as_mut() else {
+                    return Ok(0);
+                };
+                tensor::run(m, &mut frame.file, inst, split.mask).map_err(|()| line)?;
                 self.push(after);
             }
             Action::Stack(what) => {

@@ -23,6 +23,7 @@
 //! | `!a`, `!b` | source, which may be negated if it is a predicate |
 //! | `#i` | constant |
 //! | `[a]` | address |
+//! | `[t]` | address of a tensor map, with coordinates |
 //! | `policy` | cache policy, present if the opcode has `.L2::cache_hint` |
 //! | `{, x}` | optional operand |
 //!

@@ -112,6 +112,9 @@ const KNOWN: &[&str] = &[
     ".1d", ".2d", ".3d", ".a1d", ".a2d", ".cube", ".acube", ".base", ".level", ".grad", ".r", ".g", ".p", ".trap", ".zero",
     ".width", ".height", ".depth", ".texref", ".samplerref", ".surfref",
     ".fence", ".mma_async",
+    ".tensor", ".tile", ".im2col", ".im2col_no_offs", ".replace", ".cp_fenceproxy", ".b1024", ".global_address", ".rank",
+    ".box_dim", ".global_dim", ".global_stride", ".element_stride", ".elemtype", ".interleave_layout", ".swizzle_mode",
+    ".fill_mode",
 ];
 
 /// Returns true if an instruction has this modifier or type.

@@ -21,6 +21,8 @@ pub(crate) enum Role {
     Constant,
     /// `[a]`
     Address,
+    /// `[t]`: the address of a tensor map, with coordinates
+    Tensor,
 }
 
 /// An operand of a form.
@@ -62,6 +64,7 @@ pub(super) fn operand(text: &str, mods: &Mods) -> OperandSpec {
         "p|q" | "d|p" => Role::DestPair,
         _ if name.starts_with('!') => Role::Predicate,
         _ if name.starts_with('#') => Role::Constant,
+        "[t]" => Role::Tensor,
         _ if name.starts_with('[') => Role::Address,
         _ => Role::Source,
     };

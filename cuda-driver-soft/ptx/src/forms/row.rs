@@ -1,6 +1,6 @@
 //! The types of a row of the instruction table.
 
-use crate::ir::{BoolOp, Op, Space, Type, VideoInst, Wgmma};
+use crate::ir::{BoolOp, Op, Space, TensorCopy, Type, VideoInst, Wgmma};
 
 use super::mods::Mods;
 
@@ -41,6 +41,10 @@ pub(crate) enum Lowering {
     Memory(Op),
     /// `cp.async`, `mbarrier`, `ldmatrix` and others: the addresses become the first sources.
     Pointers(Op),
+    /// A tensor copy, one of whose address operands is a tensor map with coordinates.
+    Tensor(TensorCopy),
+    /// A prefetch with the operands of a tensor copy. No effect.
+    TensorHint(TensorCopy),
     /// `st.async`, `red.async`: the operation, then an `mbarrier.complete_tx` with its number of bytes.
     StoreThenSignal(Op),
     /// `mapa`, and with `rank` `getctarank`. The address can be a variable.

@@ -45,6 +45,7 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         | Lowering::StoreThenSignal(op)
                         | Lowering::Texture(op)
                         | Lowering::Carry { op, .. } => Some(op),
+                        Lowering::Tensor(copy) => Some(Op::TensorCopy(copy)),
                         Lowering::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
                         Lowering::Video(inst) => Some(Op::Video(inst)),
                         Lowering::Wgmma(wgmma) => Some(Op::Wgmma(wgmma)),
@@ -179,7 +180,8 @@ fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
         Role::DestBoth => format!("{}|%p3", value(spec.ty)),
         Role::Constant => match opcode {
             _ if opcode.starts_with("applypriority") || opcode.starts_with("discard") => "128",
-            _ if opcode.starts_with("fence.proxy") => "128",
+            _ if opcode.starts_with("fence.proxy") || opcode.starts_with("tensormap.cp") => "128",
+            _ if opcode.starts_with("tensormap") => "1",
             _ if opcode.starts_with("setmaxnreg") => "32",
             _ if opcode.starts_with("alloca") => "16",
             _ if opcode.starts_with("cp.async.c") => "16",
@@ -191,6 +193,10 @@ fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
             Some(coordinates) => format!("[%rd1, {coordinates}]"),
             None => "[%rd1]".to_owned(),
         },
+        Role::Tensor => {
+            let dims = (1..=5).find(|n| opcode.contains(&format!(".{n}d"))).unwrap_or(1);
+            format!("[%rd1, {{{}}}]", vec!["%r1"; dims].join(", "))
+        }
     }
 }
 

@@ -45,7 +45,7 @@ const ROOTS: &[(&str, u32, u32)] = &[
 /// For opcodes that also have forms in the table: all other forms have one of these modifiers.
 #[rustfmt::skip] // an instruction is a line
 const DISTINGUISHING: &[(&str, &[&str])] = &[
-    ("cp", &[".tensor", ".cp_mask", ".ignore_oob"]),
+    ("cp", &[".tile::gather4", ".tile::scatter4", ".im2col::w", ".im2col::w::128", ".cta_group::1", ".cta_group::2", ".cp_mask", ".ignore_oob"]),
     ("ldmatrix", &[".m16n16", ".m8n16"]),
     ("stmatrix", &[".m16n8"]),
     ("tex", &[".2dms", ".a2dms"]),
@@ -53,6 +53,7 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("suq", &[".channel_data_type", ".channel_order", ".array_size", ".memory_layout"]),
     ("mma", &[".m8n8k4", ".sp", ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
     ("wgmma", &[".sp"]),
+    ("tensormap", &[".swizzle_atomicity"]),
 ];
 
 /// Returns the form of an opcode that is not implemented.

@@ -12,6 +12,7 @@ mod module;
 mod op;
 mod opcode;
 mod operand;
+mod tensor;
 mod texture;
 mod types;
 mod video;
@@ -23,6 +24,7 @@ pub use module::{
 };
 pub use op::{Cvt, FloatMods, MemMods, Op};
 pub use operand::{Address, CallSlot, Callee, Operand, Special};
+pub use tensor::{TensorCopy, TensorDirection, TensorMapField, TensorMapReplace, TensorMode};
 pub use texture::{Bounds, Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
 pub use types::{
     AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode,

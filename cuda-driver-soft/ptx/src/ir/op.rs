@@ -5,6 +5,7 @@
 
 use super::ids::InstId;
 use super::operand::{CallSlot, Callee};
+use super::tensor::{TensorCopy, TensorMapReplace};
 use super::texture::{Opaque, Query, Surface, Tex};
 use super::types::{
     AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode,
@@ -419,6 +420,10 @@ pub enum Op {
         reduce: Option<(AtomOp, Type)>,
         multicast: bool,
     },
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    TensorCopy(TensorCopy),
+    /// `tensormap.replace`
+    TensorMapReplace(TensorMapReplace),
     /// `mbarrier`: source 0 is the address (for `.pending_count`, the state), source 1 the count, the transaction
     /// count, the state or the parity. The destination is the state, or a predicate that is true if the phase has
     /// completed.

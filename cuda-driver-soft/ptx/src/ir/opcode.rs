@@ -307,6 +307,8 @@ impl Display for Op {
                 reduce,
                 multicast,
             } => bulk(f, *to, *from, *reduce, *multicast),
+            Op::TensorCopy(copy) => write!(f, "{copy}"),
+            Op::TensorMapReplace(replace) => write!(f, "{replace}"),
             Op::Mbarrier { op, space } => write!(f, "mbarrier{}{space}.b64", mbarrier(*op)),
             Op::Mma(mma) if mma.wmma => write!(f, "wmma.mma.sync.aligned{}{}", Shape(mma.shape), MmaTypes(mma)),
             Op::Mma(mma) => write!(f, "mma.sync.aligned{}.row.col{}", Shape(mma.shape), MmaTypes(mma)),

@@ -80,6 +80,9 @@ impl Walker<'_> {
         if form.root == "wgmma" {
             self.wgmma_target(inst.pos);
         }
+        if form.name == "tensormap.replace" {
+            self.replace_target(inst);
+        }
     }
 
     /// Reports the warnings of driver 580 about `shfl` and `vote` without `.sync`.
@@ -107,7 +110,7 @@ impl Walker<'_> {
             self.faults.clear();
             found = Some(candidate);
             for (index, (operand, spec)) in operands.iter().zip(&candidate.operands).enumerate() {
-                if spec.role != Role::Address {
+                if !matches!(spec.role, Role::Address | Role::Tensor) {
                     self.operand(index, operand, spec);
                 }
             }
@@ -122,11 +125,16 @@ impl Walker<'_> {
         self.ranges(inst, operands);
         let specs = candidate.operands.iter().zip(operands);
         let mut addresses = specs
-            .filter(|(spec, _)| spec.role == Role::Address)
+            .filter(|(spec, _)| matches!(spec.role, Role::Address | Role::Tensor))
             .map(|(_, operand)| operand);
         if let Lowering::Pointers(op) = &candidate.lowering {
             let addresses: Vec<_> = addresses.collect();
             return self.pointers(inst, op, &addresses);
+        }
+        if let Lowering::Tensor(copy) | Lowering::TensorHint(copy) = &candidate.lowering {
+            let hint = matches!(candidate.lowering, Lowering::TensorHint(_));
+            let addresses: Vec<_> = addresses.collect();
+            return self.tensor(inst, *copy, hint, &addresses);
         }
         if let Lowering::StoreThenSignal(op) = &candidate.lowering {
             let addresses: Vec<_> = addresses.collect();
@@ -202,6 +210,8 @@ impl Walker<'_> {
             }
             Lowering::Pointers(_)
             | Lowering::StoreThenSignal(_)
+            | Lowering::Tensor(_)
+            | Lowering::TensorHint(_)
             | Lowering::Mapa { .. }
             | Lowering::Mov { .. }
             | Lowering::Video(_)

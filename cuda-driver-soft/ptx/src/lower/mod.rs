@@ -19,6 +19,7 @@ mod operands;
 mod pointers;
 mod ranges;
 mod subscript;
+mod tensor;
 mod texture;
 mod types;
 mod video;

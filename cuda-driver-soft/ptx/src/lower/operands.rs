@@ -125,7 +125,7 @@ impl Walker<'_> {
                 Some(bits) => self.srcs.push(Operand::Imm(bits)),
                 None => self.faults.mismatch = true,
             },
-            (Role::Address, _) => {}
+            (Role::Address | Role::Tensor, _) => {}
         }
     }
 

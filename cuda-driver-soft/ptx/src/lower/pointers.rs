@@ -1,7 +1,7 @@
 //! Lowers instructions whose addresses are sources: `cp.async`, bulk copies, `mbarrier`, `ldmatrix` and others.
 
 use crate::ast::{self, Inst, OperandKind};
-use crate::ir::{CopyPart, MbarrierOp, Op, Operand, Space, Type};
+use crate::ir::{CopyPart, MbarrierOp, Op, Operand, Space, TensorMapReplace, Type};
 use crate::scopes::Symbol;
 
 use super::address::ResolvedAddress;
@@ -17,6 +17,7 @@ impl Walker<'_> {
             | Op::Stmatrix { space, .. }
             | Op::WmmaLd { space, .. }
             | Op::WmmaSt { space, .. } => [space; 3],
+            Op::TensorMapReplace(replace) => [replace.space; 3],
             // The third address points to a barrier.
             Op::Bulk { to, from, .. } => [to, from, Space::SharedCluster],
             _ => [Space::Shared, Space::Global, Space::Shared],
@@ -33,7 +34,8 @@ impl Walker<'_> {
             | Op::Ldmatrix { space, .. }
             | Op::Stmatrix { space, .. }
             | Op::WmmaLd { space, .. }
-            | Op::WmmaSt { space, .. } = &mut op
+            | Op::WmmaSt { space, .. }
+            | Op::TensorMapReplace(TensorMapReplace { space, .. }) = &mut op
             {
                 *space = found;
             }
@@ -63,6 +65,9 @@ impl Walker<'_> {
             }
             // Drops the time limit of `mbarrier.try_wait`.
             self.srcs.truncate(1);
+        }
+        if let Op::TensorMapReplace(replace) = &mut op {
+            self.replace_constants(inst, replace);
         }
         if let Op::Bulk { multicast, .. } = op {
             return self.bulk(inst, op, &pointers, multicast);
@@ -113,6 +118,13 @@ impl Walker<'_> {
             space: mem.space,
         };
         self.pointers(inst, &op, &[barrier]);
+    }
+
+    /// Checks an address, and returns it with its offset added.
+    pub(super) fn checked_pointer(&mut self, inst: &Inst, space: Space, address: &ast::Operand) -> Option<Operand> {
+        let resolved = self.address(space, address)?;
+        self.access_space(inst, space, &resolved)?;
+        Some(self.pointer(resolved, address))
     }
 
     /// Returns an address with its offset added, by an instruction before the current one if necessary.

@@ -56,7 +56,7 @@ impl Walker<'_> {
                     self.say(inst.pos, message);
                 }
             }
-            "cp" if has("bulk") && !has("wait_group") => {
+            "cp" if has("bulk") && !has("wait_group") && !has("tensor") => {
                 let at = if has("prefetch") { 1 } else { 2 };
                 if let Some(value) = constant(at).filter(|n| n % 16 != 0) {
                     let message = format!(
@@ -100,6 +100,15 @@ impl Walker<'_> {
                     let message = format!(
                         "Argument 2 of instruction 'createpolicy.fractional': value '{value:.6}' out of range, expected \
                          to be in range (0.000000 .. 1.000000]"
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
+            "tensormap" if has("cp_fenceproxy") => {
+                if let Some(value) = constant(2).filter(|&n| n != 128) {
+                    let message = format!(
+                        "Argument 2 of instruction '{}': unexpected value '{value}', expected to be 128",
+                        self.name
                     );
                     self.say(inst.pos, message);
                 }

@@ -1,5 +1,4 @@
-//! Table rows of asynchronous copies, `mbarrier`, clusters, and other instructions of sm_80 and later. Tensor copies
-//! are listed in `unimplemented`.
+//! Table rows of asynchronous copies, `mbarrier`, clusters, and other instructions of sm_80 and later.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};

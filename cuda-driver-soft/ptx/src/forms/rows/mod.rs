@@ -8,6 +8,7 @@ mod integer;
 mod matrix;
 mod memory;
 mod movement;
+mod tensor;
 mod texture;
 mod video;
 mod wgmma;
@@ -15,7 +16,7 @@ mod wgmma;
 use super::row::Row;
 
 /// All rows of the table, one slice per file.
-pub(super) const GROUPS: [&[Row]; 11] = [
+pub(super) const GROUPS: [&[Row]; 12] = [
     integer::ROWS,
     bits::ROWS,
     float::ROWS,
@@ -23,6 +24,7 @@ pub(super) const GROUPS: [&[Row]; 11] = [
     movement::ROWS,
     control::ROWS,
     asynchronous::ROWS,
+    tensor::ROWS,
     matrix::ROWS,
     wgmma::ROWS,
     video::ROWS,

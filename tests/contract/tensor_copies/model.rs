@@ -1,0 +1,300 @@
+//! Tensors and what the PTX manual says that copies do with them, element by element.
+
+use std::ffi::c_void;
+
+use cuda_driver::sys::*;
+
+use crate::ok;
+
+/// Bytes of shared memory that the kernels dump.
+pub(super) const TILE: usize = 16384;
+/// The byte that the kernels fill shared memory with before a copy.
+pub(super) const UNTOUCHED: u8 = 0xee;
+
+/// The element types with their sizes.
+pub(super) const TYPES: [(CUtensorMapDataType, usize); 13] = {
+    use CUtensorMapDataType as T;
+    [
+        (T::CU_TENSOR_MAP_DATA_TYPE_UINT8, 1),
+        (T::CU_TENSOR_MAP_DATA_TYPE_UINT16, 2),
+        (T::CU_TENSOR_MAP_DATA_TYPE_UINT32, 4),
+        (T::CU_TENSOR_MAP_DATA_TYPE_INT32, 4),
+        (T::CU_TENSOR_MAP_DATA_TYPE_UINT64, 8),
+        (T::CU_TENSOR_MAP_DATA_TYPE_INT64, 8),
+        (T::CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2),
+        (T::CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4),
+        (T::CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8),
+        (T::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2),
+        (T::CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ, 4),
+        (T::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 4),
+        (T::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, 4),
+    ]
+};
+
+/// The parameters of a tensor map.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    pub(super) data_type: CUtensorMapDataType,
+    /// Bytes of an element.
+    pub(super) element: usize,
+    pub(super) dims: Vec<u64>,
+    /// Strides in bytes of dimensions 1 and up.
+    pub(super) strides: Vec<u64>,
+    pub(super) boxes: Vec<u32>,
+    pub(super) steps: Vec<u32>,
+    /// 0, or the bytes of a slice.
+    pub(super) interleave: usize,
+    /// 0, or the bytes of the swizzle span.
+    pub(super) swizzle: usize,
+    pub(super) nan: bool,
+    /// Bytes from the first to the last element.
+    pub(super) bytes: usize,
+}
+
+/// The parameters of an im2col map that a tiled map does not have.
+#[derive(Clone, Debug)]
+pub(super) struct Pixels {
+    pub(super) lower: Vec<i32>,
+    pub(super) upper: Vec<i32>,
+    pub(super) channels: u32,
+    pub(super) count: u32,
+}
+
+/// An encoded map, as a kernel's parameter.
+pub(super) type Map = [u64; 16];
+
+impl Tensor {
+    /// Returns a tensor whose strides are the least possible ones, with 16 bytes between rows.
+    pub(super) fn new((data_type, element): (CUtensorMapDataType, usize), dims: &[u64], boxes: &[u32]) -> Self {
+        let mut strides = Vec::new();
+        let mut stride = (dims[0] * element as u64).next_multiple_of(16) + 16;
+        for dim in &dims[1..] {
+            strides.push(stride);
+            stride *= dim;
+        }
+        Tensor {
+            data_type,
+            element,
+            dims: dims.to_vec(),
+            strides,
+            boxes: boxes.to_vec(),
+            steps: vec![1; dims.len()],
+            interleave: 0,
+            swizzle: 0,
+            nan: false,
+            bytes: stride as usize,
+        }
+    }
+
+    fn modes(&self) -> (CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapFloatOOBfill) {
+        (
+            CUtensorMapInterleave((self.interleave / 16) as u32),
+            CUtensorMapSwizzle((self.swizzle / 32).next_power_of_two().trailing_zeros() + u32::from(self.swizzle > 0)),
+            CUtensorMapFloatOOBfill(u32::from(self.nan)),
+        )
+    }
+
+    /// Encodes a tiled map.
+    pub(super) fn tiled(&self, address: CUdeviceptr) -> Map {
+        let mut map = CUtensorMap_st { opaque: [0; 16] };
+        let (interleave, swizzle, fill) = self.modes();
+        let strides = [self.strides.as_slice(), &[0]].concat();
+        ok!(cuTensorMapEncodeTiled(
+            &raw mut map,
+            self.data_type,
+            self.dims.len() as u32,
+            std::ptr::without_provenance_mut::<c_void>(address as usize),
+            self.dims.as_ptr(),
+            strides.as_ptr(),
+            self.boxes.as_ptr(),
+            self.steps.as_ptr(),
+            interleave,
+            swizzle,
+            CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
+            fill
+        ));
+        map.opaque
+    }
+
+    /// Encodes an im2col map.
+    pub(super) fn im2col(&self, address: CUdeviceptr, pixels: &Pixels) -> Map {
+        let mut map = CUtensorMap_st { opaque: [0; 16] };
+        let (interleave, swizzle, fill) = self.modes();
+        ok!(cuTensorMapEncodeIm2col(
+            &raw mut map,
+            self.data_type,
+            self.dims.len() as u32,
+            std::ptr::without_provenance_mut::<c_void>(address as usize),
+            self.dims.as_ptr(),
+            self.strides.as_ptr(),
+            pixels.lower.as_ptr(),
+            pixels.upper.as_ptr(),
+            pixels.channels,
+            pixels.count,
+            self.steps.as_ptr(),
+            interleave,
+            swizzle,
+            CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
+            fill
+        ));
+        map.opaque
+    }
+
+    /// Returns the offset of an element in memory, or `None` outside of the tensor.
+    fn offset(&self, at: &[i64]) -> Option<usize> {
+        for (at, dim) in at.iter().zip(&self.dims) {
+            if *at < 0 || *at as u64 >= *dim {
+                return None;
+            }
+        }
+        let (rank, channel) = (at.len(), at[0] as usize);
+        let mut offset = channel * self.element;
+        if self.interleave > 0 {
+            let channels = self.interleave / self.element;
+            let slice = (self.strides[rank - 3] * self.dims[rank - 2]) as usize;
+            offset = channel % channels * self.element + channel / channels * slice;
+        }
+        for (at, stride) in at[1..].iter().zip(&self.strides) {
+            offset += *at as usize * *stride as usize;
+        }
+        Some(offset)
+    }
+
+    /// Returns for each element of a box its offset in shared memory, and its offset in global memory.
+    pub(super) fn tile(&self, at: &[i32], start: usize) -> Vec<(usize, Option<usize>)> {
+        let rank = self.dims.len();
+        let counts: Vec<usize> = (0..rank)
+            .map(|i| match i {
+                0 => self.boxes[0] as usize,
+                _ => self.boxes[i].div_ceil(self.steps[i]) as usize,
+            })
+            .collect();
+        let mut all = Vec::new();
+        for number in 0..counts.iter().product() {
+            let (mut rest, mut place, mut index) = (number, Vec::new(), Vec::new());
+            for i in 0..rank {
+                let n = rest % counts[i];
+                rest /= counts[i];
+                index.push(n);
+                let step = if i == 0 { 1 } else { self.steps[i] as usize };
+                place.push(i64::from(at[i]) + (n * step) as i64);
+            }
+            // The pixel within its image, and the image.
+            let (mut pixel, mut pixels) = (0, 1);
+            for i in 1..rank.max(2) - 1 {
+                pixel += index[i] * pixels;
+                pixels *= counts[i];
+            }
+            let image = if rank > 1 { index[rank - 1] } else { 0 };
+            let logical = self.in_shared(index[0], counts[0], pixel, pixels, image);
+            all.push((self.swizzled(start + logical), self.offset(&place)));
+        }
+        all
+    }
+
+    /// As [`tile`](Self::tile) for an im2col map.
+    pub(super) fn pixels(
+        &self,
+        pixels: &Pixels,
+        at: &[i32],
+        offsets: &[u16],
+        start: usize,
+    ) -> Vec<(usize, Option<usize>)> {
+        let rank = self.dims.len();
+        let mut place: Vec<i64> = at.iter().map(|n| i64::from(*n)).collect();
+        let mut all = Vec::new();
+        for pixel in 0..pixels.count as usize {
+            for channel in 0..pixels.channels as usize {
+                let mut element = place.clone();
+                element[0] += channel as i64;
+                for (at, offset) in element[1..rank - 1].iter_mut().zip(offsets) {
+                    *at += i64::from(*offset);
+                }
+                let logical = self.in_shared(channel, pixels.channels as usize, pixel, pixels.count as usize, 0);
+                all.push((self.swizzled(start + logical), self.offset(&element)));
+            }
+            let mut carried = true;
+            for (i, at) in place.iter_mut().enumerate().take(rank - 1).skip(1) {
+                *at += i64::from(self.steps[i]);
+                if *at < self.dims[i] as i64 + i64::from(pixels.upper[i - 1]) {
+                    carried = false;
+                    break;
+                }
+                *at = i64::from(pixels.lower[i - 1]);
+            }
+            place[rank - 1] += i64::from(carried);
+        }
+        all
+    }
+
+    /// Returns the offset in shared memory of a channel of a pixel, before swizzling.
+    fn in_shared(&self, channel: usize, channels: usize, pixel: usize, pixels: usize, image: usize) -> usize {
+        if self.interleave > 0 {
+            let each = self.interleave / self.element;
+            let slices = channels.div_ceil(each);
+            let row = (image * slices + channel / each) * pixels + pixel;
+            return row * self.interleave + channel % each * self.element;
+        }
+        let pitch = (channels * self.element).max(self.swizzle);
+        (image * pixels + pixel) * pitch + channel * self.element
+    }
+
+    /// The number of the 16 bytes in the span is combined with the number of the 128 bytes.
+    fn swizzled(&self, at: usize) -> usize {
+        let chunks = self.swizzle / 16;
+        match chunks {
+            0 => at,
+            _ => at ^ (at >> 7 & (chunks - 1)) << 4,
+        }
+    }
+
+    /// Returns the bytes that a copy of these elements signals.
+    pub(super) fn signalled(&self, elements: &[(usize, Option<usize>)]) -> u32 {
+        (elements.len() * self.element) as u32
+    }
+
+    /// Returns shared memory after a load.
+    pub(super) fn loaded(&self, memory: &[u8], elements: &[(usize, Option<usize>)]) -> Vec<u8> {
+        use CUtensorMapDataType as T;
+        let mut shared = vec![UNTOUCHED; TILE];
+        for (to, from) in elements {
+            let target = &mut shared[*to..*to + self.element];
+            match from {
+                Some(from) => target.copy_from_slice(&memory[*from..*from + self.element]),
+                None if self.nan => target
+                    .chunks_mut(2)
+                    .for_each(|half| half.copy_from_slice(&[0xf7, 0x7f])),
+                None => target.fill(0),
+            }
+            let tf32 = [
+                T::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+                T::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ,
+            ];
+            if let (Some(_), true, Ok(word)) = (from, tf32.contains(&self.data_type), <[u8; 4]>::try_from(&*target)) {
+                let rounded = (u32::from_le_bytes(word).wrapping_add(0x1000)) & 0xffff_e000;
+                target.copy_from_slice(&rounded.to_le_bytes());
+            }
+        }
+        shared
+    }
+
+    /// Returns memory after a store of these elements, combined by `combine` from the old and the new bytes.
+    pub(super) fn stored(
+        &self,
+        memory: &[u8],
+        shared: &[u8],
+        elements: &[(usize, Option<usize>)],
+        combine: impl Fn(u64, u64) -> u64,
+    ) -> Vec<u8> {
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let mut memory = memory.to_vec();
+        for (from, to) in elements {
+            if let Some(to) = to {
+                let target = &mut memory[*to..*to + self.element];
+                let value = combine(number(target), number(&shared[*from..*from + self.element]));
+                target.copy_from_slice(&value.to_le_bytes()[..self.element]);
+            }
+        }
+        memory
+    }
+}
