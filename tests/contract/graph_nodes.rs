@@ -208,6 +208,25 @@ fn kernels_of_libraries() {
     let mut reported = CUDA_KERNEL_NODE_PARAMS::default();
     is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut reported));
     assert_eq!((reported.kern, reported.ctx), (kernel, s.gpu.context));
+    // The function's kernel is reported however the node was made.
+    let mut of_kernel = ptr::null_mut();
+    is!(c, 0, cuKernelGetFunction(&raw mut of_kernel, kernel));
+    assert_eq!(reported.func, of_kernel);
+    for (func, kern) in [(of_kernel, ptr::null_mut()), (of_kernel, kernel)] {
+        let params = CUDA_KERNEL_NODE_PARAMS {
+            kern,
+            ..kernel_params(func, pointers.as_mut_ptr())
+        };
+        let mut other = ptr::null_mut();
+        is!(
+            c,
+            0,
+            cuGraphAddKernelNode(&raw mut other, g, ptr::null(), 0, &raw const params)
+        );
+        is!(c, 0, cuGraphKernelNodeGetParams(other, &raw mut reported));
+        assert_eq!((reported.func, reported.kern), (of_kernel, kernel));
+        is!(c, 0, cuGraphDestroyNode(other));
+    }
     // A kernel handle is not accepted as a function.
     let params = kernel_params(kernel.cast(), pointers.as_mut_ptr());
     is!(

@@ -41,7 +41,11 @@ fn callbacks_get_the_messages_of_failed_calls() {
         select_driver();
         let (mut first, mut second) = (null_mut(), null_mut());
         // Permitted before cuInit.
-        ok!(cuLogsRegisterCallback(Some(listen), 1 as *mut c_void, &raw mut first));
+        ok!(cuLogsRegisterCallback(
+            Some(listen),
+            std::ptr::without_provenance_mut(1),
+            &raw mut first
+        ));
         let _gpu = Gpu::new();
         heard();
         let mut address = 0;
@@ -49,7 +53,11 @@ fn callbacks_get_the_messages_of_failed_calls() {
         let messages = heard();
         assert_eq!(messages.last(), Some(&(1, REFUSED.to_owned())), "{messages:?}");
 
-        ok!(cuLogsRegisterCallback(Some(listen), 2 as *mut c_void, &raw mut second));
+        ok!(cuLogsRegisterCallback(
+            Some(listen),
+            std::ptr::without_provenance_mut(2),
+            &raw mut second
+        ));
         is!(c, 1, cuMemAlloc(&raw mut address, 0));
         let mut messages = heard();
         let last = messages.split_off(messages.len() - 2);

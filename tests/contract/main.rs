@@ -36,6 +36,7 @@ mod graph_nodes;
 mod graph_tools;
 mod graph_updates;
 mod graphs;
+mod green_contexts;
 mod heap;
 mod integer_arithmetic;
 mod interprocess;

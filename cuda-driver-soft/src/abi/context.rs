@@ -151,7 +151,8 @@ exports! {
 
     healthy fn cuCtxGetId [c] (handle: CUcontext, out: *mut c_ulonglong) {
         let out = c.out(out)?;
-        out.set(given_or_current(handle)?.serial());
+        let handle = if handle.is_null() { context::current_handle() } else { handle as usize };
+        out.set(context::exactly(handle)?.serial());
         Ok(())
     }
 

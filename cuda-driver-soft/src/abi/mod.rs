@@ -18,6 +18,7 @@ mod function;
 mod graph;
 mod graph_exec;
 mod graph_nodes;
+mod green;
 mod image;
 mod implemented;
 mod ipc;

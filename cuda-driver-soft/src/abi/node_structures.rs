@@ -83,11 +83,9 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
     };
     let ready = ready(c, function, shape, &context, p.params, p.extra).map_err(wrong)?;
     let packed = p.params.is_null() && !p.extra.is_null();
-    let mut node = KernelLaunch::new(ready, attributes, packed);
-    if func == 0 {
-        node.library_kernel = kern;
-    }
-    Ok(Operation::Kernel(Arc::new(node)))
+    Ok(Operation::Kernel(Arc::new(KernelLaunch::new(
+        ready, attributes, packed,
+    ))))
 }
 
 pub(super) fn copy(c: Caller, params: *const CUDA_MEMCPY3D) -> Result<Operation> {
@@ -241,7 +239,7 @@ pub(super) fn kernel_node_params(kernel: &KernelLaunch) -> CUDA_KERNEL_NODE_PARA
         sharedMemBytes: shape.shared,
         kernelParams: params as *mut *mut c_void,
         extra: extra as *mut *mut c_void,
-        kern: kernel.library_kernel as CUkernel,
+        kern: kernel.ready.function.library_kernel() as CUkernel,
         ctx: kernel.ready.context.handle as CUcontext,
     }
 }

@@ -11,8 +11,8 @@ use cuda_driver_sys::{
 use super::args::set;
 use super::exports;
 use crate::call::{lookup, stream, submit, synchronize};
-use crate::object::memory;
 use crate::object::stream::NullStream;
+use crate::object::{context, green, memory};
 use crate::operation::HostFunction;
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
@@ -173,15 +173,18 @@ exports! {
         green: *mut CUgreenCtx,
     ) {
         let context = stream::context_of(hstream as usize, mode)?;
+        let of = green::of_context(context);
+        // For a stream of a green context, this call returns the primary context.
+        let context = of.as_ref().map_or(Ok(context), |_| context::by_handle(context).map(|c| c.handle))?;
         c.out(out)?.set(context as CUcontext);
-        set(c.out_or_null(green), std::ptr::null_mut());
+        set(c.out_or_null(green), of.map_or(0, |of| of.handle) as CUgreenCtx);
         Ok(())
     }
 
     fn cuStreamGetGreenCtx [c, mode] (hstream: CUstream, out: *mut CUgreenCtx) {
-        stream::context_of(hstream as usize, mode)?;
-        // No stream is of a green context.
-        c.out(out)?.set(std::ptr::null_mut());
+        let context = stream::context_of(hstream as usize, mode)?;
+        let green = green::of_context(context).map_or(0, |green| green.handle);
+        c.out(out)?.set(green as CUgreenCtx);
         Ok(())
     }
 

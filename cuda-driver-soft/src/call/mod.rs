@@ -5,6 +5,7 @@ pub(crate) mod capture;
 pub(crate) mod event;
 pub(crate) mod free;
 pub(crate) mod graph;
+pub(crate) mod green;
 pub(crate) mod init;
 pub(crate) mod ipc;
 pub(crate) mod lookup;

@@ -2,7 +2,7 @@
 
 use crate::call::{capture as capturing, event, lookup};
 use crate::object::stream::{self, LEGACY, NON_BLOCKING, NullStream, PER_THREAD, StreamRef};
-use crate::object::{context, stream_attribute};
+use crate::object::{context, green, stream_attribute};
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
 use crate::queue::scheduler::{observe_fault, scheduler};
@@ -49,7 +49,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let context = context::current()?;
-    Ok(stream::create(&context, flags, priority))
+    Ok(stream::create(&context, green::current().as_deref(), flags, priority))
 }
 
 /// `cuStreamDestroy`: returns at once; work on the stream goes on.
@@ -59,7 +59,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         context::current()?;
     }
     let stream = stream::created(handle)?;
-    capturing::forget(stream.context_handle as u64, QueueId::Created(handle));
+    capturing::forget(stream.owner, QueueId::Created(handle));
     stream_attribute::forget(handle as u64);
     stream::remove(&stream)
 }
@@ -68,7 +68,14 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 pub(crate) fn context_of(handle: usize, mode: NullStream) -> Result<usize> {
     gate::healthy()?;
     match handle {
-        0 | LEGACY | PER_THREAD => Ok(stream::resolve(handle, mode)?.context.handle),
+        0 | LEGACY | PER_THREAD => {
+            let stream = stream::resolve(handle, mode)?;
+            Ok(if stream.green == 0 {
+                stream.context.handle
+            } else {
+                context::current_handle()
+            })
+        }
         _ => Ok(stream::created(handle)?.context_handle),
     }
 }

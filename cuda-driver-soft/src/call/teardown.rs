@@ -36,7 +36,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
             Error::CUDA_ERROR_CONTEXT_IS_DESTROYED
         }
     })?;
-    if context.primary {
+    if context.primary || context.is_green() {
         return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
     }
     context::table()

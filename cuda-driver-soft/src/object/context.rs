@@ -21,6 +21,8 @@ pub(crate) struct Context {
     pub(crate) handle: usize,
     pub(crate) device: &'static Device,
     pub(crate) primary: bool,
+    /// For the context of a green context, the primary context, which owns all objects made in it.
+    parent: Option<Arc<Context>>,
     serial: AtomicU64,
     flags: AtomicU32,
     alive: AtomicBool,
@@ -91,9 +93,19 @@ pub(crate) fn current_handle() -> usize {
     stack(|s| s.last().map_or(0, |entry| entry.handle))
 }
 
-/// Returns the live context with this handle: `CUDA_ERROR_INVALID_CONTEXT` if the handle is unknown,
-/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` if the context is destroyed.
+/// Returns the live context with this handle, or the primary context if the handle is a green context's:
+/// `CUDA_ERROR_INVALID_CONTEXT` if the handle is unknown, `CUDA_ERROR_CONTEXT_IS_DESTROYED` if the context is destroyed.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
+    let context = exactly(handle)?;
+    match &context.parent {
+        None => Ok(context),
+        Some(parent) if parent.is_alive() => Ok(parent.clone()),
+        Some(_) => Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED),
+    }
+}
+
+/// Returns the live context with this handle, like [`by_handle`], but a green context's own one.
+pub(crate) fn exactly(handle: usize) -> Result<Arc<Context>> {
     match TABLE.get(handle) {
         Ok(context) if context.is_alive() => Ok(context),
         Err(Missing::Unknown) => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
@@ -163,10 +175,20 @@ fn flags_at_creation(flags: u32) -> u32 {
 }
 
 pub(crate) fn make(flags: u32, device: &'static Device, primary: bool) -> Arc<Context> {
+    insert(flags, device, primary, None)
+}
+
+/// Makes the context of a green context: calls that make or look for objects use `primary` in its place.
+pub(crate) fn make_green(primary: &Arc<Context>) -> Arc<Context> {
+    insert(primary.flags(), primary.device, false, Some(primary.clone()))
+}
+
+fn insert(flags: u32, device: &'static Device, primary: bool, parent: Option<Arc<Context>>) -> Arc<Context> {
     TABLE.insert_with(|handle| Context {
         handle,
         device,
         primary,
+        parent,
         serial: AtomicU64::new(next_serial()),
         flags: AtomicU32::new(flags_at_creation(flags)),
         alive: AtomicBool::new(true),
@@ -237,6 +259,11 @@ impl std::fmt::Debug for Context {
 impl Context {
     pub(crate) fn is_alive(&self) -> bool {
         self.alive.load(Relaxed)
+    }
+
+    /// Returns true for the context of a green context.
+    pub(crate) fn is_green(&self) -> bool {
+        self.parent.is_some()
     }
 
     pub(crate) fn flags(&self) -> u32 {

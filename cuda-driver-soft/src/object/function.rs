@@ -23,8 +23,8 @@ pub(crate) struct Function {
     pub(crate) name: CString,
     /// Values set by `cuFuncSetAttribute`.
     settings: Mutex<BTreeMap<u32, i32>>,
-    /// Settings of the `CUkernel` that this function belongs to, if any.
-    of_kernel: OnceLock<Weak<KernelSettings>>,
+    /// Handle and settings of the `CUkernel` that this function belongs to, if any.
+    of_kernel: OnceLock<(usize, Weak<KernelSettings>)>,
     pub(crate) cache_config: AtomicU32,
     old: Mutex<OldLaunch>,
 }
@@ -121,16 +121,21 @@ impl Function {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Links the settings of the `CUkernel`, which apply until the function has settings of its own.
-    pub(crate) fn link_kernel_settings(&self, settings: &Arc<KernelSettings>) {
-        self.of_kernel.get_or_init(|| Arc::downgrade(settings));
+    /// Links the `CUkernel` of the function. Its settings apply until the function has settings of its own.
+    pub(crate) fn link_library_kernel(&self, handle: usize, settings: &Arc<KernelSettings>) {
+        self.of_kernel.get_or_init(|| (handle, Arc::downgrade(settings)));
+    }
+
+    /// Returns the handle of the `CUkernel` that this function belongs to; 0 for a function of a module.
+    pub(crate) fn library_kernel(&self) -> usize {
+        self.of_kernel.get().map_or(0, |(handle, _)| *handle)
     }
 
     /// `cuFuncGetAttribute`
     pub(crate) fn attribute(&self, attribute: u32) -> Result<i32> {
         let device = self.device()?;
         let own = self.settings().get(&attribute).copied();
-        let of_kernel = || self.of_kernel.get()?.upgrade()?.get(attribute, device);
+        let of_kernel = || self.of_kernel.get()?.1.upgrade()?.get(attribute, device);
         match own.or_else(of_kernel) {
             Some(value) => Ok(value),
             None => attribute::of_kernel(&self.kernel, device, attribute),

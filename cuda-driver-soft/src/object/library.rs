@@ -236,7 +236,7 @@ impl Kernel {
         let handle = get(self.library)?
             .module_in(context)?
             .function(&self.name.to_string_lossy())?;
-        function::get(handle)?.link_kernel_settings(&self.settings);
+        function::get(handle)?.link_library_kernel(self.handle, &self.settings);
         Ok(handle)
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use cuda_driver_sys::CUstream_flags;
 
 use crate::object::context::{self, Context};
+use crate::object::green::{self, GreenContext};
 use crate::queue::capture::{self, StreamKey};
 use crate::queue::scheduler::scheduler;
 use crate::queue::streams::QueueId;
@@ -39,6 +40,10 @@ pub(crate) struct Stream {
     handle: usize,
     pub(crate) context: Weak<Context>,
     pub(crate) context_handle: usize,
+    /// Number of the context that owns the stream's work: of the primary one for a green context.
+    pub(crate) owner: u64,
+    /// Handle of the green context that the stream was made in; 0 if none.
+    green: usize,
     flags: u32,
     priority: AtomicI32,
 }
@@ -47,6 +52,8 @@ pub(crate) struct Stream {
 #[derive(Clone, Debug)]
 pub(crate) struct StreamRef {
     pub(crate) context: Arc<Context>,
+    /// Handle of the stream's green context; 0 if none.
+    pub(crate) green: usize,
     pub(crate) queue: QueueId,
     pub(crate) flags: u32,
     pub(crate) priority: i32,
@@ -61,6 +68,7 @@ pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
         }
         Ok(StreamRef {
             context: context::current()?,
+            green: green::current().map_or(0, |green| green.handle),
             queue,
             flags: 0,
             priority: PRIORITIES.0,
@@ -73,8 +81,12 @@ pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
             let stream = created(handle)?;
             let alive = stream.context.upgrade().filter(|c| c.is_alive());
             let context = alive.ok_or(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?;
+            if stream.green != 0 {
+                green::get(stream.green)?;
+            }
             Ok(StreamRef {
                 context,
+                green: stream.green,
                 queue: QueueId::Created(handle),
                 flags: stream.flags,
                 priority: stream.priority.load(Relaxed),
@@ -90,12 +102,14 @@ pub(crate) fn created(handle: usize) -> Result<Arc<Stream>> {
     })
 }
 
-/// Creates a stream, with the priority clamped to the valid range.
-pub(crate) fn create(context: &Arc<Context>, flags: u32, priority: i32) -> usize {
+/// Creates a stream, with the priority clamped to the valid range. `context` is the primary context of `green`.
+pub(crate) fn create(context: &Arc<Context>, green: Option<&GreenContext>, flags: u32, priority: i32) -> usize {
     let stream = TABLE.insert_with(|handle| Stream {
         handle,
         context: Arc::downgrade(context),
-        context_handle: context.handle,
+        owner: context.id(),
+        context_handle: green.map_or(context.handle, |green| green.context.handle),
+        green: green.map_or(0, |green| green.handle),
         flags,
         priority: AtomicI32::new(priority.clamp(PRIORITIES.1, PRIORITIES.0)),
     });

@@ -23,8 +23,6 @@ const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
 pub(crate) struct KernelLaunch {
     pub(crate) ready: ReadyLaunch,
     pub(crate) attributes: Attributes,
-    /// The `CUkernel` that the node's function belongs to; 0 for none.
-    pub(crate) library_kernel: usize,
     arguments: Arc<KernelArguments>,
 }
 
@@ -106,7 +104,6 @@ impl KernelLaunch {
             arguments: Arc::new(KernelArguments::of(&ready, packed)),
             ready,
             attributes,
-            library_kernel: 0,
         }
     }
 
@@ -131,8 +128,6 @@ impl KernelLaunch {
     /// Returns the same launch with other attributes.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Self {
         let packed = self.arguments.extra.is_some();
-        let mut node = KernelLaunch::new(self.ready.clone(), attributes, packed);
-        node.library_kernel = self.library_kernel;
-        node
+        KernelLaunch::new(self.ready.clone(), attributes, packed)
     }
 }

@@ -32,6 +32,8 @@ pub(crate) enum HandleKind {
     Node,
     GraphExec,
     UserObject,
+    ResourceDescriptor,
+    GreenContext,
 }
 
 /// Returns the value of a handle. The high bits are set to a pattern that no user-space address has.

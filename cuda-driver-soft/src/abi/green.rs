@@ -1,0 +1,218 @@
+//! Exports of green contexts and device resources.
+
+use std::ffi::{c_int, c_uint, c_ulonglong};
+
+use cuda_driver_sys::{
+    CUcontext, CUdevResource, CUdevResourceDesc, CUdevResourceType, CUdevSmResource, CUdevSmResourceSplit_flags,
+    CUdevice, CUevent, CUgreenCtx, CUstream,
+};
+
+use super::args::{Caller, set};
+use super::exports;
+use crate::call::{green as calls, stream};
+use crate::object::resource::{self, Granularity, Multiprocessors};
+use crate::object::{context, device, green};
+use crate::state::error::{Error, Result};
+use crate::state::gate;
+
+const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
+const SCATTERED: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING.0;
+const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE.0;
+
+/// Stands in the private bytes of each resource that this driver wrote, before the device.
+const SIGNATURE: [u8; 8] = *b"softpart";
+
+/// Returns C's form of a resource, with its device in the private bytes.
+fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
+    let granularity = if part.split {
+        // Driver 580 leaves these fields of a part at 0.
+        Granularity { least: 0, multiple: 0 }
+    } else {
+        resource::granularity(device::get(part.device)?)
+    };
+    let mut out = none();
+    out.type_ = SM;
+    out._internal_padding[..8].copy_from_slice(&SIGNATURE);
+    out._internal_padding[8..12].copy_from_slice(&part.device.to_le_bytes());
+    out.anonymous1.sm = CUdevSmResource {
+        smCount: part.count,
+        minSmPartitionSize: granularity.least,
+        smCoscheduledAlignment: granularity.multiple,
+        flags: 0,
+        localityDomainId: 0,
+    };
+    Ok(out)
+}
+
+/// Returns a resource that stands for nothing.
+fn none() -> CUdevResource {
+    CUdevResource::default()
+}
+
+/// Reads a resource: `CUDA_ERROR_INVALID_RESOURCE_TYPE` if it is not of multiprocessors,
+/// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if this driver did not write it.
+fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
+    if c.type_ != SM {
+        return Err(Error::CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    }
+    let [a, b, d, e] = [8, 9, 10, 11].map(|i| c._internal_padding[i]);
+    // SAFETY: the type says that this member is set; any bytes are valid for it.
+    let sm = unsafe { c.anonymous1.sm };
+    if c._internal_padding[..8] != SIGNATURE {
+        return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    }
+    let whole = resource::of_device(c_int::from_le_bytes([a, b, d, e]))?;
+    if sm.smCount == 0 || sm.smCount > whole.count {
+        return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    }
+    Ok(Multiprocessors {
+        count: sm.smCount,
+        split: sm.minSmPartitionSize == 0,
+        ..whole
+    })
+}
+
+/// Writes a resource of a device or a context.
+fn answer(c: Caller, out: *mut CUdevResource, kind: CUdevResourceType, part: Multiprocessors) -> Result<()> {
+    let out = c.out(out)?;
+    if kind != SM {
+        return Err(Error::CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    }
+    out.set(to_c(part)?);
+    Ok(())
+}
+
+/// Returns the multiprocessors of a context: those of its green context, or all of its device.
+fn of_context(handle: usize) -> Result<Multiprocessors> {
+    let context = context::exactly(handle)?;
+    match green::of_context(handle) {
+        Some(green) => Ok(green.resource),
+        None => resource::of_device(context.device.ordinal),
+    }
+}
+
+exports! {
+    healthy fn cuDeviceGetDevResource [c] (device: CUdevice, out: *mut CUdevResource, kind: CUdevResourceType) {
+        answer(c, out, kind, resource::of_device(device)?)
+    }
+
+    healthy fn cuCtxGetDevResource [c] (context: CUcontext, out: *mut CUdevResource, kind: CUdevResourceType) {
+        answer(c, out, kind, of_context(context as usize)?)
+    }
+
+    healthy fn cuGreenCtxGetDevResource [c] (
+        context: CUgreenCtx,
+        out: *mut CUdevResource,
+        kind: CUdevResourceType,
+    ) {
+        answer(c, out, kind, green::get(context as usize)?.resource)
+    }
+
+    healthy fn cuStreamGetDevResource | cuStreamGetDevResource_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut CUdevResource,
+        kind: CUdevResourceType,
+    ) {
+        let stream = stream::named(hstream as usize, mode)?;
+        let part = match stream.green {
+            0 => resource::of_device(stream.context.device.ordinal)?,
+            handle => green::get(handle)?.resource,
+        };
+        answer(c, out, kind, part)
+    }
+
+    healthy fn cuDevSmResourceSplitByCount [c] (
+        result: *mut CUdevResource,
+        count: *mut c_uint,
+        input: *const CUdevResource,
+        remaining: *mut CUdevResource,
+        flags: c_uint,
+        least: c_uint,
+    ) {
+        let asked = c.read(count)?;
+        let whole = from_c(&c.read(input)?)?;
+        if flags & SCATTERED != 0 && flags & CLUSTERS != 0 || !result.is_null() && asked == 0 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let split = whole.split(least, flags & SCATTERED != 0)?;
+        if result.is_null() {
+            c.out(count)?.set(split.parts);
+            return Ok(());
+        }
+        let made = asked.min(split.parts);
+        let part = |count| Multiprocessors { count, split: true, ..whole };
+        for i in 0..made {
+            c.set_at(result, i as usize, to_c(part(split.each))?);
+        }
+        let rest = whole.count - made * split.each;
+        let rest = if rest == 0 { none() } else { to_c(part(rest))? };
+        set(c.out_or_null(remaining), rest);
+        c.out(count)?.set(made);
+        Ok(())
+    }
+
+    healthy fn cuDevResourceGenerateDesc [c] (
+        out: *mut CUdevResourceDesc,
+        resources: *mut CUdevResource,
+        count: c_uint,
+    ) {
+        let out = c.out(out)?;
+        let mut parts = Vec::new();
+        for i in 0..count as usize {
+            parts.push(from_c(&c.read(resources.wrapping_add(i))?)?);
+        }
+        out.set(resource::describe(&parts)? as CUdevResourceDesc);
+        Ok(())
+    }
+
+    healthy fn cuGreenCtxCreate [c] (
+        out: *mut CUgreenCtx,
+        descriptor: CUdevResourceDesc,
+        device: CUdevice,
+        flags: c_uint,
+    ) {
+        let out = c.out(out)?;
+        out.set(calls::create(descriptor as usize, device, flags)? as CUgreenCtx);
+        Ok(())
+    }
+
+    fn cuGreenCtxDestroy [c] (context: CUgreenCtx) {
+        calls::destroy(context as usize)
+    }
+
+    healthy fn cuCtxFromGreenCtx [c] (out: *mut CUcontext, context: CUgreenCtx) {
+        let out = c.out(out)?;
+        out.set(green::get(context as usize)?.context.handle as CUcontext);
+        Ok(())
+    }
+
+    healthy fn cuGreenCtxGetId [c] (context: CUgreenCtx, out: *mut c_ulonglong) {
+        let out = c.out(out)?;
+        out.set(green::get(context as usize)?.context.serial());
+        Ok(())
+    }
+
+    healthy fn cuGreenCtxStreamCreate [c] (
+        out: *mut CUstream,
+        context: CUgreenCtx,
+        flags: c_uint,
+        priority: c_int,
+    ) {
+        let out = c.out(out)?;
+        let green = green::get(context as usize)?;
+        out.set(calls::create_stream(&green, flags, priority)? as CUstream);
+        Ok(())
+    }
+
+    fn cuGreenCtxRecordEvent [_c] (context: CUgreenCtx, event: CUevent) {
+        gate::healthy()?;
+        let green = green::get(context as usize)?;
+        calls::record(&green, event as usize)
+    }
+
+    fn cuGreenCtxWaitEvent [_c] (context: CUgreenCtx, event: CUevent) {
+        gate::healthy()?;
+        let green = green::get(context as usize)?;
+        calls::hold(&green, event as usize)
+    }
+}

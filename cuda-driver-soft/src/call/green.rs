@@ -1,0 +1,64 @@
+//! Green contexts: the calls that create, destroy and wait for them.
+
+use crate::call::{event, teardown};
+use crate::object::green::{self, GreenContext};
+use crate::object::resource::{self, Multiprocessors};
+use crate::object::stream::{self, NON_BLOCKING};
+use crate::object::{context, device, primary};
+use crate::queue::capture;
+use crate::state::error::{Error, Result};
+
+/// `CU_GREEN_CTX_DEFAULT_STREAM`
+const DEFAULT_STREAM: u32 = cuda_driver_sys::CUgreenCtxCreate_flags::CU_GREEN_CTX_DEFAULT_STREAM.0;
+
+/// `cuGreenCtxCreate`: retains the primary context. NULL as descriptor means the whole device.
+pub(crate) fn create(descriptor: usize, ordinal: i32, flags: u32) -> Result<usize> {
+    device::get(ordinal)?;
+    if flags != DEFAULT_STREAM {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let whole = resource::of_device(ordinal)?;
+    let part = match descriptor {
+        0 => whole,
+        handle => {
+            let descriptor = resource::descriptor(handle)?;
+            if descriptor.device != ordinal {
+                return Err(Error::CUDA_ERROR_INVALID_DEVICE);
+            }
+            Multiprocessors {
+                count: descriptor.multiprocessors,
+                ..whole
+            }
+        }
+    };
+    let primary = context::by_handle(primary::retain(ordinal)?)?;
+    Ok(green::create(&primary, part))
+}
+
+/// `cuGreenCtxDestroy`: releases the primary context. Work in its streams goes on, but the streams end.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    let green = green::remove(handle)?;
+    teardown::primary_release(green.resource.device)
+}
+
+/// `cuGreenCtxStreamCreate`: only for non-blocking streams.
+pub(crate) fn create_stream(green: &GreenContext, flags: u32, priority: i32) -> Result<usize> {
+    if flags != NON_BLOCKING {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let primary = context::by_handle(green.context.handle)?;
+    Ok(stream::create(&primary, Some(green), flags, priority))
+}
+
+/// `cuGreenCtxRecordEvent`: records all work of the green context's streams.
+pub(crate) fn record(green: &GreenContext, handle: usize) -> Result<()> {
+    let primary = context::by_handle(green.context.handle)?;
+    event::record_context(&*event::get(handle)?, &primary)
+}
+
+/// `cuGreenCtxWaitEvent`: later work of the green context's streams waits for the event.
+pub(crate) fn hold(green: &GreenContext, handle: usize) -> Result<()> {
+    capture::check_unsafe()?;
+    let primary = context::by_handle(green.context.handle)?;
+    event::hold_context(&primary, handle)
+}

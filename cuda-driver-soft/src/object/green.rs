@@ -1,0 +1,69 @@
+//! Green contexts: parts of a primary context that run on some multiprocessors of the device.
+//!
+//! Memory, modules, events and arrays that are made in a green context belong to the primary context. Streams remember
+//! the green context. Kernels run the same way in all of them: the number of multiprocessors is what the program asked
+//! for, and has no effect.
+
+use std::sync::Arc;
+
+use crate::object::context::{self, Context};
+use crate::object::resource::Multiprocessors;
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Missing, Table};
+
+/// A green context.
+#[derive(Debug)]
+pub(crate) struct GreenContext {
+    pub(crate) handle: usize,
+    pub(crate) resource: Multiprocessors,
+    /// The context that `cuCtxFromGreenCtx` returns.
+    pub(crate) context: Arc<Context>,
+}
+
+static TABLE: Table<GreenContext> = Table::new(HandleKind::GreenContext);
+
+/// Returns the live green context with this handle: `CUDA_ERROR_INVALID_CONTEXT` for NULL and unknown handles,
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` for destroyed ones.
+pub(crate) fn get(handle: usize) -> Result<Arc<GreenContext>> {
+    TABLE.get(handle).map_err(|missing| match missing {
+        Missing::Unknown => Error::CUDA_ERROR_INVALID_CONTEXT,
+        Missing::Destroyed => Error::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    })
+}
+
+/// Returns the green context whose context has this handle, alive or not.
+pub(crate) fn of_context(handle: usize) -> Option<Arc<GreenContext>> {
+    TABLE.all().into_iter().find(|green| green.context.handle == handle)
+}
+
+/// Returns the green context whose context is current on the calling thread.
+pub(crate) fn current() -> Option<Arc<GreenContext>> {
+    let context = context::exactly(context::current_handle()).ok()?;
+    if context.is_green() {
+        of_context(context.handle)
+    } else {
+        None
+    }
+}
+
+/// Creates a green context in an active primary context.
+pub(crate) fn create(primary: &Arc<Context>, resource: Multiprocessors) -> usize {
+    let context = context::make_green(primary);
+    let green = TABLE.insert_with(|handle| GreenContext {
+        handle,
+        resource,
+        context,
+    });
+    green.handle
+}
+
+/// Removes a green context that is destroyed. Its context counts as destroyed, too.
+pub(crate) fn remove(handle: usize) -> Result<Arc<GreenContext>> {
+    get(handle)?;
+    let green = TABLE
+        .remove(handle)
+        .map_err(|_| Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?;
+    green.context.set_ended();
+    let _ = context::table().remove(green.context.handle);
+    Ok(green)
+}

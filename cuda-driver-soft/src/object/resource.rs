@@ -1,0 +1,116 @@
+//! Device resources: parts of the multiprocessors of a device, which green contexts are made from.
+
+use std::sync::Arc;
+
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
+use crate::object::device::{self, Device};
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Table};
+
+/// Some multiprocessors of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Multiprocessors {
+    pub(crate) device: i32,
+    pub(crate) count: u32,
+    /// True for a part that `cuDevSmResourceSplitByCount` made: it cannot be split again.
+    pub(crate) split: bool,
+}
+
+/// The number of multiprocessors that a part has at least, and a multiple of which it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granularity {
+    pub(crate) least: u32,
+    pub(crate) multiple: u32,
+}
+
+/// The parts that a split makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// The number of parts that can be made.
+    pub(crate) parts: u32,
+    /// Multiprocessors of each part.
+    pub(crate) each: u32,
+}
+
+/// The resources that a descriptor names.
+#[derive(Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) device: i32,
+    pub(crate) multiprocessors: u32,
+}
+
+/// Descriptors live as long as the process: there is no call that destroys one.
+static DESCRIPTORS: Table<Descriptor> = Table::new(HandleKind::ResourceDescriptor);
+
+/// Returns all multiprocessors of a device.
+pub(crate) fn of_device(ordinal: i32) -> Result<Multiprocessors> {
+    let device = device::get(ordinal)?;
+    Ok(Multiprocessors {
+        device: device.ordinal,
+        count: device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        split: false,
+    })
+}
+
+/// Returns the granularity of parts, by the manual's table of compute capabilities.
+pub(crate) fn granularity(device: &Device) -> Granularity {
+    let (least, multiple) = match device.limit(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
+        ..=6 => (1, 1),
+        7 => (2, 2),
+        8 => (4, 2),
+        _ => (8, 8),
+    };
+    Granularity { least, multiple }
+}
+
+impl Multiprocessors {
+    /// Returns the parts of at least `least` multiprocessors each that these can be split into. `scattered` parts need
+    /// not be close to each other, so they may be smaller.
+    pub(crate) fn split(self, least: u32, scattered: bool) -> Result<Split> {
+        if self.split || least > self.count {
+            return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        }
+        let granularity = granularity(device::get(self.device)?);
+        let (smallest, multiple) = if scattered {
+            (granularity.least.min(2), granularity.multiple.min(2))
+        } else {
+            (granularity.least, granularity.multiple)
+        };
+        let each = least.max(smallest).next_multiple_of(multiple).min(self.count);
+        Ok(Split {
+            parts: self.count / each.max(1),
+            each,
+        })
+    }
+}
+
+/// `cuDevResourceGenerateDesc`
+pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
+    let Some(first) = resources.first() else {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    };
+    if resources.iter().any(|part| part.device != first.device) {
+        return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    }
+    let all = of_device(first.device)?.count;
+    let sum: u64 = resources.iter().map(|part| u64::from(part.count)).sum();
+    let (number, descriptor) = (sum.min(u64::from(all)) as u32, first.device);
+    let mut made = 0;
+    DESCRIPTORS.insert_with(|handle| {
+        made = handle;
+        Descriptor {
+            device: descriptor,
+            multiprocessors: number,
+        }
+    });
+    Ok(made)
+}
+
+/// Returns the descriptor with this handle.
+pub(crate) fn descriptor(handle: usize) -> Result<Arc<Descriptor>> {
+    DESCRIPTORS.get(handle).map_err(|missing| {
+        host::log!("resource descriptor {handle:#x} {missing}; a real driver may crash here");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })
+}

@@ -1,0 +1,303 @@
+//! Tests of green contexts and of the device resources that they are made from.
+
+use std::mem::zeroed;
+use std::ptr::{self, null_mut};
+
+use cuda_driver::sys::*;
+
+use crate::common::{Codes, architecture, driver_version, needs};
+use crate::{arguments, is, ok};
+
+const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
+
+/// Returns false, and says so, on drivers and devices without green contexts.
+fn has_green_contexts() -> bool {
+    if driver_version() < 12050 {
+        needs("a driver of CUDA 12.5");
+        return false;
+    }
+    if architecture() < 60 {
+        needs("a device of compute capability 6.0");
+        return false;
+    }
+    true
+}
+
+/// The current primary context of the first device.
+struct Primary(CUcontext);
+
+impl Primary {
+    fn new() -> Self {
+        let mut context = null_mut();
+        ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
+        ok!(cuCtxSetCurrent(context));
+        Self(context)
+    }
+}
+
+impl Drop for Primary {
+    fn drop(&mut self) {
+        ok!(cuCtxSetCurrent(null_mut()));
+        ok!(cuDevicePrimaryCtxRelease(0));
+    }
+}
+
+fn no_resource() -> CUdevResource {
+    // SAFETY: zeros are a resource of the invalid type.
+    unsafe { zeroed() }
+}
+
+/// Returns the whole device.
+fn device() -> CUdevResource {
+    let mut whole = no_resource();
+    ok!(cuDeviceGetDevResource(0, &raw mut whole, SM));
+    whole
+}
+
+fn count(resource: &CUdevResource) -> u32 {
+    assert_eq!(resource.type_, SM);
+    // SAFETY: the type says that this member is set.
+    unsafe { resource.anonymous1.sm.smCount }
+}
+
+fn split(whole: &CUdevResource, most: u32, least: u32) -> (Vec<CUdevResource>, CUdevResource) {
+    let mut parts: Vec<CUdevResource> = (0..most).map(|_| no_resource()).collect();
+    let (mut made, mut rest) = (most, no_resource());
+    ok!(cuDevSmResourceSplitByCount(
+        parts.as_mut_ptr(),
+        &raw mut made,
+        whole,
+        &raw mut rest,
+        0,
+        least
+    ));
+    parts.truncate(made as usize);
+    (parts, rest)
+}
+
+/// Makes a green context of one resource.
+fn green(part: &mut CUdevResource) -> CUgreenCtx {
+    let (mut description, mut green) = (null_mut(), null_mut());
+    ok!(cuDevResourceGenerateDesc(&raw mut description, part, 1));
+    ok!(cuGreenCtxCreate(&raw mut green, description, 0, 1));
+    green
+}
+
+#[test]
+fn a_device_is_split_into_equal_parts_and_a_rest() {
+    if !has_green_contexts() {
+        return;
+    }
+    let _primary = Primary::new();
+    let whole = device();
+    let all = count(&whole);
+    // SAFETY: `count` has checked the type.
+    let sm = unsafe { whole.anonymous1.sm };
+    assert!(sm.minSmPartitionSize >= 1 && sm.smCoscheduledAlignment >= 1);
+    let least = sm.minSmPartitionSize;
+    for flags in 0..3 {
+        let mut possible = 0;
+        ok!(cuDevSmResourceSplitByCount(
+            null_mut(),
+            &raw mut possible,
+            &raw const whole,
+            null_mut(),
+            flags,
+            least
+        ));
+        assert!(
+            (1..=all / least).contains(&possible),
+            "{possible} parts of {least} of {all}"
+        );
+    }
+    let (parts, rest) = split(&whole, 2, 1);
+    assert_eq!(count(&parts[0]), least);
+    assert_eq!(count(&parts[1]), least);
+    assert_eq!(count(&rest), all - 2 * least);
+    // All of the device: nothing is left.
+    let (parts, rest) = split(&whole, 2, all);
+    assert_eq!((parts.len(), count(&parts[0])), (1, all));
+    assert_eq!(rest.type_, CUdevResourceType::CU_DEV_RESOURCE_TYPE_INVALID);
+}
+
+#[test]
+fn wrong_resources_are_refused() {
+    if !has_green_contexts() {
+        return;
+    }
+    let _primary = Primary::new();
+    let mut c = Codes::new();
+    let whole = device();
+    let (mut part, mut made, mut other) = (no_resource(), 1, no_resource());
+    let out = &raw mut part;
+    let counts = &raw mut made;
+    let input = &raw const whole;
+    let none = null_mut();
+    is!(c, 915, cuDevSmResourceSplitByCount(out, counts, input, none, 0, 10_000));
+    is!(c, 1, cuDevSmResourceSplitByCount(out, counts, input, none, 3, 8));
+    is!(c, 1, cuDevSmResourceSplitByCount(out, null_mut(), input, none, 0, 8));
+    is!(c, 1, cuDevSmResourceSplitByCount(out, counts, ptr::null(), none, 0, 8));
+    let mut zero = 0;
+    is!(c, 1, cuDevSmResourceSplitByCount(out, &raw mut zero, input, none, 0, 8));
+    is!(
+        c,
+        914,
+        cuDevSmResourceSplitByCount(out, counts, &raw const other, none, 0, 8)
+    );
+    // A resource that the program made up.
+    other.type_ = SM;
+    other.anonymous1.sm.smCount = 16;
+    is!(
+        c,
+        915,
+        cuDevSmResourceSplitByCount(out, counts, &raw const other, none, 0, 8)
+    );
+    // A part cannot be split again.
+    let (parts, _) = split(&whole, 1, 1);
+    is!(
+        c,
+        915,
+        cuDevSmResourceSplitByCount(out, counts, &raw const parts[0], none, 0, 1)
+    );
+
+    let mut description = null_mut();
+    let out = &raw mut description;
+    is!(c, 915, cuDevResourceGenerateDesc(out, &raw mut other, 1));
+    is!(c, 914, cuDevResourceGenerateDesc(out, &mut no_resource(), 1));
+    is!(c, 1, cuDevResourceGenerateDesc(out, null_mut(), 1));
+    is!(c, 1, cuDevResourceGenerateDesc(null_mut(), &mut device(), 1));
+
+    let kind = CUdevResourceType;
+    is!(c, 914, cuDeviceGetDevResource(0, &raw mut part, kind(0)));
+    is!(c, 914, cuDeviceGetDevResource(0, &raw mut part, kind(3)));
+    is!(c, 1, cuDeviceGetDevResource(0, null_mut(), SM));
+    is!(c, 101, cuDeviceGetDevResource(99, &raw mut part, SM));
+    is!(c, 201, cuCtxGetDevResource(null_mut(), &raw mut part, SM));
+    is!(c, 201, cuGreenCtxGetDevResource(null_mut(), &raw mut part, SM));
+
+    let mut green = null_mut();
+    ok!(cuDevResourceGenerateDesc(out, &mut device(), 1));
+    is!(c, 1, cuGreenCtxCreate(&raw mut green, description, 0, 0));
+    is!(c, 1, cuGreenCtxCreate(&raw mut green, description, 0, 2));
+    is!(c, 101, cuGreenCtxCreate(&raw mut green, description, 99, 1));
+    is!(c, 201, cuGreenCtxDestroy(null_mut()));
+}
+
+#[test]
+fn a_green_context_keeps_the_primary_context_active() {
+    if !has_green_contexts() {
+        return;
+    }
+    crate::child!("a_green_context_keeps_the_primary_context_active", {
+        crate::common::driver();
+        let mut c = Codes::new();
+        let green = green(&mut device());
+        let (mut flags, mut active) = (0, 0);
+        ok!(cuDevicePrimaryCtxGetState(0, &raw mut flags, &raw mut active));
+        assert_eq!(active, 1);
+        let mut current = null_mut();
+        ok!(cuCtxGetCurrent(&raw mut current));
+        assert!(current.is_null());
+        ok!(cuGreenCtxDestroy(green));
+        ok!(cuDevicePrimaryCtxGetState(0, &raw mut flags, &raw mut active));
+        assert_eq!(active, 0);
+        is!(c, 709, cuGreenCtxDestroy(green));
+    });
+}
+
+#[test]
+fn objects_of_a_green_context_belong_to_the_primary_context() {
+    if !has_green_contexts() {
+        return;
+    }
+    let primary = Primary::new();
+    let mut c = Codes::new();
+    let (mut parts, _) = split(&device(), 1, 1);
+    let green = green(&mut parts[0]);
+    let mut context = null_mut();
+    ok!(cuCtxFromGreenCtx(&raw mut context, green));
+    assert!(!context.is_null() && context != primary.0);
+    let mut resource = no_resource();
+    ok!(cuCtxGetDevResource(context, &raw mut resource, SM));
+    assert_eq!(count(&resource), count(&parts[0]));
+    ok!(cuCtxGetDevResource(primary.0, &raw mut resource, SM));
+    assert_eq!(count(&resource), count(&device()));
+
+    ok!(cuCtxSetCurrent(context));
+    let mut current = null_mut();
+    ok!(cuCtxGetCurrent(&raw mut current));
+    assert_eq!(current, context);
+    let (mut address, mut owner) = (0, ptr::null_mut::<()>());
+    ok!(cuMemAlloc(&raw mut address, 4096));
+    ok!(cuPointerGetAttribute(
+        (&raw mut owner).cast(),
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT,
+        address
+    ));
+    assert_eq!(owner.cast(), primary.0);
+
+    // A stream remembers the green context.
+    let (mut stream, mut plain, mut of, mut at) = (null_mut(), null_mut(), null_mut(), null_mut());
+    is!(c, 1, cuGreenCtxStreamCreate(&raw mut stream, green, 0, 0));
+    is!(c, 1, cuGreenCtxStreamCreate(&raw mut stream, green, 3, 0));
+    is!(c, 201, cuGreenCtxStreamCreate(&raw mut stream, null_mut(), 1, 0));
+    ok!(cuGreenCtxStreamCreate(&raw mut stream, green, 1, 0));
+    ok!(cuStreamCreate(&raw mut plain, 1));
+    for made in [stream, plain, null_mut()] {
+        ok!(cuStreamGetGreenCtx(made, &raw mut of));
+        assert_eq!(of, green);
+    }
+    for made in [stream, plain] {
+        ok!(cuStreamGetCtx_v2(made, &raw mut at, &raw mut of));
+        assert_eq!((at, of), (primary.0, green));
+    }
+    ok!(cuStreamGetCtx(stream, &raw mut at));
+    assert_eq!(at, context);
+
+    // Kernels of the primary context run in its streams, and the other way round.
+    let text = c".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %a;\n\
+        ld.param.u64 %a, [p];\nred.global.add.u32 [%a], 1;\nret;\n}\n";
+    let (mut module, mut function) = (null_mut(), null_mut());
+    ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+    ok!(cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
+    ok!(cuMemsetD32(address, 0, 1));
+    let none = null_mut();
+    for (current, on) in [
+        (context, stream),
+        (context, plain),
+        (primary.0, stream),
+        (primary.0, null_mut()),
+    ] {
+        ok!(cuCtxSetCurrent(current));
+        let mut arguments = arguments![address];
+        let mut pointers = arguments.pointers();
+        let pointers = pointers.as_mut_ptr();
+        ok!(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, on, pointers, none));
+        ok!(cuStreamSynchronize(on));
+    }
+    let mut event = null_mut();
+    ok!(cuEventCreate(&raw mut event, 0));
+    ok!(cuGreenCtxRecordEvent(green, event));
+    ok!(cuEventSynchronize(event));
+    ok!(cuGreenCtxWaitEvent(green, event));
+    ok!(cuEventRecord(event, stream));
+    ok!(cuEventRecord(event, null_mut()));
+    is!(c, 201, cuGreenCtxRecordEvent(null_mut(), event));
+    is!(c, 400, cuGreenCtxRecordEvent(green, null_mut()));
+    let mut value = 0_u32;
+    ok!(cuMemcpyDtoH((&raw mut value).cast(), address, 4));
+    assert_eq!(value, 4);
+
+    // Destroying it ends its streams, not the objects of the primary context.
+    is!(c, 201, cuCtxDestroy(context));
+    ok!(cuCtxSetCurrent(context));
+    ok!(cuGreenCtxDestroy(green));
+    is!(c, 709, cuStreamQuery(stream));
+    is!(c, 709, cuCtxSynchronize());
+    is!(c, 709, cuMemFree(address));
+    ok!(cuCtxSetCurrent(primary.0));
+    ok!(cuEventQuery(event));
+    ok!(cuModuleUnload(module));
+    ok!(cuMemFree(address));
+    ok!(cuEventDestroy(event));
+}
