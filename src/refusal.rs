@@ -27,13 +27,21 @@ pub(crate) enum Refusal {
     Texels,
     Box,
     Pitch,
+    CapturedMemory,
+    MapRange,
+    Mapped,
+    NotMapped,
+    ViewMapped,
+    Concurrent,
+    Attach,
+    PeerContext,
 }
 
 impl Refusal {
     /// The number of reasons.
     pub(crate) const COUNT: usize = Self::ALL.len();
 
-    const ALL: [(Self, &'static str); 23] = [
+    const ALL: &[(Self, &'static str)] = &[
         (
             Self::Range,
             "the range is not inside the buffer: pass a smaller index or fewer values",
@@ -42,10 +50,7 @@ impl Refusal {
             Self::Unit,
             "the memory's size in bytes is not a multiple of the size of the fill value",
         ),
-        (
-            Self::Alignment,
-            "the type needs a larger alignment than page-locked memory provides",
-        ),
+        (Self::Alignment, "the type needs a larger alignment than the memory has"),
         (
             Self::Packed,
             "a cooperative launch does not accept packed arguments: pass a tuple",
@@ -113,6 +118,35 @@ impl Refusal {
             Self::Pitch,
             "the pitch is shorter than offset and width of a row, or the slices have fewer rows than offset and height",
         ),
+        (
+            Self::CapturedMemory,
+            "the stream is being captured, and the memory would belong to the graph: add a memory node instead",
+        ),
+        (
+            Self::MapRange,
+            "the memory is larger than the rest of the address range: map it at a smaller offset, or reserve more",
+        ),
+        (Self::Mapped, "something is mapped there: unmap it first"),
+        (
+            Self::NotMapped,
+            "nothing is mapped in a part of the range: map memory there first",
+        ),
+        (
+            Self::ViewMapped,
+            "a part of the range is not mapped: map memory there first",
+        ),
+        (
+            Self::Concurrent,
+            "the device does not let the host access managed memory while kernels run: copy with a view",
+        ),
+        (
+            Self::Attach,
+            "managed memory is attached with exactly one of the three flags",
+        ),
+        (
+            Self::PeerContext,
+            "both views must know their context: give it when they are made from raw parts",
+        ),
     ];
 
     /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).
@@ -127,6 +161,7 @@ impl Refusal {
         number == Self::ViewRange.number()
             || number == Self::CastSize.number()
             || number == Self::CastAlignment.number()
+            || number == Self::ViewMapped.number()
     }
 
     /// Returns the text for a number, or `None` for 0.
@@ -146,10 +181,10 @@ mod tests {
     #[inline]
     #[test]
     fn every_reason_has_a_text() {
-        for (reason, text) in Refusal::ALL {
+        for &(reason, text) in Refusal::ALL {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::Pitch.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::COUNT as u16 + 1), None);
     }
 }

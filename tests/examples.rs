@@ -239,3 +239,36 @@ fn ptx(name: &str) -> PathBuf {
             .join(name),
     }
 }
+
+/// Runs an example that prints `Result = PASS` or `needs …` at the end, and returns its output.
+fn passes(name: &str) -> Option<String> {
+    let output = run(&example(name)?, None, &[]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let last = out.lines().last().unwrap_or_default();
+    if last.starts_with("needs ") {
+        eprintln!("{last}");
+        return None;
+    }
+    assert_eq!(last, "Result = PASS", "{out}");
+    Some(out)
+}
+
+#[test]
+fn memory_pool_passes() {
+    let Some(out) = passes("memory_pool") else { return };
+    assert!(out.contains("Round 3: 0 bytes used, "), "{out}");
+    assert!(!out.contains("used, 0 bytes kept"), "{out}");
+}
+
+#[test]
+fn virtual_memory_passes() {
+    let Some(out) = passes("virtual_memory") else { return };
+    assert!(out.contains("1600000 values in "), "{out}");
+}
+
+#[test]
+fn managed_passes() {
+    let Some(out) = passes("managed") else { return };
+    assert!(out.contains("Last prefetch of y: -1"), "{out}");
+}

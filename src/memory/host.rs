@@ -9,15 +9,33 @@ use bytemuck::Zeroable;
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
-use crate::{Context, Result, checked};
+use crate::{Context, DevicePtr, Result, checked};
 
 /// A buffer of a fixed number of values in page-locked (pinned) host memory. Devices access it directly, so that
 /// asynchronous copies return without waiting.
+///
+/// The driver allocates the memory, or page-locks a `Vec` where it is.
+///
+/// ```
+/// # use cuda_driver::{Context, Device, DeviceBuffer, HostBuffer, Stream};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// # let stream = Stream::new(&context)?;
+/// let host = HostBuffer::register(&context, vec![1_u32, 2, 3], 0)?;
+/// let device = DeviceBuffer::alloc(&context, 3)?;
+/// let (host, device) = stream.upload(host, device)?.wait()?;
+/// assert_eq!(device.to_vec()?, [1, 2, 3]);
+/// assert_eq!(host.into_vec()?, [1, 2, 3]);
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
 ///
 /// It dereferences to a slice, like `Box<[T]>`.
 pub struct HostBuffer<T: Copy> {
     values: NonNull<T>,
     len: usize,
+    /// The capacity of the `Vec` whose memory was registered; `None` for memory that the driver allocated.
+    registered: Option<usize>,
     /// Keeps the context of the memory alive.
     context: Context,
 }
@@ -40,12 +58,27 @@ impl<T: Copy> HostBuffer<T> {
     where
         T: Zeroable,
     {
+        Self::zeroed_with_flags(context, len, 0)
+    }
+
+    /// Allocates `len` values with bits of `CU_MEMHOSTALLOC_…`, and sets all bytes to zero
+    /// ([`cuMemHostAlloc`](checked::mem_host_alloc)). The host reads memory with `CU_MEMHOSTALLOC_WRITECOMBINED` very
+    /// slowly.
+    ///
+    /// # Errors
+    /// Same as [`zeroed`](Self::zeroed), and `CUDA_ERROR_INVALID_VALUE` for unknown flags.
+    #[doc(alias = "cuMemHostAlloc")]
+    #[track_caller]
+    pub fn zeroed_with_flags(context: &Context, len: usize, flags: u32) -> Result<Self>
+    where
+        T: Zeroable,
+    {
         let bytes = len.saturating_mul(size_of::<T>());
         let mut values = NonNull::dangling();
         if bytes > 0 {
             let _current = context.enter()?;
-            // SAFETY: the driver checks the size, and 0 is a valid value for the flags.
-            let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
+            // SAFETY: the driver checks size and flags.
+            let memory = unsafe { checked::mem_host_alloc(bytes, flags) }?.cast::<T>();
             values = match NonNull::new(memory) {
                 Some(memory) if memory.is_aligned() => memory,
                 _ => {
@@ -64,8 +97,103 @@ impl<T: Copy> HostBuffer<T> {
         Ok(Self {
             values,
             len,
+            registered: None,
             context: context.clone(),
         })
+    }
+
+    /// Page-locks the memory of a `Vec`, with bits of `CU_MEMHOSTREGISTER_…`
+    /// ([`cuMemHostRegister`](checked::mem_host_register)). If the size is 0 bytes, nothing is registered.
+    ///
+    /// The buffer owns the memory, because the driver must not keep memory that is freed: [`into_vec`](Self::into_vec)
+    /// returns it.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags, `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory that
+    /// can be page-locked, and `CUDA_ERROR_NOT_SUPPORTED` if the system cannot page-lock. The `Vec` is then dropped.
+    #[doc(alias = "cuMemHostRegister")]
+    #[track_caller]
+    pub fn register(context: &Context, values: Vec<T>, flags: u32) -> Result<Self> {
+        if size_of_val(&values[..]) > 0 {
+            let memory = values.as_ptr().cast_mut().cast();
+            let _current = context.enter()?;
+            // SAFETY: the memory is valid, and stays so until it is unregistered.
+            unsafe { checked::mem_host_register(memory, size_of_val(&values[..]), flags) }?;
+        }
+        let mut values = mem::ManuallyDrop::new(values);
+        Ok(Self {
+            // SAFETY: the address of a `Vec` is not null.
+            values: unsafe { NonNull::new_unchecked(values.as_mut_ptr()) },
+            len: values.len(),
+            registered: Some(values.capacity()),
+            context: context.clone(),
+        })
+    }
+
+    /// Waits for all work of the context, and returns the `Vec` that was [registered](Self::register)
+    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). Values of a buffer that the driver allocated are copied to a
+    /// new `Vec`.
+    ///
+    /// # Errors
+    /// Returns an error from the work that was waited for. The memory is then leaked.
+    #[doc(alias = "cuMemHostUnregister")]
+    #[track_caller]
+    pub fn into_vec(mut self) -> Result<Vec<T>> {
+        if self.is_registered() {
+            return self.unregister();
+        }
+        let values = self.to_vec();
+        self.free()?;
+        Ok(values)
+    }
+
+    /// Waits for all work of the context and takes the registered memory out, so that the buffer is empty.
+    #[track_caller]
+    fn unregister(&mut self) -> Result<Vec<T>> {
+        let (memory, len) = (self.values.as_ptr(), mem::take(&mut self.len));
+        let capacity = self.registered.replace(0).unwrap_or(0);
+        self.values = NonNull::dangling();
+        if len > 0 && size_of::<T>() > 0 {
+            let _current = self.context.enter()?;
+            // SAFETY: the current context is live.
+            unsafe { checked::ctx_synchronize() }?;
+            // SAFETY: the memory was registered, and no work of the context uses it any more.
+            unsafe { checked::mem_host_unregister(memory.cast()) }?;
+        }
+        // SAFETY: these are the parts of the `Vec` that was registered, which the buffer no longer has.
+        Ok(unsafe { Vec::from_raw_parts(memory, len, capacity) })
+    }
+
+    /// Returns true if the buffer is the memory of a `Vec` that was [registered](Self::register).
+    #[must_use]
+    pub const fn is_registered(&self) -> bool {
+        self.registered.is_some()
+    }
+
+    /// Returns the flags of the memory ([`cuMemHostGetFlags`](checked::mem_host_get_flags)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a buffer of 0 bytes.
+    #[doc(alias = "cuMemHostGetFlags")]
+    #[track_caller]
+    pub fn flags(&self) -> Result<u32> {
+        let _current = self.context.enter()?;
+        // SAFETY: the driver checks the address.
+        unsafe { checked::mem_host_get_flags(self.values.as_ptr().cast()) }
+    }
+
+    /// Returns the address with which kernels access the memory
+    /// ([`cuMemHostGetDevicePointer`](checked::mem_host_get_device_pointer)). It is valid until the buffer is dropped.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a buffer of 0 bytes, and if the memory is not mapped for devices.
+    #[doc(alias = "cuMemHostGetDevicePointer")]
+    #[track_caller]
+    pub fn device_ptr(&self) -> Result<DevicePtr> {
+        let _current = self.context.enter()?;
+        // SAFETY: the driver checks the address.
+        let raw = unsafe { checked::mem_host_get_device_pointer(self.values.as_ptr().cast(), 0) }?;
+        Ok(DevicePtr::from_raw(raw))
     }
 
     /// Allocates a buffer for a slice and copies the slice to it.
@@ -90,6 +218,9 @@ impl<T: Copy> HostBuffer<T> {
     #[doc(alias = "cuMemFreeHost")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
+        if self.is_registered() {
+            return self.into_vec().map(drop);
+        }
         let len = mem::take(&mut self.len);
         if len == 0 || size_of::<T>() == 0 {
             return Ok(());
@@ -114,11 +245,13 @@ impl<T: Copy> HostBuffer<T> {
         Self {
             values: raw,
             len,
+            registered: None,
             context: context.clone(),
         }
     }
 
-    /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
+    /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive. Registered
+    /// memory stays registered.
     #[must_use]
     pub fn into_raw(self) -> *mut T {
         let raw = self.values.as_ptr();
@@ -157,6 +290,11 @@ impl<T: Copy + fmt::Debug> fmt::Debug for HostBuffer<T> {
 
 impl<T: Copy> Drop for HostBuffer<T> {
     fn drop(&mut self) {
+        if self.is_registered() {
+            let dropping = dropping();
+            dropping.done(self.unregister().map(drop));
+            return;
+        }
         if self.len > 0 && size_of::<T>() > 0 {
             // SAFETY: the allocation is owned, and this is its last use.
             dropping().done(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });

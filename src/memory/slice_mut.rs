@@ -172,7 +172,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     }
 
     /// Fills this view with the start of another one. The copy is queued in the null stream
-    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)).
+    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)). If the other view is of another context, this waits for the copy, because
+    /// freeing the other memory need not wait for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter.
@@ -189,7 +190,12 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         }
         let _current = self.view.enter()?;
         // SAFETY: both ranges are inside their memory.
-        unsafe { checked::memcpy_dtod(self.view.raw(), other.raw(), self.size_bytes()) }
+        unsafe { checked::memcpy_dtod(self.view.raw(), other.raw(), self.size_bytes()) }?;
+        if self.context() == other.context() {
+            return Ok(());
+        }
+        // SAFETY: the null stream of the context that is current.
+        unsafe { checked::stream_synchronize(core::ptr::null_mut()) }
     }
 
     /// Sets every byte. The fill is queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).

@@ -1,0 +1,232 @@
+//! Buffers that are allocated in stream order.
+
+use core::marker::PhantomData;
+use core::{fmt, mem};
+
+use super::MemPool;
+use crate::error::{Error, dropping};
+use crate::memory::free_after_work;
+use crate::refusal::Refusal;
+use crate::sys::{self, CUresult, CUstreamCaptureStatus, Function};
+use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
+
+/// A buffer of a fixed number of values that a stream allocated from a [memory pool](MemPool): work that is queued in that
+/// stream afterwards may use it. Allocating does not wait for the device.
+///
+/// ```
+/// # use cuda_driver::{Context, Device, Stream, StreamBuffer};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// let stream = Stream::new(&context)?;
+/// let mut buffer = StreamBuffer::<f32>::alloc(&context, &stream, 4)?;
+/// buffer.as_mut_slice().copy_from(&[1.0, 2.0, 3.0, 4.0])?;
+/// // … launches in `stream` that use `buffer.ptr()` …
+/// assert_eq!(buffer.as_slice().to_vec()?, [1.0, 2.0, 3.0, 4.0]);
+/// // SAFETY: no other stream has work with the buffer.
+/// unsafe { buffer.free_async(&stream) }?;
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
+///
+/// Work in other streams must wait for the allocation, for instance with an [`Event`](crate::Event) recorded after it. The
+/// copies of the views that take no stream wait for [blocking](Stream::new) streams only.
+///
+/// [`free_async`](Self::free_async) frees in stream order, too. It is `unsafe`, because the driver does not know which work
+/// of other streams still uses the memory. Dropping waits for all work of the context and then frees; while a stream of the
+/// context is being captured, it leaks the memory.
+pub struct StreamBuffer<T> {
+    raw: sys::CUdeviceptr,
+    len: usize,
+    context: Context,
+    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the buffer.
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T> StreamBuffer<T> {
+    /// Allocates `len` values with undefined contents from the current pool of the stream's device
+    /// ([`cuMemAllocAsync`](checked::mem_alloc_async)). If the size is 0 bytes, nothing is allocated.
+    ///
+    /// The copies and fills of the buffer's views run in `context`, which should be the stream's.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has no
+    /// memory pools, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because the memory would
+    /// belong to the graph.
+    #[doc(alias = "cuMemAllocAsync")]
+    #[track_caller]
+    pub fn alloc(context: &Context, stream: &Stream, len: usize) -> Result<Self> {
+        Self::alloc_with(context, stream, len, |bytes, stream| {
+            // SAFETY: the stream is live, and the driver checks the size.
+            unsafe { checked::mem_alloc_async(bytes, stream) }
+        })
+    }
+
+    /// Allocates `len` values with undefined contents from a pool
+    /// ([`cuMemAllocFromPoolAsync`](checked::mem_alloc_from_pool_async)).
+    ///
+    /// # Errors
+    /// Same as [`alloc`](Self::alloc), and `CUDA_ERROR_INVALID_VALUE` for an imported pool.
+    #[doc(alias = "cuMemAllocFromPoolAsync")]
+    #[track_caller]
+    pub fn alloc_from(pool: &MemPool, context: &Context, stream: &Stream, len: usize) -> Result<Self> {
+        Self::alloc_with(context, stream, len, |bytes, stream| {
+            // SAFETY: both handles are live, and the driver checks the size.
+            unsafe { checked::mem_alloc_from_pool_async(bytes, pool.as_raw(), stream) }
+        })
+    }
+
+    #[track_caller]
+    fn alloc_with(
+        context: &Context,
+        stream: &Stream,
+        len: usize,
+        alloc: impl FnOnce(usize, sys::CUstream) -> Result<sys::CUdeviceptr>,
+    ) -> Result<Self> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut raw = 0;
+        if bytes > 0 {
+            let _current = context.enter()?;
+            // SAFETY: the stream is live, or a default one.
+            let capture = unsafe { checked::stream_is_capturing(stream.as_raw()) }?;
+            if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+                return Err(Error::refused(
+                    CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                    Function::cuMemAllocAsync,
+                    Refusal::CapturedMemory,
+                ));
+            }
+            raw = alloc(bytes, stream.as_raw())?;
+        }
+        Ok(Self {
+            raw,
+            len,
+            context: context.clone(),
+            values: PhantomData,
+        })
+    }
+
+    /// Returns the number of values.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if there are no values.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the size in bytes.
+    #[must_use]
+    pub const fn size_bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// Returns the address, which is valid until the buffer is freed.
+    #[must_use]
+    pub const fn ptr(&self) -> DevicePtr {
+        DevicePtr::from_raw(self.raw)
+    }
+
+    /// Returns a view of all values.
+    #[must_use]
+    pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
+        // SAFETY: the buffer has this length, and the view borrows it.
+        unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
+    }
+
+    /// Returns a view of all values that can be written.
+    #[must_use]
+    pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
+        // SAFETY: as above.
+        unsafe { DeviceSliceMut::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
+    }
+
+    /// Frees the memory in stream order, without waiting ([`cuMemFreeAsync`](checked::mem_free_async)): earlier work in the
+    /// stream may still use it.
+    ///
+    /// # Safety
+    /// All other work that uses the memory must be done, or be work that the stream waits for; this includes copies and fills
+    /// of the buffer's views in the null stream, for which [non-blocking](Stream::non_blocking) streams do not wait.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. The memory is then leaked.
+    #[doc(alias = "cuMemFreeAsync")]
+    #[track_caller]
+    pub unsafe fn free_async(mut self, stream: &Stream) -> Result<()> {
+        if self.raw == 0 {
+            return Ok(());
+        }
+        // SAFETY: the allocation is owned, and replaced by 0 so that `drop` does not use it; the rest is upheld by the caller.
+        unsafe { checked::mem_free_async(mem::take(&mut self.raw), stream.as_raw()) }
+    }
+
+    /// Waits for all work of the context, and frees the memory ([`cuMemFree`](checked::mem_free)). Dropping does the same.
+    ///
+    /// # Errors
+    /// Returns an error from the work that was waited for. The memory is then leaked.
+    #[doc(alias = "cuMemFree")]
+    #[track_caller]
+    pub fn free(mut self) -> Result<()> {
+        // SAFETY: the allocation is owned, and replaced by 0 so that `drop` does not use it.
+        unsafe { free_after_work(&self.context, mem::take(&mut self.raw)) }
+    }
+
+    /// Returns the raw address, which is valid until the buffer is freed.
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUdeviceptr {
+        self.raw
+    }
+
+    /// Takes ownership of memory of a pool, which is used in `context`.
+    ///
+    /// # Safety
+    /// The address must be the start of an allocation of at least `len` values, and no other code may free it.
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {
+        Self {
+            raw,
+            len,
+            context: context.clone(),
+            values: PhantomData,
+        }
+    }
+
+    /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUdeviceptr {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// Returns the context in which the buffer is used.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl<'a, T> From<&'a StreamBuffer<T>> for DeviceSlice<'a, T> {
+    fn from(buffer: &'a StreamBuffer<T>) -> Self {
+        buffer.as_slice()
+    }
+}
+
+impl<T> fmt::Debug for StreamBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamBuffer")
+            .field("ptr", &self.ptr())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Drop for StreamBuffer<T> {
+    fn drop(&mut self) {
+        let dropping = dropping();
+        // SAFETY: the allocation is owned, and this is its last use.
+        dropping.done(unsafe { free_after_work(&self.context, self.raw) });
+    }
+}

@@ -1,0 +1,285 @@
+//! Tests of memory pools and stream-ordered buffers as objects.
+
+use cuda_driver::pool::PoolOptions;
+use cuda_driver::sys::{
+    CUmemAccess_flags, CUmemLocation, CUmemPool_attribute as Attribute, CUresult, CUstreamCaptureMode,
+};
+use cuda_driver::virtual_memory::read_write;
+use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, MemPool, Stream, StreamBuffer, checked};
+
+use crate::child;
+use crate::common::{driver, driver_version, needs};
+
+fn device() -> Device {
+    driver();
+    Device::first().expect("a device")
+}
+
+fn context() -> Context {
+    Context::create(device()).expect("a context")
+}
+
+#[test]
+fn buffers_in_stream_order() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let values: Vec<u32> = (0..1000).collect();
+    let mut buffer = StreamBuffer::<u32>::alloc(&context, &stream, 1000).expect("memory");
+    assert_eq!(
+        (buffer.len(), buffer.size_bytes(), buffer.is_empty()),
+        (1000, 4000, false)
+    );
+    // The null stream waits for the blocking stream that allocates.
+    buffer.as_mut_slice().copy_from(&values).expect("a copy");
+    let mut other = DeviceBuffer::<u32>::zeroed(&context, 1000).expect("memory");
+    other.copy_from_device(&buffer).expect("a copy between buffers");
+    assert_eq!(other.to_vec().expect("a copy"), values);
+    // SAFETY: the other stream waits for the fill, and the buffer is freed behind it.
+    unsafe {
+        let second = Stream::non_blocking(&context).expect("a stream");
+        let filled = Event::new(&context).expect("an event");
+        buffer.as_mut_slice().fill_u32_async(7, &stream).expect("a fill");
+        filled.record(&stream).expect("a record");
+        second.wait_event(&filled).expect("a wait");
+        other.copy_from_device_async(&buffer, &second).expect("a copy");
+        buffer.free_async(&second).expect("a free");
+        second.synchronize().expect("the end of the work");
+    }
+    assert_eq!(other.to_vec().expect("a copy"), [7; 1000]);
+}
+
+#[test]
+fn buffers_of_no_bytes_and_of_too_many() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let nothing = StreamBuffer::<u32>::alloc(&context, &stream, 0).expect("no memory at all");
+    assert!(nothing.is_empty() && nothing.ptr() == DevicePtr::null());
+    assert_eq!(nothing.as_slice().to_vec().expect("a copy"), [0; 0]);
+    // SAFETY: there is no work and no memory.
+    unsafe { nothing.free_async(&stream) }.expect("a free of nothing");
+    let error = StreamBuffer::<u64>::alloc(&context, &stream, 1 << 50).expect_err("too much");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+    assert!(StreamBuffer::<u64>::alloc(&context, &stream, usize::MAX).is_err());
+}
+
+#[test]
+fn a_buffer_outlives_its_stream_and_its_pool() {
+    let context = context();
+    let pool = MemPool::new(device()).expect("a pool");
+    let stream = Stream::non_blocking(&context).expect("a stream");
+    let mut buffer = StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 64).expect("memory");
+    stream.synchronize().expect("the allocation");
+    drop(stream);
+    pool.destroy().expect("its end");
+    buffer.as_mut_slice().fill_u32(5).expect("a fill");
+    assert_eq!(buffer.as_slice().to_vec().expect("a copy"), [5; 64]);
+    drop(context);
+    std::thread::spawn(move || buffer.free().expect("a free"))
+        .join()
+        .expect("no panic");
+}
+
+#[test]
+fn raw_handles_of_pools_and_buffers() {
+    let context = context();
+    let pool = MemPool::new(device()).expect("a pool");
+    let raw = pool.into_raw();
+    // SAFETY: the handle was owned by the pool above.
+    let pool = unsafe { MemPool::from_raw(raw) };
+    // SAFETY: the pool lives longer.
+    let borrowed = unsafe { MemPool::borrow_raw(pool.as_raw()) };
+    let stream = Stream::new(&context).expect("a stream");
+    let buffer = StreamBuffer::<u16>::alloc_from(&borrowed, &context, &stream, 3).expect("memory");
+    assert_eq!(DevicePtr::from_raw(buffer.as_raw()), buffer.ptr());
+    let raw = buffer.into_raw();
+    // SAFETY: type, length and context are those of the buffer that owned the address.
+    let mut buffer = unsafe { StreamBuffer::<u16>::from_raw(raw, 3, &context) };
+    buffer.as_mut_slice().copy_from(&[1, 2, 3]).expect("a copy");
+    assert_eq!(buffer.as_slice().to_vec().expect("a copy"), [1, 2, 3]);
+    assert!(format!("{buffer:?} {pool:?}").contains("StreamBuffer"));
+}
+
+#[test]
+fn attributes_of_a_pool() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let pool = MemPool::new(device()).expect("a pool");
+    let get = |attribute| pool.attribute(attribute).expect("an attribute");
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
+    pool.set_attribute(Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 0)
+        .expect("a flag");
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 0);
+    pool.set_attribute(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)
+        .expect("a threshold");
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), u64::MAX);
+
+    let buffer = StreamBuffer::<u8>::alloc_from(&pool, &context, &stream, 1000).expect("memory");
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
+    buffer.free().expect("a free");
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1000);
+    assert!(get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) > 0);
+    pool.trim_to(0).expect("a trim");
+    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+
+    let used = Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+    let error = pool.set_attribute(used, 0).expect_err("a read-only attribute");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+    for invented in [0, 99, u32::MAX] {
+        let error = pool.attribute(Attribute(invented)).expect_err("no attribute");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE, "{error}");
+        assert!(pool.set_attribute(Attribute(invented), 1).is_err());
+    }
+}
+
+#[test]
+fn the_current_pool_of_a_device() {
+    // In a process of its own: other tests allocate from the current pool.
+    child!("the_current_pool_of_a_device", {
+        let (device, context) = (device(), context());
+        let default = MemPool::default_of(device).expect("the default pool");
+        let pool = MemPool::new(device).expect("a pool");
+        pool.make_current(device).expect("a current pool");
+        // SAFETY: the pool is destroyed later.
+        let current = unsafe { MemPool::current_of(device) }.expect("the current pool");
+        assert_eq!(current.as_raw(), pool.as_raw());
+        let stream = Stream::new(&context).expect("a stream");
+        let buffer = StreamBuffer::<u8>::alloc(&context, &stream, 512).expect("memory");
+        let used = pool.attribute(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+        assert_eq!(used.expect("an attribute"), 512);
+        drop((buffer, pool));
+        // SAFETY: the default pool is never destroyed.
+        let current = unsafe { MemPool::current_of(device) }.expect("the current pool");
+        assert_eq!(current.as_raw(), default.as_raw());
+    });
+}
+
+#[test]
+fn pools_of_locations() {
+    let device = device();
+    if driver_version() < 13000 {
+        needs("a driver of CUDA 13");
+        return;
+    }
+    let here = CUmemLocation::device(device.as_raw());
+    let kind = PoolOptions::on_device(device).allocation_type;
+    let default = MemPool::default_at(&here, kind).expect("the default pool");
+    assert_eq!(
+        default.as_raw(),
+        MemPool::default_of(device).expect("the default pool").as_raw()
+    );
+    let nowhere = CUmemLocation::default();
+    assert!(MemPool::default_at(&nowhere, kind).is_err());
+    let mut options = PoolOptions::on_device(device);
+    options.location = nowhere;
+    let error = MemPool::with_options(&options).expect_err("no location");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+}
+
+#[test]
+fn access_to_a_pool() {
+    let device = device();
+    let here = CUmemLocation::device(device.as_raw());
+    let pool = MemPool::new(device).expect("a pool");
+    let all = CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    assert_eq!(pool.access(&here).expect("rights"), all);
+    pool.set_access(&[read_write(here)]).expect("the same rights");
+    assert!(pool.set_access(&[read_write(CUmemLocation::device(99))]).is_err());
+    assert!(pool.access(&CUmemLocation::default()).is_err());
+}
+
+#[test]
+fn a_captured_stream_allocates_no_buffer() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).expect("a stream");
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the stream is live.
+    unsafe { checked::stream_begin_capture(stream.as_raw(), mode) }.expect("a capture");
+    let error = StreamBuffer::<u32>::alloc(&context, &stream, 10).expect_err("a capture");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    // SAFETY: the stream is being captured, and the graph is destroyed once.
+    unsafe { checked::stream_end_capture(stream.as_raw()).and_then(|graph| checked::graph_destroy(graph)) }
+        .expect("the end of the capture");
+}
+
+#[cfg(target_os = "linux")]
+mod shared {
+    use std::env;
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::process::Command;
+
+    use cuda_driver::pool::SharedPointer;
+    use cuda_driver::sys::CUmemAllocationHandleType as HandleType;
+
+    use super::*;
+    use crate::common::{CHILD, in_child};
+    use crate::test_path;
+
+    fn shared_pool() -> MemPool {
+        let mut options = PoolOptions::on_device(device());
+        options.handle_types = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        MemPool::with_options(&options).expect("a pool that can be shared")
+    }
+
+    #[test]
+    fn exported_and_imported() {
+        let context = context();
+        let stream = Stream::new(&context).expect("a stream");
+        let pool = shared_pool();
+        let fd = pool.export_fd().expect("a descriptor");
+        assert!(fd.as_raw_fd() > 2);
+        // SAFETY: the descriptor is that of a pool.
+        let imported = unsafe { MemPool::import_fd(fd.as_fd()) }.expect("the pool again");
+        let error = StreamBuffer::<u32>::alloc_from(&imported, &context, &stream, 4).expect_err("an imported pool");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+
+        let buffer = StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 4).expect("memory");
+        buffer.export().expect("the bytes for another process");
+        let private = StreamBuffer::<u32>::alloc(&context, &stream, 4).expect("memory");
+        assert!(private.export().is_err());
+        assert!(MemPool::new(device()).expect("a pool").export_fd().is_err());
+    }
+
+    /// Runs in the other process, whose standard input is the descriptor.
+    fn importer() {
+        let context = context();
+        let bytes = env::var("TEST_POINTER").expect("the bytes of the pointer");
+        let bytes: Vec<u8> = bytes.split(',').map(|byte| byte.parse().expect("a byte")).collect();
+        let shared = SharedPointer(bytes.try_into().expect("64 bytes"));
+        // SAFETY: the descriptor is that of a pool, and the buffer has 1000 values, which the other process keeps.
+        let mut buffer = unsafe {
+            let pool = MemPool::import_fd(std::io::stdin().as_fd()).expect("the pool");
+            pool.import::<u32>(&shared, 1000, &context).expect("the buffer")
+        };
+        assert_eq!(buffer.as_slice().to_vec().expect("a copy"), [41; 1000]);
+        buffer.as_mut_slice().fill_u32(42).expect("a fill");
+        buffer.free().expect("a free");
+    }
+
+    #[test]
+    fn by_another_process() {
+        let name = test_path!("by_another_process");
+        if env::var(CHILD).as_deref() == Ok(&*name) {
+            in_child(&name, &[], importer);
+            return;
+        }
+        let context = context();
+        let stream = Stream::new(&context).expect("a stream");
+        let pool = shared_pool();
+        let mut buffer = StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 1000).expect("memory");
+        buffer.as_mut_slice().fill_u32(41).expect("a fill");
+        context.synchronize().expect("the fill");
+        let bytes = buffer.export().expect("the bytes for another process").0;
+        let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
+        let output = Command::new(env::current_exe().expect("this program"))
+            .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+            .env(CHILD, &name)
+            .env("TEST_POINTER", bytes.join(","))
+            .stdin(pool.export_fd().expect("a descriptor"))
+            .output()
+            .expect("the other process starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        assert_eq!(buffer.as_slice().to_vec().expect("a copy"), [42; 1000]);
+    }
+}
