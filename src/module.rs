@@ -138,7 +138,7 @@ impl Module {
 
     /// Loads a file with PTX, a cubin or a fat binary. The file is read here and loaded from memory like any
     /// [image](Self::from_image) ([`cuModuleLoadDataEx`](checked::module_load_data_ex)), because `cuModuleLoad` does not
-    /// detect a file that is cut off, and supports only Unicode paths on Windows.
+    /// detect a truncated file, and supports only Unicode paths on Windows.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
@@ -191,11 +191,11 @@ impl Module {
     ///
     /// # Errors
     /// Returns the errors of [`from_ptx`](Self::from_ptx), `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image has no code for this
-    /// device, and `CUDA_ERROR_INVALID_IMAGE` if the image is cut off.
+    /// device, and `CUDA_ERROR_INVALID_IMAGE` if the image is truncated.
     ///
     /// # Safety
     /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver gets no length and trusts
-    /// the offsets inside the image: a damaged one can crash it. Only an image that is cut off is detected here. For PTX,
+    /// the offsets inside the image: a damaged one can crash it. Only a truncated image is detected here. For PTX,
     /// [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
@@ -267,10 +267,12 @@ impl Module {
     pub fn unload(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
             Ok(mut inner) => {
-                let result = inner.end();
-                // `drop` must not unload the module again.
-                inner.context = None;
-                result
+                // Taken before the call: if an interposer panics in it, `drop` must not unload the module again.
+                match inner.context.take() {
+                    // SAFETY: the handle is live and owned, and this is its last use.
+                    Some(_context) => unsafe { checked::module_unload(inner.raw) },
+                    None => Ok(()),
+                }
             }
             Err(_) => Ok(()),
         }

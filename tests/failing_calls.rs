@@ -9,7 +9,7 @@ use std::sync::Once;
 
 use cuda_driver::sys::library::{Call, Faithful, Interposer, Options, Source, set_default_with};
 use cuda_driver::sys::{CUresult, Function};
-use cuda_driver::{Context, Device, DeviceBuffer, Error, Result, Stream};
+use cuda_driver::{Context, Device, DeviceBuffer, Error, Module, Result, Stream};
 use cuda_driver_hooks::{Fail, FailInThread};
 
 const OUT_OF_MEMORY: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
@@ -19,11 +19,19 @@ thread_local! {
     static PANIC_IN: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
 }
 
+thread_local! {
+    /// The number of calls of `cuModuleUnload`.
+    static UNLOADS: Cell<u32> = const { Cell::new(0) };
+}
+
 /// A hook that panics when a test asks for it.
 struct PanicHook;
 
 impl Interposer for PanicHook {
     fn call(&self, call: Call<'_>) -> CUresult {
+        if call.function() == Function::cuModuleUnload {
+            UNLOADS.set(UNLOADS.get() + 1);
+        }
         match PANIC_IN.get() {
             Some((function, after)) if function == call.function() => {
                 PANIC_IN.set(None);
@@ -151,4 +159,15 @@ fn a_context_that_was_pushed_before_a_panic_stays() {
     assert_eq!(Context::current_raw().unwrap(), raw);
     std::thread::spawn(move || drop(context)).join().unwrap();
     Stream::null().synchronize().unwrap();
+}
+
+#[test]
+fn a_module_is_unloaded_once_if_a_hook_panics() {
+    let context = context();
+    let module = Module::from_ptx(&context, ".version 7.0\n.target sm_52\n.address_size 64\n").unwrap();
+    PANIC_IN.set(Some((Function::cuModuleUnload, true)));
+    UNLOADS.set(0);
+    catch_unwind(AssertUnwindSafe(|| module.unload())).expect_err("the hook's panic");
+    assert_eq!(UNLOADS.get(), 1);
+    context.destroy().unwrap();
 }
