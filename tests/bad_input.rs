@@ -229,8 +229,8 @@ fn a_truncated_module() {
     // 96 bytes with the header, of which one is missing.
     fat_binary.resize(95, 0);
     for (image, reason) in [
-        (cubin, "the cubin is cut off: it ends at byte 128"),
-        (fat_binary, "the fat binary is cut off: it ends at byte 96"),
+        (cubin, "the cubin is truncated: it ends at byte 128"),
+        (fat_binary, "the fat binary is truncated: it ends at byte 96"),
     ] {
         std::fs::write(&path, image).expect("a file");
         // SAFETY: the image is refused before the driver is called.

@@ -9,7 +9,7 @@ use std::ffi::CString;
 /// The format of an image.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// A cubin or a fat binary that is not cut off.
+    /// A cubin or a fat binary that is not truncated.
     Binary,
     /// Text, which the driver treats as PTX.
     Text(CString),
@@ -31,10 +31,10 @@ pub(super) fn recognise(image: &[u8]) -> Result<Format, String> {
     match end {
         Some(end) if end <= image.len() as u64 => Ok(Format::Binary),
         Some(end) => Err(format!(
-            "the {name} is cut off: it ends at byte {end}, but the image has {} bytes",
+            "the {name} is truncated: it ends at byte {end}, but the image has {} bytes",
             image.len()
         )),
-        None => Err(format!("the {name} is cut off inside its header")),
+        None => Err(format!("the {name} is truncated inside its header")),
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fat_binary_that_is_cut_off_is_rejected() {
+    fn a_truncated_fat_binary_is_rejected() {
         let mut image = 0xba55_ed50_u32.to_le_bytes().to_vec();
         image.extend([1, 0, 16, 0, 100, 0, 0, 0, 0, 0, 0, 0]);
         image.resize(116, 7);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cubin_that_is_cut_off_is_rejected() {
+    fn a_truncated_cubin_is_rejected() {
         let mut image = vec![0; 0x80];
         image[..6].copy_from_slice(b"\x7fELF\x02\x01");
         // One section, whose table follows the header.

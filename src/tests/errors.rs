@@ -237,7 +237,7 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_driver_call() {
     assert_eq!(error.error().location().line(), line);
     assert_eq!(error.path(), Some(path.as_path()));
     assert!(
-        error.to_string().contains("the cubin is cut off inside its header"),
+        error.to_string().contains("the cubin is truncated inside its header"),
         "{error}"
     );
     drop(module.unwrap());
@@ -305,7 +305,7 @@ fn the_compilers_messages_are_kept() {
     assert!(error.to_string().contains("byte 3 (0x00)"), "{error}");
     // SAFETY: as above.
     let error = unsafe { Module::from_image(&context, b"\x7fELF") }.unwrap_err();
-    assert!(error.to_string().contains("the cubin is cut off"), "{error}");
+    assert!(error.to_string().contains("the cubin is truncated"), "{error}");
     assert!(fake::calls().iter().all(|call| !call.starts_with("cuModuleLoad")));
 }
 
