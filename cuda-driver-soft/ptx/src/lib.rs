@@ -55,5 +55,5 @@ pub use forms::{
     Sample, TableRow, UnimplementedOpcode, every_form, modifier_classes, samples, table_rows, unimplemented_opcodes,
 };
 pub use limits::Limits;
-pub use load::{Failure, FailureKind, Loaded, load};
+pub use load::{Failure, FailureKind, Loaded, NOT_RECOGNIZED, load};
 pub use module::PROVIDED_FUNCTIONS;

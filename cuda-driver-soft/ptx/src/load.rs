@@ -9,6 +9,9 @@ use crate::lexer::Lexer;
 use crate::limits::Limits;
 use crate::{module, parser};
 
+/// Driver 580 logs this for an image that is neither PTX nor machine code.
+pub const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
+
 /// A loaded module.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -61,7 +64,7 @@ pub fn load(text: &[u8], limits: &Limits) -> Result<Loaded, Failure> {
     if !starts_like_ptx(text) {
         return Err(Failure {
             kind: FailureKind::NotPtx,
-            log: "ptxas error   : Binary format for key='0', ident='' is not recognized".to_owned(),
+            log: format!("error   : {NOT_RECOGNIZED}"),
             diagnostics: Vec::new(),
         });
     }

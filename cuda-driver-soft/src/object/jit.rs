@@ -8,10 +8,7 @@ use crate::state::settings;
 use image::cubin::{self, Source};
 use image::link::{self, Input};
 use image::{Image, fatbin};
-use ptx::ir;
-
-/// Driver 580 logs this line for an image that is neither PTX nor machine code.
-const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
+use ptx::{NOT_RECOGNIZED, ir};
 
 /// Size of an ELF header; a shorter image is not ELF.
 const ELF_HEADER: usize = 64;
@@ -221,9 +218,6 @@ fn text_module(text: &[u8], unresolved: bool, sm: u32, log: &mut Log) -> Result<
         Ok(loaded) => {
             log.info.push_str(&loaded.info_log);
             Ok(loaded.module)
-        }
-        Err(failure) if matches!(failure.kind, ptx::FailureKind::NotPtx) => {
-            fail(log, Error::CUDA_ERROR_INVALID_IMAGE, NOT_RECOGNIZED)
         }
         Err(failure) => {
             log.add_error(&failure.log);
