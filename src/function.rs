@@ -5,7 +5,7 @@ use core::fmt;
 use std::ffi::CString;
 
 use crate::context::Entered;
-use crate::launch::{ArgumentError, KernelArgs, LaunchConfig, ParamInfo};
+use crate::launch::{self, ArgumentError, KernelArgs, LaunchConfig, ParamInfo};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Error, Module, Result, Stream, checked};
@@ -44,11 +44,38 @@ impl Module {
         let raw = unsafe { checked::module_get_function(self.as_raw(), &name) }?;
         Ok(Function::new(raw, Some(self.clone())))
     }
+
+    /// Returns the number of kernels ([`cuModuleGetFunctionCount`](checked::module_get_function_count)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    #[inline]
+    #[doc(alias = "cuModuleGetFunctionCount")]
+    #[track_caller]
+    pub fn function_count(&self) -> Result<u32> {
+        // SAFETY: the module is live.
+        unsafe { checked::module_get_function_count(self.as_raw()) }
+    }
+
+    /// Returns all kernels ([`cuModuleEnumerateFunctions`](checked::module_enumerate_functions)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    #[inline]
+    #[doc(alias = "cuModuleEnumerateFunctions")]
+    #[track_caller]
+    pub fn functions(&self) -> Result<Vec<Function>> {
+        let count = self.function_count()?;
+        // SAFETY: the module is live.
+        let found = unsafe { checked::module_enumerate_functions(count, self.as_raw()) }?;
+        let found = found.into_iter().filter(|function| !function.is_null());
+        Ok(found.map(|raw| Function::new(raw, Some(self.clone()))).collect())
+    }
 }
 
 impl Function {
     #[inline]
-    const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
+    pub(crate) const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
         Self { raw, module }
     }
 
@@ -71,14 +98,21 @@ impl Function {
     /// The arguments must have the number, order and types that the kernel was compiled with. All memory that the kernel
     /// accesses must stay allocated until the kernel is done, and must not be accessed by work that does not wait for it.
     ///
+    /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
+    /// [compared](Self::check_args) with the kernel's parameters before the call.
+    ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and for arguments that do not fit, where the driver
+    /// or the comparison notices it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs
     /// more resources than the device has, and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
     /// Errors while the kernel runs are returned by later calls.
     #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]
     pub unsafe fn launch(&self, stream: &Stream, config: LaunchConfig, arguments: impl KernelArgs) -> Result<()> {
+        if cfg!(debug_assertions) {
+            self.check_launch(sys::Function::cuLaunchKernel, &arguments)?;
+        }
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         let LaunchConfig {
@@ -132,6 +166,9 @@ impl Function {
                 Refusal::Packed,
             ));
         }
+        if cfg!(debug_assertions) {
+            self.check_launch(sys::Function::cuLaunchCooperativeKernel, &arguments)?;
+        }
         let LaunchConfig {
             grid,
             block,
@@ -154,6 +191,12 @@ impl Function {
         }
     }
 
+    /// Compares the arguments of a launch by `function` with the kernel's parameters.
+    #[track_caller]
+    pub(crate) fn check_launch(&self, function: sys::Function, arguments: &impl KernelArgs) -> Result<()> {
+        launch::check_launch(arguments, function, |index| self.param_info(index), || self.name())
+    }
+
     /// Compares arguments with the kernel's parameters: their number and sizes, and for a packed buffer their offsets
     /// ([`cuFuncGetParamInfo`](checked::func_get_param_info)). Returns false if nothing could be compared, because the
     /// driver is older than CUDA 12.4 or the arguments are bare pointers.
@@ -164,33 +207,7 @@ impl Function {
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn check_args(&self, arguments: &impl KernelArgs) -> Result<bool, ArgumentError> {
-        let Some(given) = arguments.layout() else {
-            return Ok(false);
-        };
-        let mut index = 0;
-        loop {
-            match (self.param_info(index), given.get(index)) {
-                (Ok(None), _) => return Ok(false),
-                (Ok(Some(expected)), Some(given)) => {
-                    if expected.size != given.size || (arguments.is_packed() && expected.offset != given.offset) {
-                        return Err(ArgumentError::Mismatch {
-                            index,
-                            expected,
-                            given: *given,
-                        });
-                    }
-                }
-                (Ok(Some(_)), None) => return Err(ArgumentError::TooFew { given: given.len() }),
-                (Err(error), given) if error.code() == CUresult::CUDA_ERROR_INVALID_VALUE => {
-                    return match given {
-                        None => Ok(true),
-                        Some(_) => Err(ArgumentError::TooMany { expected: index }),
-                    };
-                }
-                (Err(error), _) => return Err(ArgumentError::Driver(error)),
-            }
-            index += 1;
-        }
+        launch::compare(arguments, |index| self.param_info(index))
     }
 
     /// Returns the offset and size of a parameter, counted from 0
@@ -211,6 +228,18 @@ impl Function {
             Err(error) if error.is_missing_function() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the number of parameters ([`cuFuncGetParamCount`](checked::func_get_param_count)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 13.2.
+    #[inline]
+    #[doc(alias = "cuFuncGetParamCount")]
+    #[track_caller]
+    pub fn param_count(&self) -> Result<usize> {
+        // SAFETY: the function is live as long as its module.
+        unsafe { checked::func_get_param_count(self.raw) }
     }
 
     /// Returns an attribute of the function ([`cuFuncGetAttribute`](checked::func_get_attribute)).
@@ -256,6 +285,18 @@ impl Function {
         let _current = self.enter()?;
         // SAFETY: the function is live as long as its module.
         unsafe { checked::func_set_cache_config(self.raw, config) }
+    }
+
+    /// Returns the handle of the function's module ([`cuFuncGetModule`](checked::func_get_module)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` for the handle of a library's kernel.
+    #[inline]
+    #[doc(alias = "cuFuncGetModule")]
+    #[track_caller]
+    pub fn module_raw(&self) -> Result<sys::CUmodule> {
+        // SAFETY: the function is live as long as its module.
+        unsafe { checked::func_get_module(self.raw) }
     }
 
     /// Returns the kernel's name ([`cuFuncGetName`](checked::func_get_name)).

@@ -1,34 +1,33 @@
 //! Modules: device code that is loaded into a context.
 
-mod error;
-mod image;
-mod jit;
-
 use core::{fmt, mem};
 use std::ffi::{CStr, CString};
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use error::JitError;
-pub use jit::JitOptions;
-
-use self::image::Format;
 use crate::error::{Error, dropping};
+use crate::jit::{self, Format, JitError, JitOptions};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Context, DevicePtr, Download, Result, Upload, checked};
 
 /// A module: kernels and variables that were loaded into a context from PTX, a cubin or a fat binary.
 ///
-/// ```no_run
+/// ```
 /// # use cuda_driver::{Context, Device, Module};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// # cuda_driver::init()?;
 /// # let context = Context::create(Device::first()?)?;
-/// let module = Module::load_ptx(&context, "vector_add.ptx")?;
-/// let function = module.function("vector_add")?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let module = Module::from_ptx(&context, "
+/// .version 7.0
+/// .target sm_52
+/// .address_size 64
+/// .visible .global .align 4 .u32 answer = 42;
+/// .visible .entry nothing() { ret; }
+/// ")?;
+/// let function = module.function("nothing")?;
+/// assert_eq!(module.global("answer")?.read::<u32>()?, 42);
+/// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
 /// Clones, functions and variables are references to a module. The last reference unloads the module.
@@ -40,9 +39,30 @@ pub struct Module {
 #[derive(Debug)]
 struct Inner {
     raw: sys::CUmodule,
-    /// `None` for a borrowed module.
-    context: Option<Context>,
+    owner: Owner,
     info_log: String,
+    compile_ms: f32,
+}
+
+/// The ownership of a module, which determines what the last reference does.
+enum Owner {
+    /// The last reference unloads the module.
+    Loaded(Context),
+    /// The module belongs to a library, which the second field keeps loaded.
+    OfLibrary(Context, #[allow(dead_code)] Arc<dyn Send + Sync>),
+    /// Another owner unloads the module.
+    Foreign,
+}
+
+impl fmt::Debug for Owner {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Loaded(_) => "Loaded",
+            Self::OfLibrary(..) => "OfLibrary",
+            Self::Foreign => "Foreign",
+        })
+    }
 }
 
 // SAFETY: a module handle may be used on any thread.
@@ -51,14 +71,15 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
+    /// Unloads the module if it is owned. Also if an interposer panics in the call, no later call unloads it again.
     #[inline]
     #[track_caller]
-    fn end(&self) -> Result<()> {
-        if self.context.is_none() {
-            return Ok(());
+    fn end(&mut self) -> Result<()> {
+        match mem::replace(&mut self.owner, Owner::Foreign) {
+            // SAFETY: the handle is live and owned, and this is its last use.
+            Owner::Loaded(_context) => unsafe { checked::module_unload(self.raw) },
+            Owner::OfLibrary(..) | Owner::Foreign => Ok(()),
         }
-        // SAFETY: the handle is live and owned, and this is its last use.
-        unsafe { checked::module_unload(self.raw) }
     }
 }
 
@@ -69,48 +90,30 @@ impl Drop for Inner {
     }
 }
 
-/// Reads a file.
-#[track_caller]
-fn read(path: &Path) -> Result<Vec<u8>, JitError> {
-    match fs::read(path) {
-        Ok(content) => Ok(content),
-        Err(error) => {
-            let code = match error.kind() {
-                ErrorKind::OutOfMemory => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-                _ => CUresult::CUDA_ERROR_FILE_NOT_FOUND,
-            };
-            Err(JitError::refused(
-                Error::unasked(code, sys::Function::cuModuleLoad),
-                error.to_string(),
-            ))
-        }
-    }
-}
-
-/// Returns the error for an image that is rejected without calling the driver.
-#[track_caller]
-fn refused(reason: String) -> JitError {
-    JitError::refused(
-        Error::unasked(CUresult::CUDA_ERROR_INVALID_IMAGE, sys::Function::cuModuleLoadDataEx),
-        reason,
-    )
-}
+/// The function that errors of loading name.
+const LOAD: sys::Function = sys::Function::cuModuleLoadDataEx;
 
 impl Module {
     #[inline]
-    fn new(raw: sys::CUmodule, context: &Context) -> Self {
-        Self::compiled(raw, context, String::new())
+    fn new(raw: sys::CUmodule, owner: Owner) -> Self {
+        Self::compiled(raw, owner, String::new(), 0.0)
     }
 
     #[inline]
-    fn compiled(raw: sys::CUmodule, context: &Context, info_log: String) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                raw,
-                context: Some(context.clone()),
-                info_log,
-            }),
-        }
+    fn compiled(raw: sys::CUmodule, owner: Owner, info_log: String, compile_ms: f32) -> Self {
+        let inner = Inner {
+            raw,
+            owner,
+            info_log,
+            compile_ms,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Returns the module of a library, which `library` keeps loaded.
+    #[inline]
+    pub(crate) fn of_library(raw: sys::CUmodule, context: &Context, library: Arc<dyn Send + Sync>) -> Self {
+        Self::new(raw, Owner::OfLibrary(context.clone(), library))
     }
 
     /// Compiles and loads a PTX file ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). Use [`load`](Self::load) for
@@ -124,13 +127,20 @@ impl Module {
     #[doc(alias = "cuModuleLoad")]
     #[track_caller]
     pub fn load_ptx(context: &Context, path: impl AsRef<Path>) -> Result<Self, JitError> {
+        Self::load_ptx_with(context, path, &JitOptions::default())
+    }
+
+    /// Compiles and loads a PTX file with options for the compiler.
+    ///
+    /// # Errors
+    /// Same as [`load_ptx`](Self::load_ptx) and [`from_ptx_with`](Self::from_ptx_with).
+    #[inline]
+    #[doc(alias = "cuModuleLoadDataEx")]
+    #[track_caller]
+    pub fn load_ptx_with(context: &Context, path: impl AsRef<Path>, options: &JitOptions) -> Result<Self, JitError> {
         let path = path.as_ref();
-        let loaded = match read(path) {
-            Ok(file) => match image::recognise(&file) {
-                Ok(Format::Text(text)) => Self::from_text(context, &text, &JitOptions::default()),
-                Ok(Format::Binary) => Err(refused("the file is a binary, not PTX: use `Module::load`".to_owned())),
-                Err(reason) => Err(refused(reason)),
-            },
+        let loaded = match jit::read_ptx(path, sys::Function::cuModuleLoad, LOAD, "Module::load") {
+            Ok(text) => Self::from_text(context, &text, options),
             Err(error) => Err(error),
         };
         loaded.map_err(|error| error.at(path))
@@ -151,10 +161,25 @@ impl Module {
     #[doc(alias = "cuModuleLoad")]
     #[track_caller]
     pub unsafe fn load(context: &Context, path: impl AsRef<Path>) -> Result<Self, JitError> {
+        // SAFETY: upheld by the caller.
+        unsafe { Self::load_with(context, path, &JitOptions::default()) }
+    }
+
+    /// Loads a file with PTX, a cubin or a fat binary, with options for the compiler.
+    ///
+    /// # Errors
+    /// Same as [`load`](Self::load) and [`from_ptx_with`](Self::from_ptx_with).
+    ///
+    /// # Safety
+    /// Same as [`from_image`](Self::from_image).
+    #[inline]
+    #[doc(alias = "cuModuleLoadDataEx")]
+    #[track_caller]
+    pub unsafe fn load_with(context: &Context, path: impl AsRef<Path>, options: &JitOptions) -> Result<Self, JitError> {
         let path = path.as_ref();
-        let loaded = match read(path) {
+        let loaded = match jit::read(path, sys::Function::cuModuleLoad) {
             // SAFETY: upheld by the caller.
-            Ok(image) => unsafe { Self::from_image(context, &image) },
+            Ok(image) => unsafe { Self::from_image_with(context, &image, options) },
             Err(error) => Err(error),
         };
         loaded.map_err(|error| error.at(path))
@@ -168,6 +193,7 @@ impl Module {
     /// for text that is not PTX.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
+    #[doc(alias = "cuModuleLoadData")]
     #[track_caller]
     pub fn from_ptx(context: &Context, ptx: &str) -> Result<Self, JitError> {
         Self::from_ptx_with(context, ptx, &JitOptions::default())
@@ -176,14 +202,14 @@ impl Module {
     /// Compiles and loads PTX with options for the compiler.
     ///
     /// # Errors
-    /// Same as [`from_ptx`](Self::from_ptx).
+    /// Same as [`from_ptx`](Self::from_ptx), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver.
     #[inline]
+    #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
     pub fn from_ptx_with(context: &Context, ptx: &str, options: &JitOptions) -> Result<Self, JitError> {
-        let text = ptx.trim_end_matches('\0');
-        match image::text(text.as_bytes()) {
+        match jit::ptx(ptx, LOAD) {
             Ok(text) => Self::from_text(context, &text, options),
-            Err(reason) => Err(refused(reason)),
+            Err(error) => Err(error),
         }
     }
 
@@ -199,28 +225,71 @@ impl Module {
     /// [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
+    #[doc(alias = "cuModuleLoadData")]
+    #[doc(alias = "cuModuleLoadFatBinary")]
     #[track_caller]
     pub unsafe fn from_image(context: &Context, image: &[u8]) -> Result<Self, JitError> {
-        let options = JitOptions::default();
-        match image::recognise(image) {
-            Ok(Format::Binary) => {
-                // SAFETY: the caller guarantees that the binary is valid, and it ends inside the slice.
-                let loaded = unsafe { jit::load(context, image.as_ptr(), &options) };
-                loaded.map(|(raw, log)| Self::compiled(raw, context, log))
-            }
-            Ok(Format::Text(text)) => Self::from_text(context, &text, &options),
-            Err(reason) => Err(refused(reason)),
+        // SAFETY: upheld by the caller.
+        unsafe { Self::from_image_with(context, image, &JitOptions::default()) }
+    }
+
+    /// Loads an image from memory with options for the compiler.
+    ///
+    /// # Errors
+    /// Same as [`from_image`](Self::from_image) and [`from_ptx_with`](Self::from_ptx_with).
+    ///
+    /// # Safety
+    /// Same as [`from_image`](Self::from_image).
+    #[inline]
+    #[doc(alias = "cuModuleLoadDataEx")]
+    #[track_caller]
+    pub unsafe fn from_image_with(context: &Context, image: &[u8], options: &JitOptions) -> Result<Self, JitError> {
+        match jit::recognise(image) {
+            // SAFETY: the caller guarantees that the binary is valid, and it ends inside the slice.
+            Ok(Format::Binary) => unsafe { Self::of_data(context, image.as_ptr(), options) },
+            Ok(Format::Text(text)) => Self::from_text(context, &text, options),
+            Err(reason) => Err(jit::refused(reason, LOAD)),
         }
     }
 
     #[inline]
     #[track_caller]
     fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
-        // SAFETY: the text is NUL-terminated, and `image::text` rejects binaries.
-        match unsafe { jit::load(context, text.as_ptr().cast(), options) } {
-            Ok((raw, log)) => Ok(Self::compiled(raw, context, log)),
-            Err(error) => Err(error),
+        // SAFETY: the text is NUL-terminated, and `jit::text` rejects binaries.
+        unsafe { Self::of_data(context, text.as_ptr().cast(), options) }
+    }
+
+    /// Loads an image.
+    ///
+    /// # Safety
+    /// `image` must point to a complete cubin or fat binary, or to NUL-terminated text.
+    #[inline]
+    #[track_caller]
+    unsafe fn of_data(context: &Context, image: *const u8, options: &JitOptions) -> Result<Self, JitError> {
+        let mut request = jit::Request::new(options, LOAD)?;
+        let _current = context.enter()?;
+        let (names, values) = request.arrays();
+        // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers live in `request`.
+        match unsafe { checked::module_load_data_ex(image.cast(), names, values) } {
+            Ok(raw) => {
+                let owner = Owner::Loaded(context.clone());
+                Ok(Self::compiled(raw, owner, request.info_log(), request.wall_ms()))
+            }
+            Err(error) => Err(request.failed(error)),
         }
+    }
+
+    /// Returns how kernels are loaded: when the module is, or when they are first used
+    /// ([`cuModuleGetLoadingMode`](checked::module_get_loading_mode)). The variable `CUDA_MODULE_LOADING` chooses.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
+    #[inline]
+    #[doc(alias = "cuModuleGetLoadingMode")]
+    #[track_caller]
+    pub fn loading_mode() -> Result<sys::CUmoduleLoadingMode> {
+        // SAFETY: no preconditions.
+        unsafe { checked::module_get_loading_mode() }
     }
 
     /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses. Empty if
@@ -229,6 +298,14 @@ impl Module {
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
+    }
+
+    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a module from a
+    /// raw handle.
+    #[inline]
+    #[must_use]
+    pub fn compile_ms(&self) -> f32 {
+        self.inner.compile_ms
     }
 
     /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).
@@ -249,11 +326,13 @@ impl Module {
         };
         // SAFETY: the module is live.
         let found = unsafe { checked::module_get_global(self.inner.raw, &name) }?;
-        Ok(Global {
-            ptr: DevicePtr::from_raw(found.dptr),
-            size: found.bytes,
-            module: self.clone(),
-        })
+        let ptr = DevicePtr::from_raw(found.dptr);
+        Ok(Global::new(
+            ptr,
+            found.bytes,
+            self.context().cloned(),
+            self.inner.clone(),
+        ))
     }
 
     /// Drops this reference. If it is the last one, unloads the module and returns the result
@@ -266,14 +345,7 @@ impl Module {
     #[track_caller]
     pub fn unload(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
-            Ok(mut inner) => {
-                // Taken before the call: if an interposer panics in it, `drop` must not unload the module again.
-                match inner.context.take() {
-                    // SAFETY: the handle is live and owned, and this is its last use.
-                    Some(_context) => unsafe { checked::module_unload(inner.raw) },
-                    None => Ok(()),
-                }
-            }
+            Ok(mut inner) => inner.end(),
             Err(_) => Ok(()),
         }
     }
@@ -292,7 +364,7 @@ impl Module {
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUmodule, context: &Context) -> Self {
-        Self::new(raw, context)
+        Self::new(raw, Owner::Loaded(context.clone()))
     }
 
     /// Borrows a module, which is not unloaded with the returned value.
@@ -302,13 +374,7 @@ impl Module {
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUmodule) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                raw,
-                context: None,
-                info_log: String::new(),
-            }),
-        }
+        Self::new(raw, Owner::Foreign)
     }
 
     /// Releases ownership of the handle: no reference unloads the module any more.
@@ -325,20 +391,36 @@ impl Module {
     #[inline]
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
-        self.inner.context.as_ref()
+        match &self.inner.owner {
+            Owner::Loaded(context) | Owner::OfLibrary(context, _) => Some(context),
+            Owner::Foreign => None,
+        }
     }
 }
 
-/// A variable of a module, in device memory.
+/// A variable of a module or a library, in device memory. It is a reference to its owner, which stays loaded.
 #[derive(Clone)]
 pub struct Global {
     ptr: DevicePtr,
     size: usize,
-    module: Module,
+    /// `None` for a variable of a borrowed module, and for a managed one of a library.
+    context: Option<Context>,
+    /// The module or library.
+    _owner: Arc<dyn Send + Sync>,
 }
 
 impl Global {
-    /// Returns the address, which is valid as long as the module is loaded.
+    #[inline]
+    pub(crate) fn new(ptr: DevicePtr, size: usize, context: Option<Context>, owner: Arc<dyn Send + Sync>) -> Self {
+        Self {
+            ptr,
+            size,
+            context,
+            _owner: owner,
+        }
+    }
+
+    /// Returns the address, which is valid as long as the owner is loaded.
     #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
@@ -360,9 +442,9 @@ impl Global {
     #[track_caller]
     pub fn read<T: Download>(&self) -> Result<T> {
         self.check::<T>(sys::Function::cuMemcpyDtoH)?;
-        let _current = self.module.context().map(Context::enter).transpose()?;
+        let _current = self.context.as_ref().map(Context::enter).transpose()?;
         let mut value = [mem::MaybeUninit::<T>::uninit()];
-        // SAFETY: the variable lives as long as the module, and is large enough.
+        // SAFETY: the variable lives as long as its owner, and is large enough.
         unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) }?;
         // SAFETY: the copy is done, and any bytes are a `T`.
         Ok(unsafe { value[0].assume_init() })
@@ -376,8 +458,8 @@ impl Global {
     #[track_caller]
     pub fn write<T: Upload>(&self, value: &T) -> Result<()> {
         self.check::<T>(sys::Function::cuMemcpyHtoD)?;
-        let _current = self.module.context().map(Context::enter).transpose()?;
-        // SAFETY: the variable lives as long as the module, and is large enough.
+        let _current = self.context.as_ref().map(Context::enter).transpose()?;
+        // SAFETY: the variable lives as long as its owner, and is large enough.
         unsafe { checked::memcpy_htod(self.ptr.as_raw(), core::slice::from_ref(value)) }
     }
 

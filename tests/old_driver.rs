@@ -14,7 +14,7 @@ use cuda_driver::sys::library::{Options, Source, set_default_with};
 use cuda_driver::sys::{
     CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, Function, Library,
 };
-use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream, checked};
+use cuda_driver::{Context, Device, DeviceBuffer, JitOptions, LaunchConfig, Linker, Module, Stream, checked};
 use cuda_driver_hooks::DriverVersion;
 
 /// Makes the driver under test, with newer exports hidden, the default. Returns the driver with all of its exports.
@@ -50,6 +50,30 @@ fn kernels_run() {
     unsafe { saxpy.launch(&stream, config, (10.0_f32, x.ptr(), y.ptr(), 4_u64)) }.expect("a launch");
     stream.synchronize().expect("no fault");
     assert_eq!(y.to_vec().expect("a copy"), [10.5, 20.5, 30.5, 40.5]);
+}
+
+#[test]
+fn options_and_objects_of_newer_drivers_are_refused() {
+    install();
+    let context = Context::create(Device::first().expect("a device")).expect("a context");
+    let ptx = ".version 7.0\n.target sm_52\n.address_size 64\n";
+    let options = JitOptions {
+        override_directives: true,
+        ..JitOptions::default()
+    };
+    let reason = "`JitOptions::override_directives` needs CUDA 12.4, this driver supports 11.7";
+    let error = Module::from_ptx_with(&context, ptx, &options).expect_err("a newer option");
+    assert_eq!(error.error().code().0, 801);
+    assert!(error.to_string().contains(reason), "{error}");
+    let error = Linker::new(&context, &options).expect_err("a newer option");
+    assert!(error.to_string().contains(reason), "{error}");
+    let linker = Linker::new(&context, &JitOptions::default()).expect("a linker");
+    let error = linker.add_ptx_with("a.ptx", ptx, &options).expect_err("a newer option");
+    assert!(error.to_string().contains(reason), "{error}");
+    let error = cuda_driver::Library::from_ptx(ptx).expect_err("libraries are of CUDA 12.0");
+    assert!(error.error().is_missing_function(), "{error}");
+    let module = Module::from_ptx(&context, ptx).expect("a module");
+    assert!(module.functions().expect_err("of CUDA 12.4").is_missing_function());
 }
 
 #[test]

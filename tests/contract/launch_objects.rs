@@ -253,6 +253,101 @@ fn check_args_finds_wrong_arguments() {
 }
 
 #[test]
+fn launches_check_their_arguments_with_debug_assertions() {
+    let context = context();
+    if driver_version() < 12040 {
+        return needs("a driver of CUDA 12.4 or later, which reports a kernel's parameters");
+    }
+    if !cfg!(debug_assertions) {
+        return needs("a build with debug assertions");
+    }
+    let kernel = module(&context, "my_kernel.ptx")
+        .function("my_kernel")
+        .expect("a kernel");
+    let stream = Stream::new(&context).expect("a stream");
+    let buffer = DeviceBuffer::<f32>::zeroed(&context, 8).expect("memory");
+    let one = LaunchConfig::default();
+    let refused = |result: cuda_driver::Result<()>, reason: &str| {
+        let error = result.expect_err(reason);
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+        let text = error.to_string();
+        assert!(text.contains("`my_kernel`: ") && text.contains(reason), "{text}");
+        assert!(text.contains("launch_objects.rs"), "{text}");
+    };
+    let mut packed = ParamBuffer::new();
+    packed.push(buffer.ptr()).push(4_i32);
+    let mut short = ParamBuffer::new();
+    short.push(buffer.ptr());
+    // SAFETY: the launches are refused before the driver is called.
+    unsafe {
+        refused(
+            kernel.launch(&stream, one, (buffer.ptr(), 4_i32)),
+            "argument 1 has 4 bytes, but the kernel's parameter has 8",
+        );
+        refused(
+            kernel.launch(&stream, one, (buffer.ptr(),)),
+            "too few arguments: 1 given",
+        );
+        refused(kernel.launch(&stream, one, ()), "too few arguments: 0 given");
+        refused(
+            kernel.launch(&stream, one, (buffer.ptr(), 8_u64, 1_u8)),
+            "too many arguments: the kernel has 2 parameters",
+        );
+        refused(
+            kernel.launch_cooperative(&stream, one, (buffer.ptr(), 4_i32)),
+            "argument 1 has 4 bytes",
+        );
+        refused(kernel.launch(&stream, one, &packed), "argument 1 has 4 bytes");
+        refused(kernel.launch(&stream, one, &short), "too few arguments: 1 given");
+    }
+    // A parameter may be packed as several values, and pointers have no sizes.
+    let mut pieces = ParamBuffer::new();
+    pieces.push(buffer.ptr()).push(8_u32).push(0_u32);
+    let (mut address, mut count) = (buffer.ptr(), 8_u64);
+    let pointers = [(&raw mut address).cast(), (&raw mut count).cast()];
+    // SAFETY: the kernel adds to the 8 values of the buffer.
+    unsafe {
+        kernel.launch(&stream, one, &pieces).expect("a launch");
+        kernel.launch(&stream, one, &pointers[..]).expect("a launch");
+    }
+    stream.synchronize().expect("no fault");
+}
+
+#[test]
+fn functions_are_enumerated() {
+    let context = context();
+    if driver_version() < 12040 {
+        return needs("a driver of CUDA 12.4 or later, which enumerates functions");
+    }
+    let text = ".version 7.0\n.target sm_52\n.address_size 64\n
+.visible .entry none() { ret; }\n.visible .entry two(.param .u8 a, .param .align 16 .b8 b[16]) { ret; }\n";
+    let module = Module::from_ptx(&context, text).expect("a module");
+    assert_eq!(module.function_count().expect("a count"), 2);
+    let functions = module.functions().expect("the functions");
+    let mut names: Vec<String> = functions.iter().map(|f| f.name().expect("a name")).collect();
+    names.sort();
+    assert_eq!(names, ["none", "two"]);
+    let two = module.function("two").expect("a kernel");
+    let param = |index| {
+        two.param_info(index)
+            .map(|info| info.map(|info| (info.offset, info.size)))
+    };
+    assert_eq!(param(0), Ok(Some((0, 1))));
+    assert_eq!(param(1), Ok(Some((16, 16))));
+    assert_eq!(param(2).map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_VALUE));
+    assert_eq!(two.module_raw().expect("a module"), module.as_raw());
+    match two.param_count() {
+        Ok(count) => assert_eq!(count, 2),
+        Err(error) => assert!(error.is_missing_function(), "{error}"),
+    }
+    // The functions keep the module loaded.
+    drop((module, context));
+    assert_eq!(two.name().expect("a name"), "two");
+    drop(functions);
+    let _ = Module::loading_mode().expect("a mode");
+}
+
+#[test]
 fn refused_launches() {
     let context = context();
     let kernel = module(&context, "my_kernel.ptx")

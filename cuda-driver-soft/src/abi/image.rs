@@ -8,6 +8,7 @@ use cuda_driver_sys::CUjit_option;
 use super::args::Caller;
 use crate::object::jit::{Log, Options};
 use crate::state::error::{Error, Result};
+use crate::state::settings;
 use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 
 /// Size of an ELF header in bytes.
@@ -173,16 +174,19 @@ impl Jit {
                 {
                     jit.options.refused = true;
                 }
-                // Symbols given by address, and lists of names, are not implemented.
+                // Driver 580 refuses symbols for PTX, and lists of names without an address.
                 CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
-                | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT
-                | CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES => {
+                | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT => {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
-                CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES if number == 0 => {
+                CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES | CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES
+                    if number == 0 =>
+                {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
+                // Drivers before 13.1 do not know the option.
+                CUjit_option::CU_JIT_BINARY_LOADER_THREAD_COUNT if settings::version() >= 13010 => {}
                 known if known.0 <= CUjit_option::CU_JIT_SPLIT_COMPILE.0 => {}
                 _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
             }

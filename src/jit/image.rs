@@ -8,7 +8,7 @@ use std::ffi::CString;
 
 /// The format of an image.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// A cubin or a fat binary that is not truncated.
     Binary,
     /// Text, which the driver treats as PTX.
@@ -16,7 +16,7 @@ pub(super) enum Format {
 }
 
 /// Returns the format of an image, or the reason why it cannot be loaded.
-pub(super) fn recognise(image: &[u8]) -> Result<Format, String> {
+pub(crate) fn recognise(image: &[u8]) -> Result<Format, String> {
     /// The first four bytes of a fat binary.
     const FAT_BINARY: &[u8] = &0xba55_ed50_u32.to_le_bytes();
 
@@ -42,7 +42,7 @@ pub(super) fn recognise(image: &[u8]) -> Result<Format, String> {
 ///
 /// Only UTF-8 without control characters is accepted. Such text cannot start with the magic number of a binary format,
 /// whose header the driver would follow past the end of the text.
-pub(super) fn text(text: &[u8]) -> Result<CString, String> {
+pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
     const VERTICAL_TAB: u8 = 0x0b;
     let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace() || *byte == VERTICAL_TAB;
     let valid = match core::str::from_utf8(text) {

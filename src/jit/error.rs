@@ -3,10 +3,13 @@
 
 use core::fmt;
 use std::borrow::Cow;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::error_log::ErrorLog;
+use crate::sys::{CUresult, Function};
 
 /// Device code could not be loaded.
 ///
@@ -22,9 +25,30 @@ pub struct JitError {
     info_log: String,
 }
 
+/// Reads a file.
+#[track_caller]
+pub(crate) fn read(path: &Path, function: Function) -> Result<Vec<u8>, JitError> {
+    match fs::read(path) {
+        Ok(content) => Ok(content),
+        Err(error) => {
+            let code = match error.kind() {
+                ErrorKind::OutOfMemory => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+                _ => CUresult::CUDA_ERROR_FILE_NOT_FOUND,
+            };
+            Err(JitError::refused(Error::unasked(code, function), error.to_string()))
+        }
+    }
+}
+
+/// Returns the error for an image that is rejected without calling the driver.
+#[track_caller]
+pub(crate) fn refused(reason: String, function: Function) -> JitError {
+    JitError::refused(Error::unasked(CUresult::CUDA_ERROR_INVALID_IMAGE, function), reason)
+}
+
 impl JitError {
     #[inline]
-    pub(super) const fn new(error: Error) -> Self {
+    pub(crate) const fn new(error: Error) -> Self {
         Self {
             error,
             path: None,
@@ -35,7 +59,7 @@ impl JitError {
 
     /// Returns the error for an image that was rejected without calling the driver.
     #[inline]
-    pub(super) fn refused(error: Error, reason: String) -> Self {
+    pub(crate) fn refused(error: Error, reason: String) -> Self {
         Self {
             error_log: reason,
             ..Self::new(error)
@@ -43,17 +67,16 @@ impl JitError {
     }
 
     #[inline]
-    pub(super) fn with_logs(error: Error, error_log: String, info_log: String) -> Self {
+    pub(crate) fn with_logs(error: Error, error_log: String, info_log: String) -> Self {
         Self {
-            error,
-            path: None,
             error_log,
             info_log,
+            ..Self::new(error)
         }
     }
 
     #[inline]
-    pub(super) fn at(mut self, path: &Path) -> Self {
+    pub(crate) fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
     }
@@ -120,6 +143,14 @@ impl From<JitError> for Error {
     #[inline]
     fn from(error: JitError) -> Self {
         error.error.with_log(error.log(&error.path_text()))
+    }
+}
+
+/// Returns the error of a call that does not compile, such as making a context current.
+impl From<Error> for JitError {
+    #[inline]
+    fn from(error: Error) -> Self {
+        Self::new(error)
     }
 }
 

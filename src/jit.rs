@@ -1,0 +1,45 @@
+//! The driver's PTX compiler and linker: their options, logs and errors.
+//!
+//! [`JitOptions`] are taken by [`Module`](crate::Module), [`Library`](crate::Library) and [`Linker`](crate::Linker); a
+//! [`JitError`] has the compiler's messages.
+
+mod buffer;
+mod error;
+mod image;
+mod options;
+mod request;
+
+pub use error::JitError;
+pub use options::{HostSymbol, JitOptions, JitTarget, LtoOptions};
+
+pub(crate) use error::{read, refused};
+pub(crate) use image::{Format, recognise};
+pub(crate) use request::Request;
+
+use std::ffi::CString;
+use std::path::Path;
+
+use crate::sys::Function;
+
+/// Returns PTX as a C string. Errors name `function`.
+#[track_caller]
+pub(crate) fn ptx(ptx: &str, function: Function) -> Result<CString, JitError> {
+    match image::text(ptx.trim_end_matches('\0').as_bytes()) {
+        Ok(text) => Ok(text),
+        Err(reason) => Err(refused(reason, function)),
+    }
+}
+
+/// Reads a file of PTX. `reading` is the function that an error of reading names, `function` that of an error about the
+/// text, and `instead` the function for binaries.
+#[track_caller]
+pub(crate) fn read_ptx(path: &Path, reading: Function, function: Function, instead: &str) -> Result<CString, JitError> {
+    match recognise(&read(path, reading)?) {
+        Ok(Format::Text(text)) => Ok(text),
+        Ok(Format::Binary) => Err(refused(
+            format!("the file is a binary, not PTX: use `{instead}`"),
+            function,
+        )),
+        Err(reason) => Err(refused(reason, function)),
+    }
+}
