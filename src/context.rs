@@ -113,10 +113,15 @@ impl Context {
     pub fn create_with_flags(device: Device, flags: sys::CUctx_flags) -> Result<Self> {
         // SAFETY: the driver checks flags and device.
         let raw = unsafe { checked::ctx_create(flags.0, device.as_raw()) }?;
+        Self::float(raw)
+    }
+
+    /// Takes ownership of a context that was just created, and pops it: the driver leaves a new context current.
+    #[inline]
+    #[track_caller]
+    fn float(raw: sys::CUcontext) -> Result<Self> {
         let context = Self::new(raw, Owner::Created);
-        // `cuCtxCreate` leaves the context current.
-        // SAFETY: pops the context that was just pushed.
-        unsafe { checked::ctx_pop_current() }?;
+        OnStack(&context).pop()?;
         Ok(context)
     }
 
@@ -465,15 +470,7 @@ impl Current {
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         self.popped = true;
-        let on_stack = OnStack(&self.context);
-        if Context::current_raw()? != self.context.inner.raw {
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_INVALID_CONTEXT,
-                Function::cuCtxPopCurrent,
-                Refusal::NotOnTop,
-            ));
-        }
-        on_stack.pop()
+        OnStack(&self.context).pop()
     }
 }
 
@@ -482,10 +479,18 @@ impl Current {
 struct OnStack<'a>(&'a Context);
 
 impl OnStack<'_> {
-    /// Pops the context, which must be on top of the stack.
+    /// Pops the context if it is on top of the stack. Otherwise, the caller or an interposer left another context there,
+    /// which is not popped.
     #[inline]
     #[track_caller]
     fn pop(self) -> Result<()> {
+        if Context::current_raw()? != self.0.inner.raw {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_CONTEXT,
+                Function::cuCtxPopCurrent,
+                Refusal::NotOnTop,
+            ));
+        }
         // SAFETY: the current context is live.
         unsafe { checked::ctx_pop_current() }?;
         mem::forget(self);
@@ -519,7 +524,6 @@ pub(crate) struct Entered<'a> {
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
-        // The pushed context is on top, because every push in between was popped.
         if let Some(pushed) = self.pushed.take() {
             dropping().done(pushed.pop());
         }

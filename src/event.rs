@@ -29,6 +29,9 @@ pub struct Event {
     context: Option<Context>,
     /// The address of the stream in which the event was last recorded, or [`NO_STREAM`].
     stream: AtomicUsize,
+    /// The number of the newest host function at that time: the event does not wait for later ones, which may be in another
+    /// stream with the same address.
+    last: AtomicUsize,
 }
 
 /// A value that is no stream's handle.
@@ -46,6 +49,7 @@ impl Event {
             raw,
             context,
             stream: AtomicUsize::new(NO_STREAM),
+            last: AtomicUsize::new(0),
         }
     }
 
@@ -78,6 +82,7 @@ impl Event {
     /// Notes the stream that the event was recorded in.
     #[inline]
     pub(crate) fn set_stream(&self, stream: sys::CUstream) {
+        self.last.store(host_fn::last_number(), Ordering::Relaxed);
         self.stream.store(stream.addr(), Ordering::Relaxed);
     }
 
@@ -100,7 +105,8 @@ impl Event {
     /// Returns an error from the work that was waited for.
     ///
     /// # Panics
-    /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) in the stream.
+    /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) that was queued in the stream before the event
+    /// was recorded.
     #[inline]
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
@@ -123,7 +129,8 @@ impl Event {
     pub(crate) fn resume(&self) {
         let stream = self.stream.load(Ordering::Relaxed);
         if stream != NO_STREAM {
-            host_fn::resume_of_stream(stream, self.context.as_ref().map(Context::as_raw));
+            let last = self.last.load(Ordering::Relaxed);
+            host_fn::resume_up_to(last, stream, self.context.as_ref().map(Context::as_raw));
         }
     }
 

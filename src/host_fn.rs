@@ -4,8 +4,8 @@
 //! stream or the context.
 
 use core::ffi::c_void;
-use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use core::{mem, ptr};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +24,8 @@ struct StreamId {
 /// A panic that was not resumed yet.
 struct StoredPanic {
     id: StreamId,
+    /// The number of the task that panicked.
+    number: usize,
     payload: Box<dyn Any + Send>,
 }
 
@@ -68,12 +70,12 @@ fn take_task(number: usize) -> Option<Task> {
 
 /// Runs a task if it did not run yet. The driver calls this function with the task's number.
 unsafe extern "system" fn run(number: *mut c_void) {
-    let Some(Task { id, function, .. }) = take_task(number.addr()) else {
+    let Some(Task { number, id, function }) = take_task(number.addr()) else {
         return;
     };
     // Unwind safe, because the function is consumed.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(function)) {
-        with_panics(|panics| panics.push(StoredPanic { id, payload }));
+        with_panics(|panics| panics.push(StoredPanic { id, number, payload }));
     }
 }
 
@@ -116,9 +118,22 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     result
 }
 
-/// Resumes a panic of a host function in a stream. Called after panics for the stream or for an event in it.
+/// Returns the number of the newest host function. Later ones have greater numbers.
+#[inline]
+pub(crate) fn last_number() -> usize {
+    LAST_NUMBER.load(Ordering::Relaxed)
+}
+
+/// Resumes a panic of a host function in a stream. Called after waits for the stream.
 #[track_caller]
 pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
+    resume_up_to(usize::MAX, stream, context);
+}
+
+/// Resumes a panic of a host function in a stream whose number is at most `last`. Called after waits for an event, which
+/// was recorded when `last` was the newest function: a later one may be in another stream with the same handle.
+#[track_caller]
+pub(crate) fn resume_up_to(last: usize, stream: usize, context: Option<sys::CUcontext>) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
@@ -131,26 +146,32 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
         }
         None => None,
     };
-    resume(|id| id.stream == stream && context.is_none_or(|context| id.context == context.addr()));
+    resume(|panic| {
+        let StreamId {
+            stream: of,
+            context: within,
+        } = panic.id;
+        of == stream && panic.number <= last && context.is_none_or(|context| within == context.addr())
+    });
 }
 
-/// Resumes a panic of a host function in any stream of a context. Called after panics for the context.
+/// Resumes a panic of a host function in any stream of a context. Called after waits for the context.
 #[track_caller]
 pub(crate) fn resume_of_context(context: sys::CUcontext) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    resume(|id| id.context == context.addr());
+    resume(|panic| panic.id.context == context.addr());
 }
 
 #[track_caller]
-fn resume(matches: impl Fn(StreamId) -> bool) {
+fn resume(matches: impl Fn(&StoredPanic) -> bool) {
     // A second panic while unwinding would abort the process.
     if std::thread::panicking() {
         return;
     }
     let found = with_panics(|panics| {
-        let at = panics.iter().position(|panic| matches(panic.id))?;
+        let at = panics.iter().position(matches)?;
         Some(panics.remove(at).payload)
     });
     if let Some(payload) = found {
@@ -179,12 +200,23 @@ pub(crate) fn context_destroyed(context: sys::CUcontext) {
         return;
     }
     // The payloads are dropped after the lock is released, because they may run any code.
-    let _ = with_panics(|panics| {
+    let dropped = with_panics(|panics| {
         let (dropped, kept): (Vec<StoredPanic>, _) =
             panics.drain(..).partition(|panic| panic.id.context == context.addr());
         *panics = kept;
         dropped
     });
+    for StoredPanic { payload, .. } in dropped {
+        discard(payload);
+    }
+}
+
+/// Drops a payload. If that panics, the payload of the new panic is leaked, because the caller may be a `Drop`, and
+/// dropping that payload may panic, too.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(again);
+    }
 }
 
 fn with_panics<T>(change: impl FnOnce(&mut Vec<StoredPanic>) -> T) -> T {

@@ -216,7 +216,7 @@ impl Stream {
     /// a resource: an object of this crate that is dropped there is leaked.
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls:
-    /// [`Stream::synchronize`](Self::synchronize), [`Event::synchronize`] of an event recorded in the stream,
+    /// [`Stream::synchronize`](Self::synchronize), [`Event::synchronize`] of an event recorded later in the stream,
     /// [`Context::synchronize`], or [`Pending::wait`](crate::Pending::wait) of a copy in the stream. Queries and synchronous
     /// copies do not resume it, because other libraries may make them. After the stream is destroyed, only
     /// [`Context::synchronize`] does.

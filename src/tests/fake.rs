@@ -25,6 +25,10 @@ thread_local! {
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
     /// The last host function and its argument.
     static HOST_FUNC: Cell<(sys::CUhostFn, usize)> = const { Cell::new((None, 0)) };
+    /// The function after whose next call another context is on top of the stack.
+    static PUSHED_BY: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// The next handle that is returned, in place of a new one.
+    static NEXT_HANDLE: Cell<Option<usize>> = const { Cell::new(None) };
     /// The number of devices.
     static DEVICES: Cell<c_int> = const { Cell::new(1) };
 }
@@ -53,6 +57,26 @@ pub(super) fn calls() -> Vec<String> {
 /// Makes the next call of `function` return `code`.
 pub(super) fn fail(function: &'static str, code: u32) {
     NEXT.set(Some((function, code)));
+}
+
+/// Leaves another context on top of the stack after the next call of `function`, as an interposer could, and returns that
+/// context's handle.
+pub(super) fn push_in(function: &'static str) -> sys::CUcontext {
+    PUSHED_BY.set(Some(function));
+    ptr::without_provenance_mut(FOREIGN)
+}
+
+/// The handle of the context that [`push_in`] leaves on the stack.
+const FOREIGN: usize = 0x77;
+
+/// Empties this thread's stack of contexts.
+pub(super) fn clear_stack() {
+    STACK.with_borrow_mut(Vec::clear);
+}
+
+/// Makes the next call that creates an object return this handle, as a driver reuses the addresses of destroyed objects.
+pub(super) fn reuse_handle(handle: usize) {
+    NEXT_HANDLE.set(Some(handle));
 }
 
 /// Sets the capture status that this thread's streams report.
@@ -93,8 +117,12 @@ fn note(name: &'static str, detail: &str) -> CUresult {
     }
 }
 
-/// Returns a handle or address that is unique in the process, because the crate keeps some state by handle.
+/// Returns a handle or address that is unique in the process, because the crate keeps some state by handle, or the one
+/// that a test chose.
 fn handle() -> usize {
+    if let Some(handle) = NEXT_HANDLE.take() {
+        return handle;
+    }
     static LAST: AtomicUsize = AtomicUsize::new(0x1000);
     LAST.fetch_add(0x100, Ordering::Relaxed)
 }
@@ -106,6 +134,10 @@ macro_rules! fakes {
                 let code = note(stringify!($name), &$detail);
                 if code == CUresult::CUDA_SUCCESS {
                     $body
+                }
+                if PUSHED_BY.get() == Some(stringify!($name)) {
+                    PUSHED_BY.set(None);
+                    STACK.with_borrow_mut(|stack| stack.push(FOREIGN));
                 }
                 code
             }

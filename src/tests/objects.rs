@@ -53,6 +53,26 @@ fn a_guard_out_of_order_keeps_its_context() {
     assert_eq!(fake::calls(), [""; 0]);
 }
 
+/// An interposer may leave another context on the stack. It is not popped in place of the crate's own, and a context that
+/// stays on the stack is not destroyed.
+#[test]
+fn only_the_crates_own_context_is_popped() {
+    let context = context();
+    let foreign = fake::push_in("cuMemAlloc_v2");
+    let buffer = DeviceBuffer::<u32>::alloc(&context, 5).unwrap();
+    assert_eq!(Context::current_raw().unwrap(), foreign);
+    assert_eq!(fake::calls(), ["cuCtxPushCurrent_v2", "cuMemAlloc_v2(20)"]);
+    drop((buffer, context));
+    assert_eq!(fake::calls(), ["cuMemFree_v2"]);
+
+    fake::push_in("cuCtxCreate_v2");
+    let error = Context::create(Device::from_raw(3)).unwrap_err();
+    assert_eq!(error.function(), sys::Function::cuCtxPopCurrent);
+    assert_eq!(Context::current_raw().unwrap(), foreign);
+    assert_eq!(fake::calls(), ["cuCtxCreate_v2(0, 3)"]);
+    fake::clear_stack();
+}
+
 #[test]
 fn objects_may_be_dropped_in_any_order() {
     let context = context();
@@ -248,7 +268,6 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
     };
     let foreign = self::context();
     before.record(&other).unwrap();
-    event.record(&stream).unwrap();
     type Wait<'a> = (&'static str, Box<dyn Fn() + 'a>);
     let waits: [Wait<'_>; 3] = [
         ("stream", Box::new(|| stream.synchronize().unwrap())),
@@ -257,6 +276,7 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
     ];
     for (name, wait) in waits {
         stream.launch_host_fn(|| panic!("from the host function")).unwrap();
+        event.record(&stream).unwrap();
         // These wait for other work.
         other.synchronize().unwrap();
         before.synchronize().unwrap();
@@ -302,6 +322,59 @@ fn a_panic_outlives_its_stream_and_ends_with_its_context() {
     // SAFETY: the fake driver takes any handle.
     let again = unsafe { Context::borrow_raw(raw) };
     again.synchronize().unwrap();
+}
+
+/// An event waits for the functions that were queued before it was recorded. A later stream may have the address of the
+/// stream that the event was recorded in.
+#[test]
+fn an_event_resumes_no_panic_of_later_functions() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let event = Event::new(&context).unwrap();
+    event.record(&stream).unwrap();
+    let address = stream.as_raw().addr();
+    drop(stream);
+    fake::reuse_handle(address);
+    let later = Stream::new(&context).unwrap();
+    assert_eq!(later.as_raw().addr(), address);
+    later.launch_host_fn(|| panic!("of the later stream")).unwrap();
+    event.synchronize().unwrap();
+    assert_eq!(panic_of(|| later.synchronize()), Some("of the later stream"));
+
+    let (host, device) = (
+        HostBuffer::from_slice(&context, &[1u32, 2]).unwrap(),
+        DeviceBuffer::<u32>::alloc(&context, 2).unwrap(),
+    );
+    let pending = later.upload(host, device).unwrap();
+    drop(later);
+    fake::reuse_handle(address);
+    let last = Stream::new(&context).unwrap();
+    last.launch_host_fn(|| panic!("of the last stream")).unwrap();
+    pending.wait().unwrap();
+    assert_eq!(panic_of(|| last.synchronize()), Some("of the last stream"));
+}
+
+/// A payload whose drop panics.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        // Its payload panics, too.
+        std::panic::panic_any(Self);
+    }
+}
+
+#[test]
+fn a_payload_that_panics_does_not_reach_the_drop_of_a_context() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    for _ in 0..2 {
+        stream.launch_host_fn(|| std::panic::panic_any(Bomb)).unwrap();
+    }
+    drop(stream);
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(context)));
+    // A `Bomb` in the result would panic again.
+    assert!(dropped.map_err(std::mem::forget).is_ok());
 }
 
 #[test]
