@@ -1,5 +1,7 @@
 //! Contexts and the current context.
 
+mod options;
+
 use core::marker::PhantomData;
 use core::mem;
 use std::sync::Arc;
@@ -8,6 +10,8 @@ use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Device, Result, checked, host_fn};
+
+pub use self::options::ContextOptions;
 
 /// A context: an address space on a device, with all objects created in it.
 ///
@@ -47,6 +51,8 @@ enum Owner {
     Created,
     /// The last reference releases the device's primary context.
     Primary(Device),
+    /// The last reference destroys the green context.
+    Green(sys::CUgreenCtx),
     /// Another owner destroys the context.
     Foreign,
 }
@@ -65,6 +71,12 @@ impl Inner {
                 // SAFETY: the handle is live and owned, and this is its last use.
                 let result = unsafe { checked::ctx_destroy(self.raw) };
                 // After the call, because host functions may run, and panic, until it returns.
+                host_fn::context_destroyed(self.raw);
+                result
+            }
+            Owner::Green(green) => {
+                // SAFETY: the handle is live and owned, and this is its last use.
+                let result = unsafe { checked::green_ctx_destroy(green) };
                 host_fn::context_destroyed(self.raw);
                 result
             }
@@ -295,6 +307,34 @@ impl Context {
         Ok(sys::CUctx_flags(flags))
     }
 
+    /// Sets the flags, in place of those that the context was created with ([`cuCtxSetFlags`](checked::ctx_set_flags)).
+    /// `CU_CTX_MAP_HOST` and the flags for core dumps cannot be changed.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and a
+    /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.1.
+    #[inline]
+    #[doc(alias = "cuCtxSetFlags")]
+    #[track_caller]
+    pub fn set_flags(&self, flags: sys::CUctx_flags) -> Result<()> {
+        let _current = self.enter()?;
+        // SAFETY: the current context is live, and the driver checks the flags.
+        unsafe { checked::ctx_set_flags(flags.0) }
+    }
+
+    /// Returns a number that no other context of the process has, unlike the handle, which a later context may get
+    /// ([`cuCtxGetId`](checked::ctx_get_id)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.0.
+    #[inline]
+    #[doc(alias = "cuCtxGetId")]
+    #[track_caller]
+    pub fn id(&self) -> Result<u64> {
+        // SAFETY: the handle is live.
+        unsafe { checked::ctx_get_id(self.inner.raw) }
+    }
+
     /// Returns the API version that the context was created with, for instance 3020
     /// ([`cuCtxGetApiVersion`](checked::ctx_get_api_version)).
     ///
@@ -362,6 +402,65 @@ impl Context {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
         unsafe { checked::ctx_set_cache_config(config) }
+    }
+
+    /// Returns the size of the banks of shared memory, which is fixed since compute capability 5.0
+    /// ([`cuCtxGetSharedMemConfig`](checked::ctx_get_shared_mem_config), which is deprecated).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
+    #[inline]
+    #[doc(alias = "cuCtxGetSharedMemConfig")]
+    #[track_caller]
+    pub fn shared_mem_config(&self) -> Result<sys::CUsharedconfig> {
+        let _current = self.enter()?;
+        // SAFETY: the current context is live.
+        unsafe { checked::ctx_get_shared_mem_config() }
+    }
+
+    /// Sets the size of the banks of shared memory; no effect since compute capability 5.0
+    /// ([`cuCtxSetSharedMemConfig`](checked::ctx_set_shared_mem_config), which is deprecated).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown value.
+    #[inline]
+    #[doc(alias = "cuCtxSetSharedMemConfig")]
+    #[track_caller]
+    pub fn set_shared_mem_config(&self, config: sys::CUsharedconfig) -> Result<()> {
+        let _current = self.enter()?;
+        // SAFETY: the current context is live.
+        unsafe { checked::ctx_set_shared_mem_config(config) }
+    }
+
+    /// Makes all persisting lines of the L2 cache normal ones
+    /// ([`cuCtxResetPersistingL2Cache`](checked::ctx_reset_persisting_l2_cache)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device has no such lines.
+    #[inline]
+    #[doc(alias = "cuCtxResetPersistingL2Cache")]
+    #[track_caller]
+    pub fn reset_persisting_l2_cache(&self) -> Result<()> {
+        let _current = self.enter()?;
+        // SAFETY: the current context is live.
+        unsafe { checked::ctx_reset_persisting_l2_cache() }
+    }
+
+    /// Waits until GPUDirect RDMA writes of other devices are visible to work in the context
+    /// ([`cuFlushGPUDirectRDMAWrites`](checked::flush_gpu_direct_rdma_writes)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if
+    /// [`Attributes::gpu_direct_rdma_flush_writes_options`](crate::device::Attributes::gpu_direct_rdma_flush_writes_options)
+    /// does not include flushes by the host.
+    #[inline]
+    #[doc(alias = "cuFlushGPUDirectRDMAWrites")]
+    #[track_caller]
+    pub fn flush_gpu_direct_rdma_writes(&self, scope: sys::CUflushGPUDirectRDMAWritesScope) -> Result<()> {
+        let target = sys::CUflushGPUDirectRDMAWritesTarget::CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX;
+        let _current = self.enter()?;
+        // SAFETY: the current context is live, and the driver checks the scope.
+        unsafe { checked::flush_gpu_direct_rdma_writes(target, scope) }
     }
 
     /// Returns the free and the total memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
@@ -573,5 +672,10 @@ impl Context {
     #[inline]
     pub(crate) fn primary(raw: sys::CUcontext, device: Device) -> Self {
         Self::new(raw, Owner::Primary(device))
+    }
+
+    #[inline]
+    pub(crate) fn green(raw: sys::CUcontext, green: sys::CUgreenCtx) -> Self {
+        Self::new(raw, Owner::Green(green))
     }
 }

@@ -1,8 +1,16 @@
 //! Devices.
 
+mod attributes;
+mod peer;
+
 use core::fmt;
+use std::ffi::CString;
+
+pub use self::attributes::Attributes;
+pub use self::peer::AtomicCapabilities;
 
 use crate::error::Error;
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Result, checked};
 
@@ -69,6 +77,64 @@ impl Device {
         Self::get(0)
     }
 
+    /// Returns the device with a PCI address, such as `0000:17:00.0`, `17:00.0` or `0000:17:00`
+    /// ([`cuDeviceGetByPCIBusId`](checked::device_get_by_pci_bus_id)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no device with this address, and `CUDA_ERROR_INVALID_VALUE` for a text
+    /// that is no address.
+    #[inline]
+    #[doc(alias = "cuDeviceGetByPCIBusId")]
+    #[track_caller]
+    pub fn by_pci_bus_id(address: &str) -> Result<Self> {
+        let Ok(address) = CString::new(address) else {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                Function::cuDeviceGetByPCIBusId,
+                Refusal::NulByte,
+            ));
+        };
+        // SAFETY: the driver checks the text.
+        unsafe { checked::device_get_by_pci_bus_id(&address) }.map(Self)
+    }
+
+    /// Returns the device with an [identifier](Self::uuid).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is none.
+    #[inline]
+    #[track_caller]
+    pub fn by_uuid(uuid: Uuid) -> Result<Self> {
+        for device in Self::all()? {
+            if device.uuid()? == uuid {
+                return Ok(device);
+            }
+        }
+        Err(Error::unasked(
+            CUresult::CUDA_ERROR_INVALID_DEVICE,
+            Function::cuDeviceGetUuid_v2,
+        ))
+    }
+
+    /// Returns the device with a [LUID](Self::luid).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is none.
+    #[inline]
+    #[track_caller]
+    pub fn by_luid(luid: [u8; 8]) -> Result<Self> {
+        for device in Self::all()? {
+            // Only Windows has LUIDs.
+            if device.luid().is_ok_and(|has| has.luid == luid) {
+                return Ok(device);
+            }
+        }
+        Err(Error::unasked(
+            CUresult::CUDA_ERROR_INVALID_DEVICE,
+            Function::cuDeviceGetLuid,
+        ))
+    }
+
     /// Returns all devices, in the order of their ordinals.
     ///
     /// # Errors
@@ -108,6 +174,32 @@ impl Device {
         Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
     }
 
+    /// Returns the identifier of the whole GPU, also for a MIG instance ([`cuDeviceGetUuid`](checked::device_get_uuid)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
+    #[inline]
+    #[doc(alias = "cuDeviceGetUuid")]
+    #[track_caller]
+    pub fn gpu_uuid(self) -> Result<Uuid> {
+        // SAFETY: the driver checks the device.
+        let uuid = unsafe { checked::device_get_uuid(self.0) }?;
+        Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
+    }
+
+    /// Returns the device's identifier in Direct3D and Vulkan on Windows, and its node mask
+    /// ([`cuDeviceGetLuid`](checked::device_get_luid)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` on other systems.
+    #[inline]
+    #[doc(alias = "cuDeviceGetLuid")]
+    #[track_caller]
+    pub fn luid(self) -> Result<checked::DeviceGetLuid> {
+        // SAFETY: the driver checks the device.
+        unsafe { checked::device_get_luid(self.0) }
+    }
+
     /// Returns the size of the device's memory in bytes ([`cuDeviceTotalMem`](checked::device_total_mem)).
     ///
     /// # Errors
@@ -118,6 +210,51 @@ impl Device {
     pub fn total_mem(self) -> Result<usize> {
         // SAFETY: the driver checks the device.
         unsafe { checked::device_total_mem(self.0) }
+    }
+
+    /// Returns the device's attributes by name, with their types.
+    ///
+    /// ```
+    /// # use cuda_driver::Device;
+    /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+    /// # cuda_driver::init()?;
+    /// let attributes = Device::first()?.attributes();
+    /// assert_eq!(attributes.warp_size()?, 32);
+    /// assert!(attributes.unified_addressing()?);
+    /// # Ok::<(), cuda_driver::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub const fn attributes(self) -> Attributes {
+        Attributes(self)
+    }
+
+    /// Returns true if contexts on the device can be limited to a number of multiprocessors with
+    /// [`ContextOptions::sm_count`](crate::ContextOptions::sm_count)
+    /// ([`cuDeviceGetExecAffinitySupport`](checked::device_get_exec_affinity_support)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
+    #[inline]
+    #[doc(alias = "cuDeviceGetExecAffinitySupport")]
+    #[track_caller]
+    pub fn supports_sm_affinity(self) -> Result<bool> {
+        let kind = sys::CUexecAffinityType::CU_EXEC_AFFINITY_TYPE_SM_COUNT;
+        // SAFETY: the driver checks the device.
+        unsafe { checked::device_get_exec_affinity_support(kind, self.0) }
+    }
+
+    /// Returns the largest width of a 1D texture in linear memory, for elements of `channels` numbers of a format
+    /// ([`cuDeviceGetTexture1DLinearMaxWidth`](checked::device_get_texture_1d_linear_max_width)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown format or number of channels.
+    #[inline]
+    #[doc(alias = "cuDeviceGetTexture1DLinearMaxWidth")]
+    #[track_caller]
+    pub fn texture_1d_linear_max_width(self, format: sys::CUarray_format, channels: u32) -> Result<usize> {
+        // SAFETY: the driver checks the arguments.
+        unsafe { checked::device_get_texture_1d_linear_max_width(format, channels, self.0) }
     }
 
     /// Returns a device attribute ([`cuDeviceGetAttribute`](checked::device_get_attribute)).

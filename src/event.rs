@@ -86,6 +86,12 @@ impl Event {
         self.stream.store(stream.addr(), Ordering::Relaxed);
     }
 
+    /// Forgets the stream, because the event was recorded in a context.
+    #[inline]
+    pub(crate) fn forget_stream(&self) {
+        self.stream.store(NO_STREAM, Ordering::Relaxed);
+    }
+
     /// Returns true if the recorded work is done, or if the event was never recorded
     /// ([`cuEventQuery`](checked::event_query)).
     ///
@@ -211,6 +217,37 @@ impl Drop for Event {
             // SAFETY: the handle is live, and this is its last use.
             dropping().done(unsafe { checked::event_destroy(self.raw) });
         }
+    }
+}
+
+impl Context {
+    /// Records the work that is queued in all streams of the context now: the event is done when that work is
+    /// ([`cuCtxRecordEvent`](checked::ctx_record_event)). A wait for the event resumes no panics of host functions.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` for an event of another context, and a
+    /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.5.
+    #[inline]
+    #[doc(alias = "cuCtxRecordEvent")]
+    #[track_caller]
+    pub fn record_event(&self, event: &Event) -> Result<()> {
+        // SAFETY: both handles are live.
+        unsafe { checked::ctx_record_event(self.as_raw(), event.raw) }?;
+        event.forget_stream();
+        Ok(())
+    }
+
+    /// Makes future work in all streams of the context wait for an event, which may be of another context
+    /// ([`cuCtxWaitEvent`](checked::ctx_wait_event)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.5.
+    #[inline]
+    #[doc(alias = "cuCtxWaitEvent")]
+    #[track_caller]
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        // SAFETY: both handles are live.
+        unsafe { checked::ctx_wait_event(self.as_raw(), event.raw) }
     }
 }
 

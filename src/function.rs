@@ -1,5 +1,8 @@
 //! Functions: the kernels of a module.
 
+mod attribute;
+mod occupancy;
+
 use core::ffi::c_void;
 use core::fmt;
 use std::ffi::CString;
@@ -9,6 +12,8 @@ use crate::launch::{self, ArgumentError, KernelArgs, LaunchConfig, ParamInfo};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Error, Module, Result, Stream, checked};
+
+pub use self::occupancy::BlockSize;
 
 /// A kernel of a module. It is a reference to the module, which stays loaded.
 #[derive(Clone)]
@@ -242,37 +247,6 @@ impl Function {
         unsafe { checked::func_get_param_count(self.raw) }
     }
 
-    /// Returns an attribute of the function ([`cuFuncGetAttribute`](checked::func_get_attribute)).
-    ///
-    /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute.
-    #[inline]
-    #[doc(alias = "cuFuncGetAttribute")]
-    #[track_caller]
-    pub fn attribute(&self, attribute: sys::CUfunction_attribute) -> Result<i32> {
-        // SAFETY: the function is live as long as its module.
-        unsafe { checked::func_get_attribute(attribute, self.raw) }
-    }
-
-    /// Sets an attribute of the function for all its users ([`cuFuncSetAttribute`](checked::func_set_attribute)).
-    ///
-    /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that cannot be set, or a value out of range.
-    #[inline]
-    #[doc(alias = "cuFuncSetAttribute")]
-    #[track_caller]
-    pub fn set_attribute(&self, attribute: sys::CUfunction_attribute, value: i32) -> Result<()> {
-        if i32::try_from(attribute.0).is_err() {
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_INVALID_VALUE,
-                sys::Function::cuFuncSetAttribute,
-                Refusal::Attribute,
-            ));
-        }
-        // SAFETY: the function is live as long as its module, and the driver checks the rest.
-        unsafe { checked::func_set_attribute(self.raw, attribute, value) }
-    }
-
     /// Sets the preferred split between L1 cache and shared memory
     /// ([`cuFuncSetCacheConfig`](checked::func_set_cache_config)).
     ///
@@ -309,24 +283,6 @@ impl Function {
     pub fn name(&self) -> Result<String> {
         // SAFETY: the function is live as long as its module.
         unsafe { checked::func_get_name(self.raw) }
-    }
-
-    /// Returns the number of blocks of `block_size` threads, each with `dynamic_shared` bytes of dynamic shared memory, that
-    /// run on a multiprocessor at once
-    /// ([`cuOccupancyMaxActiveBlocksPerMultiprocessor`](checked::occupancy_max_active_blocks_per_multiprocessor)).
-    ///
-    /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid block size.
-    #[inline]
-    #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
-    #[track_caller]
-    pub fn max_active_blocks_per_multiprocessor(&self, block_size: u32, dynamic_shared: usize) -> Result<u32> {
-        let block_size = i32::try_from(block_size).unwrap_or(i32::MAX);
-        let _current = self.enter()?;
-        // SAFETY: the function is live as long as its module.
-        let blocks =
-            unsafe { checked::occupancy_max_active_blocks_per_multiprocessor(self.raw, block_size, dynamic_shared) }?;
-        Ok(blocks.unsigned_abs())
     }
 
     /// Makes the module's context current until the guard is dropped, if it is known.

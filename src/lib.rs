@@ -66,12 +66,13 @@ mod borrowed;
 pub mod checked;
 mod context;
 pub mod copy;
-mod device;
+pub mod device;
 mod driver;
 mod error;
 mod error_log;
 mod event;
 mod function;
+pub mod green_context;
 mod host_fn;
 pub mod jit;
 mod launch;
@@ -95,14 +96,20 @@ pub mod virtual_memory;
 
 pub use array::{Array, MipmappedArray};
 pub use borrowed::Borrowed;
-pub use context::{Attachment, Context, Current};
+pub use context::{Attachment, Context, ContextOptions, Current};
+#[doc(inline)]
 pub use device::{Device, Uuid};
 pub use driver::{init, load, version};
 pub use error::{Error, Result, check, check_in};
 pub use event::Event;
-pub use function::Function;
+pub use function::{BlockSize, Function};
+#[doc(inline)]
+pub use green_context::GreenContext;
 pub use jit::{JitError, JitOptions};
-pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer, ParamInfo};
+pub use launch::{
+    AccessPolicyWindow, ArgumentError, Dim3, KernelArg, KernelArgs, LaunchAttribute, LaunchConfig, ParamBuffer,
+    ParamInfo,
+};
 pub use library::{Kernel, Library};
 pub use linker::{LinkedImage, Linker};
 pub use managed::ManagedBuffer;
@@ -112,7 +119,7 @@ pub use peer::PeerAccess;
 pub use pending::{Pending, QueueError};
 pub use pointer_attributes::PointerAttributes;
 pub use pool::{MemPool, StreamBuffer};
-pub use primary_context::PrimaryContext;
+pub use primary_context::{PrimaryContext, PrimaryState};
 pub use stream::Stream;
 pub use texture::{Surface, Texture};
 pub use version::Version;

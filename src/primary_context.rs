@@ -4,10 +4,32 @@ use core::ops::Deref;
 
 use crate::{Context, Device, Result, checked, sys};
 
+/// The state of a device's primary context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrimaryState {
+    /// The flags, which [`PrimaryContext::set_flags`] sets.
+    pub flags: sys::CUctx_flags,
+    /// True if the context has users.
+    pub active: bool,
+}
+
 /// A retained primary context of a device. The driver counts its users in the whole process, and destroys the context
 /// when the last one releases it.
 ///
 /// It dereferences to [`Context`], so it can be used wherever a `&Context` is needed.
+///
+/// ```
+/// use cuda_driver::{Device, DeviceBuffer, PrimaryContext};
+///
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// let device = Device::first()?;
+/// let primary = PrimaryContext::retain(device)?;
+/// assert!(PrimaryContext::state(device)?.active);
+/// let buffer = DeviceBuffer::from_slice(&primary, &[1u8, 2, 3])?;
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrimaryContext {
     context: Context,
@@ -43,7 +65,7 @@ impl PrimaryContext {
         self.context.destroy()
     }
 
-    /// Returns the flags of a device's primary context, and true if it has users
+    /// Returns the state of a device's primary context: its flags, and true if it has users
     /// ([`cuDevicePrimaryCtxGetState`](checked::device_primary_ctx_get_state)).
     ///
     /// # Errors
@@ -51,9 +73,13 @@ impl PrimaryContext {
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxGetState")]
     #[track_caller]
-    pub fn state(device: Device) -> Result<checked::DevicePrimaryCtxGetState> {
+    pub fn state(device: Device) -> Result<PrimaryState> {
         // SAFETY: the driver checks the device.
-        unsafe { checked::device_primary_ctx_get_state(device.as_raw()) }
+        let state = unsafe { checked::device_primary_ctx_get_state(device.as_raw()) }?;
+        Ok(PrimaryState {
+            flags: sys::CUctx_flags(state.flags),
+            active: state.active,
+        })
     }
 
     /// Sets the flags of a device's primary context, whether or not it has users

@@ -35,6 +35,8 @@ pub(crate) enum Refusal {
     Concurrent,
     Attach,
     PeerContext,
+    LaunchAttribute,
+    NoResource,
 }
 
 impl Refusal {
@@ -146,6 +148,14 @@ impl Refusal {
         (
             Self::PeerContext,
             "both views must know their context: give it when they are made from raw parts",
+        ),
+        (
+            Self::LaunchAttribute,
+            "the driver is older than a launch attribute: `LaunchAttribute` lists the versions",
+        ),
+        (
+            Self::NoResource,
+            "a green context needs at least one resource; a driver would crash",
         ),
     ];
 

@@ -46,6 +46,13 @@ impl Stream {
         Self { raw, context }
     }
 
+    /// Wraps the handle of a stream that was just created in a context.
+    #[inline]
+    pub(crate) fn created(raw: sys::CUstream, context: &Context) -> Self {
+        host_fn::stream_destroyed(raw, Some(context.as_raw()));
+        Self::of(raw, Some(context.clone()))
+    }
+
     /// Creates a blocking stream, which synchronises with the legacy default stream
     /// ([`cuStreamCreate`](checked::stream_create)).
     ///
@@ -82,8 +89,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::stream_create(flags.0) }?;
-        host_fn::stream_destroyed(raw, Some(context.as_raw()));
-        Ok(Self::of(raw, Some(context.clone())))
+        Ok(Self::created(raw, context))
     }
 
     /// Creates a stream with a priority; streams with smaller numbers run first
@@ -99,8 +105,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
-        host_fn::stream_destroyed(raw, Some(context.as_raw()));
-        Ok(Self::of(raw, Some(context.clone())))
+        Ok(Self::created(raw, context))
     }
 
     /// Returns the null stream, which belongs to the context that is current when it is used; without a current context,
