@@ -244,19 +244,6 @@ impl Device {
         unsafe { checked::device_get_exec_affinity_support(kind, self.0) }
     }
 
-    /// Returns the largest width of a 1D texture in linear memory, for elements of `channels` numbers of a format
-    /// ([`cuDeviceGetTexture1DLinearMaxWidth`](checked::device_get_texture_1d_linear_max_width)).
-    ///
-    /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown format or number of channels.
-    #[inline]
-    #[doc(alias = "cuDeviceGetTexture1DLinearMaxWidth")]
-    #[track_caller]
-    pub fn texture_1d_linear_max_width(self, format: sys::CUarray_format, channels: u32) -> Result<usize> {
-        // SAFETY: the driver checks the arguments.
-        unsafe { checked::device_get_texture_1d_linear_max_width(format, channels, self.0) }
-    }
-
     /// Returns a device attribute ([`cuDeviceGetAttribute`](checked::device_get_attribute)).
     ///
     /// # Errors

@@ -79,8 +79,6 @@ fn attributes_have_names_and_types() {
     }
     let missing = Device::from_raw(1000).attributes().warp_size();
     assert_eq!(missing.map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_DEVICE));
-    let format = cuda_driver::sys::CUarray_format::CU_AD_FORMAT_FLOAT;
-    assert!(device.texture_1d_linear_max_width(format, 1).expect("a width") > 0);
     if driver_version() >= 13000 {
         let operations = [
             CUatomicOperation::CU_ATOMIC_OPERATION_INTEGER_ADD,
