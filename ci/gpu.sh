@@ -2,10 +2,12 @@
 # Runs the tests and examples on a GPU machine without Rust: builds them into a folder here, which is copied there.
 #
 # ci/gpu.sh pack [FOLDER]  builds the contract tests, the examples, the comparison of the registry with the driver, and a
-#                          program that is linked against the driver into FOLDER (default target/gpu-pack; 56 MiB at most).
+#                          program that is linked against the driver into FOLDER (default target/gpu-pack) and the
+#                          archive FOLDER.tar.xz (56 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
 #
-# The folder contains this script as `run` and is all that a GPU machine needs: copy it there and start FOLDER/run.
+# The folder contains this script as `run` and is all that a GPU machine needs: unpack the archive there and start
+# FOLDER/run.
 # CUDA_DRIVER chooses a driver other than the system's (`software`, or a path).
 set -euo pipefail
 
@@ -49,12 +51,14 @@ PYTHON
     done
     find tests/kernels -maxdepth 1 -name '*.ptx' -exec cp {} "$folder/tests/" \;
     cp ci/gpu.sh "$folder/run"
+    # The programs have most of their code in common, so a compressed archive is a small part of the folder.
+    XZ_OPT="-3 -T0" tar --create --xz --file "$folder.tar.xz" --directory "$(dirname "$folder")" "$(basename "$folder")"
     local kib
-    kib=$(du -sk "$folder" | cut -f1)
+    kib=$(du -k "$folder.tar.xz" | cut -f1)
     echo "packed $(find "$folder/tests" -type f ! -name '*.ptx' | wc -l) test programs and" \
-        "$(find "$folder/examples" -type f ! -name '*.ptx' | wc -l) examples into $folder: $((kib / 1024)) MiB"
+        "$(find "$folder/examples" -type f ! -name '*.ptx' | wc -l) examples into $folder.tar.xz: $((kib / 1024)) MiB"
     if [ "$kib" -gt $((limit_mib * 1024)) ]; then
-        echo "ci/gpu.sh: the folder is larger than $limit_mib MiB" >&2
+        echo "ci/gpu.sh: the archive is larger than $limit_mib MiB" >&2
         exit 1
     fi
 }

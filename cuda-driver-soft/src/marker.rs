@@ -2,8 +2,10 @@
 //! have their own devices and memory, so the second copy to be initialised returns an error.
 
 use std::ffi::CStr;
+#[cfg(unix)]
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 
 /// The symbol that identifies a software driver: this project's `libcuda.so.1` exports it, and
 /// [`resolve`](crate::resolve) finds it. It points to a [`Marker`].
@@ -17,6 +19,8 @@ pub struct Marker {
     version: AtomicU32,
     /// Nonzero if a copy is initialised in this process: this one, or another that has stored 1 here.
     taken: AtomicU32,
+    /// The marker of the copy that is initialised; since version 2.
+    owner: AtomicPtr<Marker>,
 }
 
 impl Marker {
@@ -25,8 +29,9 @@ impl Marker {
     #[allow(clippy::new_without_default)] // for statics only
     pub const fn new() -> Self {
         Marker {
-            version: AtomicU32::new(1),
+            version: AtomicU32::new(2),
             taken: AtomicU32::new(0),
+            owner: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 }
@@ -44,17 +49,56 @@ pub(crate) fn set(marker: &'static Marker) {
     let _ = EXPORTED.set(marker);
 }
 
-/// Claims the process for this copy; returns false if a copy has claimed it already.
-pub(crate) fn take() -> bool {
+/// Claims the process for this copy.
+///
+/// # Errors
+/// Returns the reason if another copy has claimed it: which files the two are, and what to do.
+pub(crate) fn take() -> Result<(), String> {
     let other = other();
-    if own().taken.load(SeqCst) != 0 || other.is_some_and(|o| o.taken.load(SeqCst) != 0) {
-        return false;
+    let claimed = [Some(own()), other]
+        .into_iter()
+        .flatten()
+        .find(|o| o.taken.load(SeqCst) != 0);
+    if let Some(claimed) = claimed {
+        let first = match claimed.owner.load(SeqCst) {
+            owner if owner.is_null() => claimed,
+            // SAFETY: only `take` stores a marker here: that of a copy which is loaded and never unloaded.
+            owner => unsafe { &*owner },
+        };
+        return Err(format!(
+            "the process has two copies of the software driver, each with its own devices: {} is initialised, and {} \
+             was asked to be; load only one of them, under one name",
+            file(first),
+            file(own()),
+        ));
     }
-    if let Some(other) = other {
-        other.taken.store(1, SeqCst);
+    for marker in [Some(own()), other].into_iter().flatten() {
+        if marker.version.load(SeqCst) >= 2 {
+            marker.owner.store(std::ptr::from_ref(own()).cast_mut(), SeqCst);
+        }
+        marker.taken.store(1, SeqCst);
     }
-    own().taken.store(1, SeqCst);
-    true
+    Ok(())
+}
+
+/// Returns the file that a marker's copy was loaded from.
+#[cfg(unix)]
+fn file(marker: &'static Marker) -> String {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the call only reads the address and writes the structure.
+    let known = unsafe { libc::dladdr(std::ptr::from_ref(marker).cast(), found.as_mut_ptr()) };
+    // SAFETY: zeros are valid for the structure, whether the call wrote it or not.
+    let name = unsafe { found.assume_init() }.dli_fname;
+    if known == 0 || name.is_null() {
+        return "a copy of unknown origin".to_owned();
+    }
+    // SAFETY: the system's loader keeps the NUL-terminated name as long as the file is loaded.
+    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn file(_: &'static Marker) -> String {
+    "a copy".to_owned()
 }
 
 /// Returns the marker of the copy that the process has loaded as `libcuda.so.1`, unless that is this copy.

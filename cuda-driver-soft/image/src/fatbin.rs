@@ -63,6 +63,8 @@ const PART_BYTES: usize = 80;
 
 /// Kind of an entry: PTX text.
 const KIND_PTX: u16 = 1;
+/// Kind of an entry: an ELF file with machine code.
+const KIND_ELF: u16 = 2;
 /// Kind of an entry: several images that are compressed as one.
 const KIND_CONCATENATION: u16 = 256;
 /// Flag of an entry: the payload is an LZ4 block.
@@ -211,6 +213,20 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
         text.pop();
     }
     Ok(text)
+}
+
+/// Returns the first ELF file in a fat binary; `None` if there is none, or the binary is damaged.
+pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
+    let start = usize::from(u16_at(binary, header::SIZE)?);
+    let mut rest = binary.get(start..)?;
+    while !rest.is_empty() {
+        let (entry, after) = split_entry(rest)?;
+        if entry.kind == KIND_ELF {
+            return decompress(&entry).ok();
+        }
+        rest = after;
+    }
+    None
 }
 
 /// Maximum length of decompressed PTX text in bytes: more than any compiler writes.

@@ -32,8 +32,10 @@ pub mod fatbin;
 mod host_object;
 mod image;
 pub mod link;
+mod machine_code;
 
 pub use elf::ELF_MAGIC;
 pub use fatbin::{FATBIN_MAGIC, WRAPPER_MAGIC};
 pub use host_object::fat_binaries;
 pub use image::Image;
+pub use machine_code::kernels;

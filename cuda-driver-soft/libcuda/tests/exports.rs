@@ -109,6 +109,17 @@ fn the_library_loads_like_any_driver() {
     // The copy that is linked into this program refuses to start while the loaded one is in use.
     let linked = cuda_driver_soft::library();
     assert_eq!(unsafe { linked.cuInit(0) }, CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+    // The log of the refused copy names both.
+    let mut text = vec![0_u8; 1 << 16];
+    let mut size = text.len();
+    let (start, buffer) = (std::ptr::null_mut(), text.as_mut_ptr().cast());
+    let dumped = unsafe { linked.cuLogsDumpToMemory(start, buffer, &raw mut size, 0) };
+    assert_eq!(dumped, CUresult::CUDA_SUCCESS);
+    let text = String::from_utf8_lossy(&text[..size]);
+    let this = std::env::current_exe().unwrap();
+    let this = this.file_name().unwrap().to_str().unwrap();
+    assert!(text.contains("two copies of the software driver"), "{text}");
+    assert!(text.contains("libcuda") && text.contains(this), "{text}");
     assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
 }
 

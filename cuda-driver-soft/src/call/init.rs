@@ -14,12 +14,10 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     }
     gate::initialise(|| {
         let devices = device::from_environment()?;
-        if !marker::take() {
-            host::log!(
-                "another copy of the software driver is initialised here: use the library or libcuda.so.1, not both"
-            );
-            return Err(Error::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
-        }
+        marker::take().map_err(|reason| {
+            host::log!("{reason}");
+            Error::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+        })?;
         watch();
         if !engine::built_with_optimisation() {
             host::log!(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::object::device::Device;
+use crate::object::no_ptx;
 use crate::state::error::{Error, Result};
 use crate::state::settings;
 use image::cubin::{self, Source};
@@ -64,7 +65,11 @@ impl Log {
 /// [`check_target`].
 pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     check_options(options)?;
-    let mut module = compiled(image, options, device, log)?;
+    let mut module = compiled(image, options, device, log).inspect_err(|&error| {
+        if error == Error::CUDA_ERROR_NO_BINARY_FOR_GPU {
+            no_ptx::tell(image.bytes(), device.profile.sm);
+        }
+    })?;
     // The module was just created, so this is the only reference.
     if let (Some(most), Some(module)) = (options.register_limit(), Arc::get_mut(&mut module)) {
         // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.

@@ -21,6 +21,7 @@ pub(crate) mod linker;
 pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod module;
+mod no_ptx;
 pub(crate) mod occupancy;
 pub(crate) mod pending_free;
 pub(crate) mod place;
