@@ -272,3 +272,71 @@ fn managed_passes() {
     let Some(out) = passes("managed") else { return };
     assert!(out.contains("Last prefetch of y: -1"), "{out}");
 }
+
+#[test]
+fn device_query_passes() {
+    let Some(out) = passes("device_query") else { return };
+    assert!(
+        out.contains("Device 0: ") && out.contains("threads in a warp        32"),
+        "{out}"
+    );
+}
+
+#[test]
+fn contexts_passes() {
+    let Some(out) = passes("contexts") else { return };
+    assert!(out.contains("Attached: three libraries"), "{out}");
+}
+
+#[test]
+fn launch_params_passes() {
+    let Some(out) = passes("launch_params") else { return };
+    assert!(out.contains("[0, 16, 32, 36, 40, 48], 56 bytes"), "{out}");
+}
+
+#[test]
+fn occupancy_passes() {
+    let Some(out) = passes("occupancy") else { return };
+    assert!(out.contains("Best: blocks of "), "{out}");
+}
+
+#[test]
+fn streams_passes() {
+    let Some(out) = passes("streams") else { return };
+    assert!(out.contains("Host function: the kernel is done"), "{out}");
+}
+
+#[test]
+fn errors_passes() {
+    let Some(out) = passes("errors") else { return };
+    for part in [
+        "No driver: ",
+        "Before init: ",
+        "Compiler: ",
+        "tarp",
+        "errors.rs:",
+        "raised by earlier work",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+}
+
+#[test]
+fn multi_gpu_passes() {
+    let Some(out) = passes("multi_gpu") else { return };
+    assert!(out.contains("Device 0: "), "{out}");
+}
+
+/// With the software driver, the vector is split over three devices.
+#[test]
+fn multi_gpu_uses_all_devices() {
+    let Some(path) = example("multi_gpu") else { return };
+    let output = Command::new(path)
+        .env("CUDA_DRIVER", "software")
+        .env("CUDA_SOFT_DEVICES", "3")
+        .output()
+        .expect("the example starts");
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("Device 2: 33333 values"), "{out}");
+}
