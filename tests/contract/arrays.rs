@@ -132,6 +132,50 @@ fn handles_of_arrays() {
 }
 
 #[test]
+fn calls_without_a_context() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let mut stream = ptr::null_mut();
+    ok!(cuStreamCreate(
+        &raw mut stream,
+        CUstream_flags::CU_STREAM_NON_BLOCKING.0
+    ));
+    let line = array([8, 0, 0], FLOAT, 1, 0);
+    let (mut mipmap, mut level) = (ptr::null_mut(), ptr::null_mut());
+    let wanted = descriptor([8, 8, 0], FLOAT, 1, 0);
+    ok!(cuMipmappedArrayCreate(&raw mut mipmap, &raw const wanted, 2));
+    let mut host = [1_u32; 8];
+    let resource = of_array(line);
+    // SAFETY: zeros are a valid value of every member.
+    let settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut texture = 0;
+    ok!(cuTexObjectCreate(
+        &raw mut texture,
+        &raw const resource,
+        &raw const settings,
+        ptr::null()
+    ));
+    let handle = surface(line);
+    ok!(cuCtxPopCurrent(ptr::null_mut()));
+    is!(c, 0, cuMemcpyHtoAAsync(line, 0, host.as_ptr().cast(), 32, stream));
+    is!(c, 0, cuMemcpyAtoHAsync(host.as_mut_ptr().cast(), line, 0, 32, stream));
+    is!(c, 0, cuStreamSynchronize(stream));
+    let mut seen = descriptor([9; 3], U8, 9, 9);
+    is!(c, 0, cuArray3DGetDescriptor(&raw mut seen, line));
+    is!(c, 0, cuMipmappedArrayGetLevel(&raw mut level, mipmap, 1));
+    let mut of = of_array(ptr::null_mut());
+    is!(c, 201, cuTexObjectGetResourceDesc(&raw mut of, texture));
+    is!(c, 201, cuTexObjectDestroy(texture));
+    is!(c, 201, cuSurfObjectDestroy(handle));
+    ok!(cuCtxPushCurrent(gpu.context));
+    ok!(cuTexObjectDestroy(texture));
+    ok!(cuSurfObjectDestroy(handle));
+    ok!(cuCtxPopCurrent(ptr::null_mut()));
+    is!(c, 0, cuArrayDestroy(line));
+    is!(c, 0, cuMipmappedArrayDestroy(mipmap));
+}
+
+#[test]
 fn levels_of_mipmapped_arrays() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
@@ -347,14 +391,18 @@ fn rectangles_and_boxes() {
     c.that(back == data[..96], || format!("{back:?}"));
 }
 
-fn surface(array: CUarray) -> u64 {
-    let resource = CUDA_RESOURCE_DESC {
+fn of_array(array: CUarray) -> CUDA_RESOURCE_DESC {
+    CUDA_RESOURCE_DESC {
         resType: CUresourcetype::CU_RESOURCE_TYPE_ARRAY,
         res: CUDA_RESOURCE_DESC_st__res {
             array: CUDA_RESOURCE_DESC_st__res__array { hArray: array },
         },
         flags: 0,
-    };
+    }
+}
+
+fn surface(array: CUarray) -> u64 {
+    let resource = of_array(array);
     let mut handle = 0;
     ok!(cuSurfObjectCreate(&raw mut handle, &raw const resource));
     handle

@@ -41,9 +41,7 @@ fn format(descriptor: &ArrayDescriptor) -> CUarray_format {
 }
 
 /// Returns the descriptor of an array; an error if `out` is false, that is, the caller passed NULL for it.
-fn described(c: Caller, array: CUarray, out: bool) -> Result<ArrayDescriptor> {
-    let _ = c;
-    current_context()?;
+fn described(array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     let array = array::get(array as usize)?;
     if out {
         Ok(array.descriptor)
@@ -142,13 +140,12 @@ exports! {
         Ok(())
     }
 
-    fn cuArrayDestroy [_c] (array: CUarray) {
-        current_context()?;
+    healthy fn cuArrayDestroy [_c] (array: CUarray) {
         array::destroy(array as usize)
     }
 
-    fn cuArrayGetDescriptor_v2 [c] (out: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray) {
-        let d = described(c, array, !out.is_null())?;
+    healthy fn cuArrayGetDescriptor_v2 [c] (out: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray) {
+        let d = described(array, !out.is_null())?;
         c.out(out)?.set(CUDA_ARRAY_DESCRIPTOR {
             Width: d.width as usize,
             Height: d.height as usize,
@@ -158,8 +155,8 @@ exports! {
         Ok(())
     }
 
-    fn cuArrayGetDescriptor [c] (out: *mut CUDA_ARRAY_DESCRIPTOR_v1, array: CUarray) {
-        let d = described(c, array, !out.is_null())?;
+    healthy fn cuArrayGetDescriptor [c] (out: *mut CUDA_ARRAY_DESCRIPTOR_v1, array: CUarray) {
+        let d = described(array, !out.is_null())?;
         c.out(out)?.set(CUDA_ARRAY_DESCRIPTOR_v1 {
             Width: d.width as c_uint,
             Height: d.height as c_uint,
@@ -169,8 +166,8 @@ exports! {
         Ok(())
     }
 
-    fn cuArray3DGetDescriptor_v2 [c] (out: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray) {
-        let d = described(c, array, !out.is_null())?;
+    healthy fn cuArray3DGetDescriptor_v2 [c] (out: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray) {
+        let d = described(array, !out.is_null())?;
         c.out(out)?.set(CUDA_ARRAY3D_DESCRIPTOR {
             Width: d.width as usize,
             Height: d.height as usize,
@@ -182,8 +179,8 @@ exports! {
         Ok(())
     }
 
-    fn cuArray3DGetDescriptor [c] (out: *mut CUDA_ARRAY3D_DESCRIPTOR_v1, array: CUarray) {
-        let d = described(c, array, !out.is_null())?;
+    healthy fn cuArray3DGetDescriptor [c] (out: *mut CUDA_ARRAY3D_DESCRIPTOR_v1, array: CUarray) {
+        let d = described(array, !out.is_null())?;
         c.out(out)?.set(CUDA_ARRAY3D_DESCRIPTOR_v1 {
             Width: d.width as c_uint,
             Height: d.height as c_uint,
@@ -252,16 +249,14 @@ exports! {
         Ok(())
     }
 
-    fn cuMipmappedArrayGetLevel [c] (out: *mut CUarray, mipmap: CUmipmappedArray, level: c_uint) {
-        current_context()?;
+    healthy fn cuMipmappedArrayGetLevel [c] (out: *mut CUarray, mipmap: CUmipmappedArray, level: c_uint) {
         array::mipmap(mipmap as usize)?;
         let out = c.out(out)?;
         out.set(array::level(mipmap as usize, level)? as CUarray);
         Ok(())
     }
 
-    fn cuMipmappedArrayDestroy [_c] (mipmap: CUmipmappedArray) {
-        current_context()?;
+    healthy fn cuMipmappedArrayDestroy [_c] (mipmap: CUmipmappedArray) {
         array::destroy_mipmap(mipmap as usize)
     }
 

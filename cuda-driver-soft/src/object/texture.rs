@@ -239,30 +239,33 @@ fn view_format(format: u32) -> Option<(Channel, u32)> {
     Some((*kind, 1 << (index % 3)))
 }
 
-/// Applies a view to an image.
-fn viewed(mut image: Image, view: &ResourceView) -> Result<Image> {
-    let [width, height, depth] = image.levels[0].size.map(u64::from);
-    let given = |n: u64| n.max(1);
-    let size = view.size.map(given);
+/// Returns width, height and depth of the array of a resource, as it was created.
+fn array_size(resource: &Resource) -> Result<[u64; 3]> {
+    let descriptor = match *resource {
+        Resource::Array(handle) => array::get(handle)?.descriptor,
+        Resource::Mipmap(handle) => array::mipmap(handle)?.descriptor,
+        Resource::Linear { .. } | Resource::Pitch { .. } => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+    };
+    Ok([descriptor.width, descriptor.height, descriptor.depth])
+}
+
+/// Applies a view to the image of an array of this size. Driver 580 needs a format and the array's own size, with 0 for a
+/// dimension that the array does not have.
+fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView) -> Result<Image> {
+    let depth = u64::from(image.levels[0].size[2]);
     let last_level = view.levels[1] as usize;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::Cube | Shape::ACube);
-    let same_depth = layers || size[2] == depth;
-    if [size[0], size[1]] != [width, height]
-        || !same_depth
+    let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    if view.size != size
+        || channel.bytes() * channels != image.texel_bytes()
         || view.levels[0] > view.levels[1]
         || last_level >= image.levels.len()
         || view.layers[0] > view.layers[1]
-        || (layers && u64::from(view.layers[1]) >= depth)
+        || u64::from(view.layers[1]) >= if layers { depth } else { 1 }
     {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    if view.format != 0 {
-        let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-        if channel.bytes() * channels != image.texel_bytes() {
-            return Err(Error::CUDA_ERROR_INVALID_VALUE);
-        }
-        (image.channel, image.channels) = (channel, channels);
-    }
+    (image.channel, image.channels) = (channel, channels);
     image.levels = image.levels[view.levels[0] as usize..=last_level].to_vec();
     if layers && view.layers != [0, 0] {
         for plane in &mut image.levels {
@@ -293,7 +296,7 @@ pub(crate) fn create(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     if let Some(view) = &view {
-        image = viewed(image, view)?;
+        image = viewed(image, array_size(&resource)?, view)?;
     }
     let handle = texture::new_handle();
     texture::bind(handle, Object::Texture(image, sampler(&settings)));
