@@ -37,6 +37,7 @@ pub(crate) enum Refusal {
     PeerContext,
     LaunchAttribute,
     NoResource,
+    Unmapped,
 }
 
 impl Refusal {
@@ -156,6 +157,10 @@ impl Refusal {
         (
             Self::NoResource,
             "a green context needs at least one resource; a driver would crash",
+        ),
+        (
+            Self::Unmapped,
+            "an array with deferred mapping has no memory, and copies to it fault: create it with `unmapped`",
         ),
     ];
 

@@ -5,7 +5,7 @@ use core::{fmt, mem};
 use std::sync::Arc;
 
 use super::object::{Array, Keep};
-use super::shape::ArrayShape;
+use super::shape::{ArrayShape, check_mapped};
 use super::texel::{Texel, check_size};
 use crate::context::Entered;
 use crate::error::dropping;
@@ -57,7 +57,6 @@ impl Inner {
         if !mem::replace(&mut self.owned, false) {
             return Ok(());
         }
-        let _current = self.enter()?;
         // SAFETY: the handle is live and owned, and this is its last use.
         unsafe { checked::mipmapped_array_destroy(self.raw) }
     }
@@ -110,12 +109,53 @@ impl<T> MipmappedArray<T> {
     /// ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, and the errors of
-    /// [`new`](Self::new). Sizes in formats of blocks and planes are not checked.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, or if the shape has
+    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). Sizes in formats of blocks and planes are
+    /// not checked.
     #[inline]
     #[doc(alias = "cuMipmappedArrayCreate")]
     #[track_caller]
     pub fn with_format(
+        context: &Context,
+        shape: ArrayShape,
+        levels: u32,
+        format: sys::CUarray_format,
+        channels: u32,
+    ) -> Result<Self> {
+        check_mapped(shape, Function::cuMipmappedArrayCreate)?;
+        // SAFETY: the array has memory.
+        unsafe { Self::create(context, shape, levels, format, channels) }
+    }
+
+    /// Creates a mipmapped array without memory, to which memory is mapped later with
+    /// [`cuMemMapArrayAsync`](checked::mem_map_array_async): adds the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of
+    /// CUDA 11.6.
+    ///
+    /// # Safety
+    /// Same as [`Array::unmapped`], for all levels.
+    ///
+    /// # Errors
+    /// Same as [`with_format`](Self::with_format).
+    #[inline]
+    #[doc(alias = "cuMipmappedArrayCreate")]
+    #[track_caller]
+    pub unsafe fn unmapped(
+        context: &Context,
+        shape: ArrayShape,
+        levels: u32,
+        format: sys::CUarray_format,
+        channels: u32,
+    ) -> Result<Self> {
+        let shape = shape.with_flags(sys::CUDA_ARRAY3D_DEFERRED_MAPPING);
+        // SAFETY: upheld by the caller.
+        unsafe { Self::create(context, shape, levels, format, channels) }
+    }
+
+    /// # Safety
+    /// As for [`unmapped`](Self::unmapped).
+    #[inline]
+    #[track_caller]
+    unsafe fn create(
         context: &Context,
         shape: ArrayShape,
         levels: u32,
@@ -139,7 +179,6 @@ impl<T> MipmappedArray<T> {
     #[doc(alias = "cuMipmappedArrayGetLevel")]
     #[track_caller]
     pub fn level(&self, level: u32) -> Result<Array<T>> {
-        let _current = self.inner.enter()?;
         // SAFETY: the handle is live.
         let raw = unsafe { checked::mipmapped_array_get_level(self.inner.raw, level) }?;
         Ok(Array::part(raw, self.keep(), self.context()))
@@ -150,7 +189,7 @@ impl<T> MipmappedArray<T> {
     /// 11.6.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array without [deferred mapping](ArrayShape::deferred_mapping).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that was not created [without memory](Self::unmapped).
     #[inline]
     #[doc(alias = "cuMipmappedArrayGetMemoryRequirements")]
     #[track_caller]
@@ -203,8 +242,7 @@ impl<T> MipmappedArray<T> {
         Self::of(raw, Some(context))
     }
 
-    /// Borrows a mipmapped array, which is not destroyed with the returned value. Its methods do not make a context current:
-    /// the caller must do so.
+    /// Borrows a mipmapped array, which is not destroyed with the returned value.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, its clones and levels, and all textures created with them.

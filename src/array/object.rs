@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::{fmt, mem};
 use std::sync::Arc;
 
-use super::shape::ArrayShape;
+use super::shape::{ArrayShape, check_mapped};
 use super::texel::{Texel, check_size};
 use crate::context::Entered;
 use crate::error::dropping;
@@ -72,7 +72,6 @@ impl Inner {
         if !matches!(mem::replace(&mut self.owner, Owner::Foreign), Owner::Created) {
             return Ok(());
         }
-        let _current = self.enter()?;
         // SAFETY: the handle is live and owned, and this is its last use.
         unsafe { checked::array_destroy(self.raw) }
     }
@@ -87,7 +86,6 @@ impl Inner {
     #[inline]
     #[track_caller]
     fn descriptor(&self) -> Result<sys::CUDA_ARRAY3D_DESCRIPTOR> {
-        let _current = self.enter()?;
         // SAFETY: the handle is live.
         unsafe { checked::array_3d_get_descriptor(self.raw) }
     }
@@ -149,8 +147,9 @@ impl<T> Array<T> {
     /// `CU_AD_FORMAT_HALF` with texels of `half::f16`.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, and the errors of
-    /// [`new`](Self::new). Sizes in formats of blocks and planes are not checked.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, or if the shape has
+    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). Sizes in formats of blocks and planes are
+    /// not checked.
     #[inline]
     #[doc(alias = "cuArray3DCreate")]
     #[track_caller]
@@ -160,6 +159,40 @@ impl<T> Array<T> {
         format: sys::CUarray_format,
         channels: u32,
     ) -> Result<Self> {
+        check_mapped(shape, Function::cuArray3DCreate_v2)?;
+        // SAFETY: the array has memory.
+        unsafe { Self::create(context, shape, format, channels) }
+    }
+
+    /// Creates an array without memory, to which memory is mapped later with
+    /// [`cuMemMapArrayAsync`](checked::mem_map_array_async): adds the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of
+    /// CUDA 11.6.
+    ///
+    /// # Safety
+    /// As long as any part has no memory, the array must not be used in copies, and kernels must not access it through textures
+    /// and surfaces: driver 580 accepts a copy, and faults when it runs.
+    ///
+    /// # Errors
+    /// Same as [`with_format`](Self::with_format).
+    #[inline]
+    #[doc(alias = "cuArray3DCreate")]
+    #[track_caller]
+    pub unsafe fn unmapped(
+        context: &Context,
+        shape: ArrayShape,
+        format: sys::CUarray_format,
+        channels: u32,
+    ) -> Result<Self> {
+        let shape = shape.with_flags(sys::CUDA_ARRAY3D_DEFERRED_MAPPING);
+        // SAFETY: upheld by the caller.
+        unsafe { Self::create(context, shape, format, channels) }
+    }
+
+    /// # Safety
+    /// As for [`unmapped`](Self::unmapped).
+    #[inline]
+    #[track_caller]
+    unsafe fn create(context: &Context, shape: ArrayShape, format: sys::CUarray_format, channels: u32) -> Result<Self> {
         check_size(size_of::<T>(), format, channels, Function::cuArray3DCreate_v2)?;
         let descriptor = shape.descriptor(format, channels);
         let _current = context.enter()?;
@@ -227,7 +260,7 @@ impl<T> Array<T> {
     /// ([`cuArrayGetMemoryRequirements`](checked::array_get_memory_requirements)). Needs a driver of CUDA 11.6.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array without [deferred mapping](ArrayShape::deferred_mapping).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that was not created [without memory](Self::unmapped).
     #[inline]
     #[doc(alias = "cuArrayGetMemoryRequirements")]
     #[track_caller]
@@ -285,8 +318,8 @@ impl<T> Array<T> {
         })
     }
 
-    /// Borrows an array, which is not destroyed with the returned value. Its methods do not make a context current: the
-    /// caller must do so.
+    /// Borrows an array, which is not destroyed with the returned value. Its methods do not make a context current: for
+    /// copies, the caller must do so.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, its clones, and all textures and surfaces created with them.

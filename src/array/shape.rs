@@ -1,7 +1,9 @@
 //! Shapes of arrays.
 #![forbid(unsafe_code)]
 
-use crate::sys;
+use crate::error::Error;
+use crate::refusal::Refusal;
+use crate::{Result, sys};
 
 /// Dimensions and flags of an [`Array`](crate::Array) or [`MipmappedArray`](crate::MipmappedArray), in texels.
 ///
@@ -107,18 +109,11 @@ impl ArrayShape {
         self.with_flags(sys::CUDA_ARRAY3D_TEXTURE_GATHER)
     }
 
-    /// Allocates no memory: parts of the array are mapped later (`CUDA_ARRAY3D_SPARSE`).
+    /// Allocates no memory: parts of the array are mapped later (`CUDA_ARRAY3D_SPARSE`). Copies to the other parts are dropped.
     #[inline]
     #[must_use]
     pub const fn sparse(self) -> Self {
         self.with_flags(sys::CUDA_ARRAY3D_SPARSE)
-    }
-
-    /// Allocates no memory: the whole array is mapped later (`CUDA_ARRAY3D_DEFERRED_MAPPING`).
-    #[inline]
-    #[must_use]
-    pub const fn deferred_mapping(self) -> Self {
-        self.with_flags(sys::CUDA_ARRAY3D_DEFERRED_MAPPING)
     }
 
     /// Returns width, height and depth as copies use them: at least 1 each, and with layers and faces as the depth.
@@ -158,6 +153,17 @@ impl From<&sys::CUDA_ARRAY3D_DESCRIPTOR> for ArrayShape {
     fn from(descriptor: &sys::CUDA_ARRAY3D_DESCRIPTOR) -> Self {
         Self::of(descriptor.Width, descriptor.Height, descriptor.Depth, descriptor.Flags)
     }
+}
+
+/// Returns an error of `function` for an array without memory.
+#[inline]
+#[track_caller]
+pub(super) fn check_mapped(shape: ArrayShape, function: sys::Function) -> Result<()> {
+    if shape.flags & sys::CUDA_ARRAY3D_DEFERRED_MAPPING == 0 {
+        return Ok(());
+    }
+    let code = sys::CUresult::CUDA_ERROR_INVALID_VALUE;
+    Err(Error::refused(code, function, Refusal::Unmapped))
 }
 
 #[inline]

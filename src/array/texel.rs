@@ -5,15 +5,14 @@ use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::sys::{CUarray_format as Format, CUresult, Function};
 use crate::vector::{
-    char1, char2, char4, float1, float2, float4, int1, int2, int4, short1, short2, short4, uchar1, uchar2, uchar4,
-    uint1, uint2, uint4, ushort1, ushort2, ushort4,
+    char2, char4, float2, float4, int2, int4, short2, short4, uchar2, uchar4, uint2, uint4, ushort2, ushort4,
 };
 use crate::{Download, Result, Upload};
 
 /// A type whose values are the texels of an array: it has a format and a number of channels.
 ///
-/// Implemented for numbers of up to 32 bits, arrays of 1, 2 or 4 of them, and the types of [`vector`](crate::vector) with 1, 2
-/// or 4 components. For a type of another crate, such as `half::f16`, pass the format to
+/// Implemented for numbers of up to 32 bits, arrays of 2 or 4 of them, and the types of [`vector`](crate::vector) with 2 or 4
+/// components. For a type of another crate, such as `half::f16`, pass the format to
 /// [`Array::with_format`](crate::Array::with_format). For a type of your own:
 ///
 /// ```
@@ -42,7 +41,7 @@ use crate::{Download, Result, Upload};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no array format",
     label = "does not implement `Texel`",
-    note = "texels are `u8`, `i8`, `u16`, `i16`, `u32`, `i32` or `f32`, or arrays of 1, 2 or 4 of them",
+    note = "texels are `u8`, `i8`, `u16`, `i16`, `u32`, `i32` or `f32`, or arrays of 2 or 4 of them",
     note = "for a type of another crate, such as `half::f16`, pass the format to `with_format`",
     note = "for a type of your own write `impl Texel for TheType`"
 )]
@@ -55,9 +54,9 @@ pub trait Texel: Upload + Download {
 }
 
 macro_rules! texels {
-    ($($format:ident: $one:ident $v1:ident $v2:ident $v4:ident;)*) => {
+    ($($format:ident: $one:ident $v2:ident $v4:ident;)*) => {
         $(
-            texels!($format: 1 $one, 1 [$one; 1], 2 [$one; 2], 4 [$one; 4], 1 $v1, 2 $v2, 4 $v4);
+            texels!($format: 1 $one, 2 [$one; 2], 4 [$one; 4], 2 $v2, 4 $v4);
         )*
     };
     ($format:ident: $($channels:literal $ty:ty),*) => {
@@ -71,16 +70,17 @@ macro_rules! texels {
 }
 
 texels! {
-    CU_AD_FORMAT_UNSIGNED_INT8: u8 uchar1 uchar2 uchar4;
-    CU_AD_FORMAT_UNSIGNED_INT16: u16 ushort1 ushort2 ushort4;
-    CU_AD_FORMAT_UNSIGNED_INT32: u32 uint1 uint2 uint4;
-    CU_AD_FORMAT_SIGNED_INT8: i8 char1 char2 char4;
-    CU_AD_FORMAT_SIGNED_INT16: i16 short1 short2 short4;
-    CU_AD_FORMAT_SIGNED_INT32: i32 int1 int2 int4;
-    CU_AD_FORMAT_FLOAT: f32 float1 float2 float4;
+    CU_AD_FORMAT_UNSIGNED_INT8: u8 uchar2 uchar4;
+    CU_AD_FORMAT_UNSIGNED_INT16: u16 ushort2 ushort4;
+    CU_AD_FORMAT_UNSIGNED_INT32: u32 uint2 uint4;
+    CU_AD_FORMAT_SIGNED_INT8: i8 char2 char4;
+    CU_AD_FORMAT_SIGNED_INT16: i16 short2 short4;
+    CU_AD_FORMAT_SIGNED_INT32: i32 int2 int4;
+    CU_AD_FORMAT_FLOAT: f32 float2 float4;
 }
 
 /// Returns the bytes of a texel; `None` for formats of blocks and planes.
+#[inline]
 fn bytes(format: Format, channels: u32) -> Option<usize> {
     let channel = match format {
         Format::CU_AD_FORMAT_UNSIGNED_INT8

@@ -12,6 +12,7 @@ impl<T> Array<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice has another length, and the errors of [`Copy3d::run`].
+    #[inline]
     #[track_caller]
     pub fn copy_from(&self, values: &[T]) -> Result<()>
     where
@@ -25,6 +26,7 @@ impl<T> Array<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice has another length, and the errors of [`Copy3d::run`].
+    #[inline]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()>
     where
@@ -38,6 +40,7 @@ impl<T> Array<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, and the errors of [`Copy3d::run`].
+    #[inline]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>>
     where
@@ -56,6 +59,7 @@ impl<T> Array<T> {
     }
 
     /// Returns the size if the array has `count` texels.
+    #[inline]
     #[track_caller]
     fn whole(&self, count: usize) -> Result<[usize; 3]> {
         let size = self.size()?;
@@ -68,6 +72,7 @@ impl<T> Array<T> {
 }
 
 /// Returns the number of texels of an array.
+#[inline]
 fn texels([width, height, depth]: [usize; 3]) -> Option<usize> {
     width.checked_mul(height)?.checked_mul(depth)
 }

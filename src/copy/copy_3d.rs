@@ -48,6 +48,7 @@ pub struct Copy3d<'a, T> {
 
 impl<'a, T> Copy3d<'a, T> {
     /// Describes a copy of `extent` values, rows and slices: `[width, 1, 1]` for a row, `[width, height, 1]` for a rectangle.
+    #[inline]
     pub fn new(source: impl Into<Source<'a, T>>, target: impl Into<Target<'a, T>>, extent: [usize; 3]) -> Self {
         Self {
             source: source.into().side,
@@ -107,6 +108,7 @@ impl<'a, T> Copy3d<'a, T> {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target or if a pitch is shorter than a row, and
     /// `CUDA_ERROR_INVALID_CONTEXT` if neither side has a known context and none is current. May return an error from the work
     /// that was waited for.
+    #[inline]
     #[doc(alias = "cuMemcpy2D")]
     #[doc(alias = "cuMemcpy2DUnaligned")]
     #[doc(alias = "cuMemcpy3D")]
@@ -169,6 +171,7 @@ impl<'a, T> Copy3d<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, or if a pitch is shorter than a row.
+    #[inline]
     #[doc(alias = "cuMemcpy2DAsync")]
     #[doc(alias = "cuMemcpy3DAsync")]
     #[doc(alias = "cuMemcpy3DPeerAsync")]
@@ -226,6 +229,7 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Checks a copy of values of `value` bytes. Returns `None` if there is nothing to copy.
+    #[inline]
     #[track_caller]
     fn new(source: &Side<'a>, target: &Side<'a>, extent: [usize; 3], value: usize) -> Result<Option<Self>> {
         if value == 0 || extent.contains(&0) {
@@ -243,21 +247,25 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the context in which the copy is made, if it is known.
+    #[inline]
     fn context(&self) -> Option<&'a Context> {
         self.target.context.or(self.source.context)
     }
 
     /// Returns true if the sides are on the device, in different contexts.
+    #[inline]
     fn is_peer(&self) -> bool {
         matches!((self.source.context, self.target.context), (Some(from), Some(to)) if from != to)
     }
 
     /// Returns true if the copy is of one row, and that is the first row of an array.
+    #[inline]
     fn is_row(&self) -> bool {
         self.is_rectangle() && self.extent[1] == 1 && self.source.offset[1] == 0 && self.target.offset[1] == 0
     }
 
     /// Returns true if the copy is of one slice, and that is the first slice of an array.
+    #[inline]
     fn is_rectangle(&self) -> bool {
         self.extent[2] == 1 && self.source.offset[2] == 0 && self.target.offset[2] == 0
     }
@@ -266,6 +274,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Safety
     /// The source must be in host memory, and must stay borrowed as long as the returned slice is used.
+    #[inline]
     unsafe fn host_source(&self) -> &[u8] {
         // SAFETY: the memory contains the row; the rest is upheld by the caller.
         unsafe { slice::from_raw_parts(self.source.host.cast(), self.extent[0]) }
@@ -275,12 +284,14 @@ impl<'a> Plan<'a> {
     ///
     /// # Safety
     /// The target must be in host memory, and must stay borrowed as long as the returned slice is used.
+    #[inline]
     #[allow(clippy::mut_from_ref)] // The memory is not that of `self`.
     unsafe fn host_target(&self) -> &mut [mem::MaybeUninit<u8>] {
         // SAFETY: the memory contains the row; the rest is upheld by the caller.
         unsafe { slice::from_raw_parts_mut(self.target.host.cast(), self.extent[0]) }
     }
 
+    #[inline]
     fn rectangle(&self) -> sys::CUDA_MEMCPY2D {
         let Self { source, target, extent } = self;
         sys::CUDA_MEMCPY2D {
@@ -303,6 +314,7 @@ impl<'a> Plan<'a> {
         }
     }
 
+    #[inline]
     fn cuboid(&self) -> sys::CUDA_MEMCPY3D {
         let Self { source, target, extent } = self;
         sys::CUDA_MEMCPY3D {
@@ -331,6 +343,7 @@ impl<'a> Plan<'a> {
         }
     }
 
+    #[inline]
     fn peer(&self) -> sys::CUDA_MEMCPY3D_PEER {
         let Self { source, target, extent } = self;
         let context = |side: &Placed<'_>| side.context.map_or(core::ptr::null_mut(), Context::as_raw);

@@ -28,6 +28,7 @@ pub(super) struct Placed<'a> {
 
 impl<'a> Placed<'a> {
     /// Finds the box of `extent` values of `value` bytes, which is not empty.
+    #[inline]
     #[track_caller]
     pub(super) fn new(side: &Side<'a>, extent: [usize; 3], value: usize) -> Result<Self> {
         let mut placed = Self {
@@ -84,12 +85,14 @@ impl<'a> Placed<'a> {
     }
 
     /// Returns the first byte of a row.
+    #[inline]
     fn byte(&self, row: usize, slice: usize) -> Option<usize> {
         slice.checked_mul(self.rows)?.checked_add(row)?.checked_mul(self.pitch)
     }
 }
 
 /// Returns the ends of a box.
+#[inline]
 fn add(offset: [usize; 3], extent: [usize; 3]) -> Option<[usize; 3]> {
     let [x, y, z] = offset;
     let [width, height, depth] = extent;

@@ -3,6 +3,7 @@
 
 use core::ops::RangeInclusive;
 
+use crate::array::ArrayShape;
 use crate::sys::{self, CUaddress_mode, CUfilter_mode};
 
 /// How a [`Texture`](crate::Texture) is read: addressing, filtering and conversion of texels.
@@ -153,6 +154,24 @@ impl From<sys::CUDA_TEXTURE_DESC> for TextureDescriptor {
 }
 
 /// A view of an array or mipmapped array, with another format of texels, or of a part of the levels or layers.
+///
+/// ```
+/// # use cuda_driver::{Context, Device};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// use cuda_driver::array::ArrayShape;
+/// use cuda_driver::sys::CUresourceViewFormat;
+/// use cuda_driver::texture::{ResourceView, TextureDescriptor};
+/// use cuda_driver::{Array, Texture};
+///
+/// // Kernels read the numbers as pixels of four bytes.
+/// let shape = ArrayShape::d2(4, 4);
+/// let numbers = Array::<u32>::new(&context, shape)?;
+/// let pixels = ResourceView::new(CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_4X8, shape);
+/// let texture = Texture::with_view(&numbers, &TextureDescriptor::new(), &pixels)?;
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct ResourceView {
@@ -160,11 +179,17 @@ pub struct ResourceView {
 }
 
 impl ResourceView {
-    /// Returns a view with a format, and the width, height and depth of the array. Of a format of blocks, width and height
-    /// are 4 times those of the array. `CU_RES_VIEW_FORMAT_NONE` keeps the array's format.
+    /// Returns a view with a format, of an array of this shape. Of a format of blocks, width and height are 4 times those of the
+    /// array. Driver 580 accepts the array's own format, but not `CU_RES_VIEW_FORMAT_NONE`.
     #[inline]
-    pub fn new(format: sys::CUresourceViewFormat, size: [usize; 3]) -> Self {
-        let [width, height, depth] = size;
+    pub fn new(format: sys::CUresourceViewFormat, shape: ArrayShape) -> Self {
+        // Zero for a dimension that the array does not have.
+        let sys::CUDA_ARRAY3D_DESCRIPTOR {
+            Width: width,
+            Height: height,
+            Depth: depth,
+            ..
+        } = shape.descriptor(sys::CUarray_format(0), 0);
         Self {
             raw: sys::CUDA_RESOURCE_VIEW_DESC {
                 format,

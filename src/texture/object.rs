@@ -123,6 +123,7 @@ impl<'a> Texture<'a> {
         Self::create(resource.into(), descriptor, Some(view))
     }
 
+    #[inline]
     #[track_caller]
     fn create(
         resource: TextureResource<'a>,

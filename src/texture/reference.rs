@@ -140,6 +140,7 @@ impl TextureReference {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or if address or pitch are not aligned as
     /// textures need it.
+    #[inline]
     #[doc(alias = "cuTexRefSetAddress2D")]
     #[track_caller]
     pub unsafe fn bind_pitched<T: Texel>(
@@ -199,7 +200,7 @@ impl TextureReference {
     /// ([`cuTexRefSetFilterMode`](checked::tex_ref_set_filter_mode)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a value that the driver does not know.
+    /// May return an error from earlier asynchronous work. Driver 580 accepts any value.
     #[inline]
     #[doc(alias = "cuTexRefSetFilterMode")]
     #[track_caller]

@@ -46,6 +46,7 @@ impl<'a> TextureResource<'a> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format.
+    #[inline]
     #[track_caller]
     pub fn linear<T>(values: DeviceSlice<'a, T>, format: CUarray_format, channels: u32) -> Result<Self> {
         check_size(size_of::<T>(), format, channels, Function::cuTexObjectCreate)?;
@@ -82,6 +83,7 @@ impl<'a> TextureResource<'a> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, and the errors of
     /// [`pitched`](Self::pitched).
+    #[inline]
     #[track_caller]
     pub fn pitched_with_format<T>(
         values: DeviceSlice<'a, T>,
@@ -162,6 +164,7 @@ impl fmt::Debug for TextureResource<'_> {
 }
 
 /// Returns an error of `function` if rows of `width` values at this pitch do not fit into `bytes`.
+#[inline]
 #[track_caller]
 pub(super) fn check_rows(
     bytes: usize,

@@ -2,8 +2,10 @@
 
 use cuda_driver::array::ArrayShape;
 use cuda_driver::copy::Copy3d;
-use cuda_driver::sys::{self, CUaddress_mode, CUarray_format, CUfilter_mode, CUresourcetype, CUresult};
-use cuda_driver::texture::{TextureDescriptor, TextureResource};
+use cuda_driver::sys::{
+    self, CUaddress_mode, CUarray_format, CUfilter_mode, CUresourceViewFormat, CUresourcetype, CUresult,
+};
+use cuda_driver::texture::{ResourceView, TextureDescriptor, TextureResource};
 use cuda_driver::{
     Array, Context, Device, DeviceBuffer, Error, Function, LaunchConfig, MipmappedArray, Module, ParamBuffer, Stream,
     Surface, Texture,
@@ -226,6 +228,46 @@ fn levels_of_a_mipmapped_array() {
     // The texture keeps the array alive.
     drop(array);
     assert_eq!(bench.sample_level(&all, 0.5, 0.5, 1.0), 1.0);
+}
+
+#[test]
+fn views_of_arrays() {
+    let bench = Bench::new();
+    let shape = ArrayShape::d2(2, 2);
+    let array = Array::<u32>::new(&bench.context, shape).expect("an array");
+    array
+        .copy_from(&[1.5, 2.5, 3.5, 4.5].map(f32::to_bits))
+        .expect("a copy");
+    let descriptor = TextureDescriptor::new();
+    let create = |view: &ResourceView| Texture::with_view(&array, &descriptor, view);
+    let floats = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;
+    let view = ResourceView::new(floats, shape);
+    let texture = create(&view).expect("a texture");
+    assert_eq!(bench.sample(&texture, 1.5, 0.5), 2.5);
+    let seen = texture.view().expect("a view");
+    assert_eq!((seen.format, seen.width, seen.depth), (floats, 2, 0));
+    let bytes = ResourceView::new(CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_4X8, shape);
+    let texture = create(&bytes).expect("a texture");
+    assert_eq!(bench.sample(&texture, 0.5, 0.5), 0.0);
+    assert!(
+        create(&ResourceView::new(
+            CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_1X32,
+            shape
+        ))
+        .is_ok()
+    );
+    for wrong in [
+        ResourceView::new(CUresourceViewFormat::CU_RES_VIEW_FORMAT_NONE, shape),
+        ResourceView::new(CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_2X32, shape),
+        ResourceView::new(CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_1X8, shape),
+        ResourceView::new(CUresourceViewFormat(99), shape),
+        ResourceView::new(floats, ArrayShape::d2(1, 2)),
+        ResourceView::new(floats, ArrayShape::d3(2, 2, 1)),
+        view.levels(0..=1),
+        view.layers(0..=1),
+    ] {
+        assert_eq!(code(create(&wrong)), INVALID, "{wrong:?}");
+    }
 }
 
 #[test]
@@ -468,6 +510,8 @@ fn references_of_no_module() {
     reference.set_mipmap_level_clamp(1.0, 2.0).expect("a clamp");
     let clamp = reference.mipmap_level_clamp().expect("a clamp");
     assert_eq!((clamp.min, clamp.max), (1.0, 2.0));
+    // The other filter is not checked.
+    assert_eq!(code(reference.set_mipmap_filter_mode(CUfilter_mode(9))), INVALID);
     reference.set_max_anisotropy(8).expect("a ratio");
     assert_eq!(reference.max_anisotropy().expect("a ratio"), 8);
     reference.set_border_color(&[0.25; 4]).expect("a color");
