@@ -55,11 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (sin, cos) = (1.5 * sin, 1.5 * cos);
     let u = float3::new(cos, -sin, cx - cos * cx + sin * cy);
     let v = float3::new(sin, cos, cy - sin * cx - cos * cy);
-    let config = LaunchConfig {
-        grid: (WIDTH.div_ceil(16) as u32, HEIGHT.div_ceil(16) as u32).into(),
-        block: (16, 16).into(),
-        ..LaunchConfig::default()
-    };
+    let config = LaunchConfig::covering((WIDTH as u32, HEIGHT as u32), (16, 16));
     let arguments = (texture.handle(), surface.handle(), WIDTH as u32, HEIGHT as u32, u, v);
     // SAFETY: the arguments are those of the kernel, which writes only the surface; both objects live until it is done.
     unsafe { affine.launch(&stream, config, arguments) }?;
