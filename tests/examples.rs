@@ -228,23 +228,15 @@ fn texture_writes_a_picture() {
     assert!(picture.ends_with(b"IEND\xae\x42\x60\x82"), "no end");
 }
 
-/// Runs an example without arguments, which must pass.
-fn passes(name: &str) {
-    let Some(path) = example(name) else { return };
-    let output = run(&path, None, &[]);
-    let out = text(&output.stdout);
-    assert!(output.status.success(), "{out}{}", text(&output.stderr));
-    assert!(out.ends_with("Result = PASS\n"), "{out}");
-}
-
 #[test]
 fn matrix_mul_passes() {
-    passes("matrix_mul");
+    let _ = passes("matrix_mul");
 }
 
 #[test]
 fn reduction_passes() {
-    passes("reduction");
+    let Some(out) = passes("reduction") else { return };
+    assert!(out.contains("1000000 values to 3907\n"), "{out}");
 }
 
 fn ptx(name: &str) -> PathBuf {

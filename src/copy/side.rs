@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::{fmt, mem};
 
 use crate::array::Array;
-use crate::{Context, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Download, Upload};
+use crate::{Context, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Download, PitchedBuffer, Upload};
 
 /// The source of a [`Copy3d`](super::Copy3d): made from a slice, device memory or an array.
 pub struct Source<'a, T> {
@@ -145,6 +145,16 @@ impl<'a, T> From<&'a DeviceBuffer<T>> for Source<'a, T> {
     }
 }
 
+/// Sets the pitch, and the number of rows of a slice.
+impl<'a, T> From<&'a PitchedBuffer<T>> for Source<'a, T> {
+    #[inline]
+    fn from(values: &'a PitchedBuffer<T>) -> Self {
+        let mut source = Self::of(pitched(values));
+        (source.side.pitch, source.side.rows) = (values.pitch(), values.height());
+        source
+    }
+}
+
 impl<'a, T> From<&'a Array<T>> for Source<'a, T> {
     #[inline]
     fn from(array: &'a Array<T>) -> Self {
@@ -188,9 +198,26 @@ impl<'a, T> From<&'a mut DeviceBuffer<T>> for Target<'a, T> {
     }
 }
 
+/// Sets the pitch, and the number of rows of a slice.
+impl<'a, T> From<&'a mut PitchedBuffer<T>> for Target<'a, T> {
+    #[inline]
+    fn from(values: &'a mut PitchedBuffer<T>) -> Self {
+        let mut target = Self::of(pitched(values));
+        (target.side.pitch, target.side.rows) = (values.pitch(), values.height());
+        target
+    }
+}
+
 impl<'a, T> From<&'a Array<T>> for Target<'a, T> {
     #[inline]
     fn from(array: &'a Array<T>) -> Self {
         Self::of(Memory::Array(array.inner()))
     }
+}
+
+/// Returns the memory of all rows.
+#[inline]
+fn pitched<T>(values: &PitchedBuffer<T>) -> Memory<'_> {
+    let bytes = values.pitch().saturating_mul(values.height());
+    Memory::Device(values.ptr(), bytes, Some(values.context()))
 }

@@ -31,7 +31,7 @@ use crate::{DevicePtr, DeviceSlice, DeviceSliceMut, sys};
 /// tuple that makes no difference; for a [`ParamBuffer`](crate::ParamBuffer) see [`Function::check_args`](crate::Function::check_args) and
 /// [`push_bytes`](crate::ParamBuffer::push_bytes).
 ///
-/// A [`DeviceSlice`] or [`DeviceSliceMut`] is passed as its address.
+/// A [`DeviceSlice`] or [`DeviceSliceMut`] is passed as its address. For a texture or surface, pass its `handle()`.
 ///
 /// # Safety
 /// Size, alignment and layout of the type must be the same in device code. If [`LAYOUT`](Self::LAYOUT) is not the default,
@@ -39,6 +39,7 @@ use crate::{DevicePtr, DeviceSlice, DeviceSliceMut, sys};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel by value",
     note = "for device memory pass its address, `buffer.ptr()`, or a view, such as `buffer.as_slice()`",
+    note = "for a texture or surface pass its handle, `texture.handle()`",
     note = "for a number pass the number, not a reference to it",
     note = "for a `repr(C)` struct of kernel arguments write `unsafe impl KernelArg for TheStruct {{}}`"
 )]

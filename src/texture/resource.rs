@@ -7,11 +7,11 @@ use crate::array::{Array, Keep, MipmappedArray, Texel, check_size};
 use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::sys::{self, CUarray_format, CUresourcetype, CUresult, Function};
-use crate::{Context, DeviceSlice, Result};
+use crate::{Context, DevicePtr, DeviceSlice, PitchedBuffer, Result};
 
 /// The texels of a [`Texture`](crate::Texture): an array, a mipmapped array, or device memory.
 ///
-/// References to arrays and views of device memory can be passed in its place.
+/// References to arrays and pitched buffers, and views of device memory, can be passed in its place.
 pub struct TextureResource<'a> {
     pub(super) raw: sys::CUDA_RESOURCE_DESC,
     pub(super) context: Option<Context>,
@@ -100,8 +100,20 @@ impl<'a> TextureResource<'a> {
             pitch,
             Function::cuTexObjectCreate,
         )?;
+        let format = (format, channels);
+        Ok(Self::picture(values.ptr(), size, pitch, format, values.context()))
+    }
+
+    #[inline]
+    fn picture(
+        ptr: DevicePtr,
+        size: [usize; 2],
+        pitch: usize,
+        (format, channels): (CUarray_format, u32),
+        context: Option<&Context>,
+    ) -> Self {
         let pitched = sys::CUDA_RESOURCE_DESC_st__res__pitch2D {
-            devPtr: values.ptr().as_raw(),
+            devPtr: ptr.as_raw(),
             format,
             numChannels: channels,
             width: size[0],
@@ -109,12 +121,7 @@ impl<'a> TextureResource<'a> {
             pitchInBytes: pitch,
         };
         let res = sys::CUDA_RESOURCE_DESC_st__res { pitch2D: pitched };
-        Ok(Self::of(
-            CUresourcetype::CU_RESOURCE_TYPE_PITCH2D,
-            res,
-            values.context(),
-            None,
-        ))
+        Self::of(CUresourcetype::CU_RESOURCE_TYPE_PITCH2D, res, context, None)
     }
 
     /// Returns C's descriptor.
@@ -151,6 +158,16 @@ impl<'a, T: Texel> From<DeviceSlice<'a, T>> for TextureResource<'a> {
     #[inline]
     fn from(values: DeviceSlice<'a, T>) -> Self {
         Self::row(values, T::FORMAT, T::CHANNELS)
+    }
+}
+
+/// The picture that [`TextureResource::pitched`] returns.
+impl<'a, T: Texel> From<&'a PitchedBuffer<T>> for TextureResource<'a> {
+    #[inline]
+    fn from(values: &'a PitchedBuffer<T>) -> Self {
+        let size = [values.width(), values.height()];
+        let context = Some(values.context());
+        Self::picture(values.ptr(), size, values.pitch(), (T::FORMAT, T::CHANNELS), context)
     }
 }
 

@@ -7,8 +7,8 @@ use cuda_driver::sys::{
 };
 use cuda_driver::texture::{ResourceView, TextureDescriptor, TextureResource};
 use cuda_driver::{
-    Array, Context, Device, DeviceBuffer, Error, Function, LaunchConfig, MipmappedArray, Module, ParamBuffer, Stream,
-    Surface, Texture,
+    Array, Context, Device, DeviceBuffer, Error, Function, LaunchConfig, MipmappedArray, Module, ParamBuffer,
+    PitchedBuffer, Stream, Surface, Texture,
 };
 use half::f16;
 
@@ -305,6 +305,19 @@ fn textures_of_device_memory() {
         let refused = TextureResource::pitched(memory.as_slice(), size, pitch);
         assert_eq!(code(refused), INVALID, "{size:?} with a pitch of {pitch}");
     }
+
+    let mut rows = PitchedBuffer::<f32>::alloc(&bench.context, 3, 2).expect("memory");
+    Copy3d::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &mut rows, [3, 2, 1])
+        .run()
+        .expect("a copy");
+    let picture = Texture::new(&rows, &descriptor).expect("a texture");
+    assert_eq!(bench.sample(&picture, 1.5, 1.5), 5.0);
+    let mut column = [0.0; 2];
+    Copy3d::new(&rows, &mut column, [1, 2, 1])
+        .source_offset([2, 0, 0])
+        .run()
+        .expect("a copy");
+    assert_eq!(column, [3.0, 6.0]);
 
     let halves = DeviceBuffer::from_slice(&bench.context, &[f16::ONE, f16::from_f32(0.5)]).expect("memory");
     let format = CUarray_format::CU_AD_FORMAT_HALF;
