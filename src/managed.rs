@@ -10,7 +10,6 @@ pub use batch::{discard, discard_and_prefetch, prefetch};
 pub use range::RangeAttributes;
 
 use crate::error::{Error, dropping};
-use crate::memory::free_after_work;
 use crate::refusal::Refusal;
 use crate::sys::{self, CUdevice_attribute, CUmemAttach_flags, CUresult, Function};
 use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Download, Result, Stream, Upload, checked};
@@ -39,8 +38,7 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Download, Result, S
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access any managed
 /// memory while a kernel runs. The copies of the [views](DeviceSlice) work on every device.
 ///
-/// Dropping waits for all work of the context and then frees; while a stream of the context is being captured, it leaks the
-/// memory. More memory may be allocated than the device has. Doing so makes a program very slow.
+/// More memory may be allocated than the device has. Doing so makes a program very slow.
 pub struct ManagedBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -218,15 +216,18 @@ impl<T> ManagedBuffer<T> {
         unsafe { checked::stream_attach_mem_async(stream.as_raw(), self.raw, 0, flags.0) }
     }
 
-    /// Waits for all work of the context, and frees the memory ([`cuMemFree`](checked::mem_free)). Dropping does the same.
+    /// Frees the memory after waiting for work that uses it ([`cuMemFree`](checked::mem_free)). Dropping does the same.
     ///
     /// # Errors
-    /// Returns an error from the work that was waited for. The memory is then leaked.
+    /// May return an error from earlier asynchronous work.
     #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
+        if self.raw == 0 {
+            return Ok(());
+        }
         // SAFETY: the allocation is owned, and replaced by 0 so that `drop` does not use it.
-        unsafe { free_after_work(&self.context, mem::take(&mut self.raw)) }
+        unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
     /// Returns the raw address, which is valid until the buffer is dropped.
@@ -287,8 +288,9 @@ impl<T> fmt::Debug for ManagedBuffer<T> {
 
 impl<T> Drop for ManagedBuffer<T> {
     fn drop(&mut self) {
-        let dropping = dropping();
-        // SAFETY: the allocation is owned, and this is its last use.
-        dropping.done(unsafe { free_after_work(&self.context, self.raw) });
+        if self.raw != 0 {
+            // SAFETY: the allocation is owned, and this is its last use.
+            dropping().done(unsafe { checked::mem_free(self.raw) });
+        }
     }
 }

@@ -33,9 +33,8 @@ impl Context {
     /// ([`cuCtxEnablePeerAccess`](checked::ctx_enable_peer_access)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` if the device cannot access the other one,
-    /// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED` if it has the right already, and `CUDA_ERROR_INVALID_CONTEXT` for this context
-    /// itself.
+    /// Returns `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` if the device cannot access the other one, or is the same, and
+    /// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED` if it has the right already.
     #[inline]
     #[doc(alias = "cuCtxEnablePeerAccess")]
     #[track_caller]

@@ -268,8 +268,8 @@ impl MemPool {
     /// ([`cuMemPoolSetAccess`](checked::mem_pool_set_access)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for other rights than none or reading and writing, and for taking them away from
-    /// the pool's own device, and `CUDA_ERROR_INVALID_DEVICE` for a device that cannot access the memory.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for reading only, and `CUDA_ERROR_INVALID_DEVICE` for a device that cannot access the
+    /// memory, and for taking the rights away from the pool's own device.
     #[inline]
     #[doc(alias = "cuMemPoolSetAccess")]
     #[track_caller]

@@ -130,7 +130,7 @@ impl<T: Copy> HostBuffer<T> {
         })
     }
 
-    /// Waits for all work of the context, and returns the `Vec` that was [registered](Self::register)
+    /// Waits for work that uses the memory, and returns the `Vec` that was [registered](Self::register)
     /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). Values of a buffer that the driver allocated are copied to a
     /// new `Vec`.
     ///
@@ -147,7 +147,7 @@ impl<T: Copy> HostBuffer<T> {
         Ok(values)
     }
 
-    /// Waits for all work of the context and takes the registered memory out, so that the buffer is empty.
+    /// Takes the registered memory out, so that the buffer is empty.
     #[track_caller]
     fn unregister(&mut self) -> Result<Vec<T>> {
         let (memory, len) = (self.values.as_ptr(), mem::take(&mut self.len));
@@ -155,9 +155,7 @@ impl<T: Copy> HostBuffer<T> {
         self.values = NonNull::dangling();
         if len > 0 && size_of::<T>() > 0 {
             let _current = self.context.enter()?;
-            // SAFETY: the current context is live.
-            unsafe { checked::ctx_synchronize() }?;
-            // SAFETY: the memory was registered, and no work of the context uses it any more.
+            // SAFETY: the memory was registered, and the call waits for work that uses it.
             unsafe { checked::mem_host_unregister(memory.cast()) }?;
         }
         // SAFETY: these are the parts of the `Vec` that was registered, which the buffer no longer has.

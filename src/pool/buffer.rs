@@ -5,7 +5,6 @@ use core::{fmt, mem};
 
 use super::MemPool;
 use crate::error::{Error, dropping};
-use crate::memory::free_after_work;
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, CUstreamCaptureStatus, Function};
 use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
@@ -229,4 +228,21 @@ impl<T> Drop for StreamBuffer<T> {
         // SAFETY: the allocation is owned, and this is its last use.
         dropping.done(unsafe { free_after_work(&self.context, self.raw) });
     }
+}
+
+/// Waits for all work of a context, and frees memory of a pool, for which `cuMemFree` does not wait. Does nothing for 0.
+///
+/// # Safety
+/// The address must be 0 or an allocation that the caller owns, and this must be its last use.
+#[inline]
+#[track_caller]
+unsafe fn free_after_work(context: &Context, raw: sys::CUdeviceptr) -> Result<()> {
+    if raw == 0 {
+        return Ok(());
+    }
+    let _current = context.enter()?;
+    // SAFETY: the current context is live.
+    unsafe { checked::ctx_synchronize() }?;
+    // SAFETY: upheld by the caller.
+    unsafe { checked::mem_free(raw) }
 }

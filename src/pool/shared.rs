@@ -37,19 +37,17 @@ impl MemPool {
     /// ([`cuMemPoolImportFromShareableHandle`](checked::mem_pool_import_from_shareable_handle)). Buffers cannot be
     /// allocated from it, only [imported](Self::import).
     ///
-    /// # Safety
-    /// The descriptor must be that of a pool: a driver need not check this.
-    ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver sees that the descriptor is not that of a pool.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of [physical memory](crate::virtual_memory::PhysicalMemory), and
+    /// `CUDA_ERROR_UNKNOWN` for one that the driver did not make.
     #[cfg(unix)]
     #[inline]
     #[doc(alias = "cuMemPoolImportFromShareableHandle")]
     #[track_caller]
-    pub unsafe fn import_fd(fd: BorrowedFd<'_>) -> Result<Self> {
+    pub fn import_fd(fd: BorrowedFd<'_>) -> Result<Self> {
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
-        // SAFETY: an open descriptor, which takes the place of the address; the rest is upheld by the caller.
+        // SAFETY: an open descriptor, which takes the place of the address; the driver checks what it is.
         unsafe { Self::import_handle(core::ptr::without_provenance_mut(number), kind) }
     }
 

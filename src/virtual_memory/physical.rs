@@ -164,22 +164,21 @@ impl PhysicalMemory {
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// Imports another process's memory from a file descriptor, which is not closed
-    /// ([`cuMemImportFromShareableHandle`](checked::mem_import_from_shareable_handle)).
-    ///
-    /// # Safety
-    /// The descriptor must be that of memory of this size: a driver need not check this.
+    /// Imports another process's memory of `size` bytes from a file descriptor, which is not closed
+    /// ([`cuMemImportFromShareableHandle`](checked::mem_import_from_shareable_handle)). With another size, the memory cannot
+    /// be mapped.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver sees that the descriptor is not that of memory.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of a [memory pool](crate::MemPool), and `CUDA_ERROR_UNKNOWN` for one
+    /// that the driver did not make.
     #[cfg(unix)]
     #[inline]
     #[doc(alias = "cuMemImportFromShareableHandle")]
     #[track_caller]
-    pub unsafe fn import_fd(fd: BorrowedFd<'_>, size: usize) -> Result<Self> {
+    pub fn import_fd(fd: BorrowedFd<'_>, size: usize) -> Result<Self> {
         let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-        // SAFETY: an open descriptor, which takes the place of the address; the rest is upheld by the caller.
+        // SAFETY: an open descriptor, which takes the place of the address; the driver checks what it is.
         unsafe { Self::import_handle(core::ptr::without_provenance_mut(number), kind, size) }
     }
 

@@ -33,7 +33,7 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
 ///
 /// Offsets and sizes are in bytes. Views may extend over mappings that follow each other.
 ///
-/// Unmapping and dropping wait for all work of the context, because the driver need not do so.
+/// Unmapping and dropping wait for all work of the context, because the driver does not.
 pub struct AddressRange {
     /// 0 if the range is freed.
     raw: sys::CUdeviceptr,
@@ -92,7 +92,8 @@ impl AddressRange {
     /// access to a new mapping: call [`set_access`](Self::set_access). The mapping keeps the memory alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or for another offset.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or for another offset, and
+    /// `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has.
     #[doc(alias = "cuMemMap")]
     #[track_caller]
     pub fn map(&mut self, offset: usize, memory: &PhysicalMemory) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use cuda_driver::pool::PoolOptions;
 use cuda_driver::sys::{
-    CUmemAccess_flags, CUmemLocation, CUmemPool_attribute as Attribute, CUresult, CUstreamCaptureMode,
+    CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemPool_attribute as Attribute, CUresult, CUstreamCaptureMode,
 };
 use cuda_driver::virtual_memory::read_write;
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, MemPool, Stream, StreamBuffer, checked};
@@ -184,7 +184,16 @@ fn access_to_a_pool() {
     let all = CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     assert_eq!(pool.access(&here).expect("rights"), all);
     pool.set_access(&[read_write(here)]).expect("the same rights");
-    assert!(pool.set_access(&[read_write(CUmemLocation::device(99))]).is_err());
+    let set = |location, flags| {
+        let wish = CUmemAccessDesc {
+            location,
+            flags: CUmemAccess_flags(flags),
+        };
+        pool.set_access(&[wish]).expect_err("wrong rights").code()
+    };
+    assert_eq!(set(here, 0), CUresult::CUDA_ERROR_INVALID_DEVICE);
+    assert_eq!(set(here, 1), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+    assert_eq!(set(CUmemLocation::device(99), 3), CUresult::CUDA_ERROR_INVALID_DEVICE);
     assert!(pool.access(&CUmemLocation::default()).is_err());
 }
 
@@ -228,8 +237,7 @@ mod shared {
         let pool = shared_pool();
         let fd = pool.export_fd().expect("a descriptor");
         assert!(fd.as_raw_fd() > 2);
-        // SAFETY: the descriptor is that of a pool.
-        let imported = unsafe { MemPool::import_fd(fd.as_fd()) }.expect("the pool again");
+        let imported = MemPool::import_fd(fd.as_fd()).expect("the pool again");
         let error = StreamBuffer::<u32>::alloc_from(&imported, &context, &stream, 4).expect_err("an imported pool");
         assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
 
@@ -246,11 +254,9 @@ mod shared {
         let bytes = env::var("TEST_POINTER").expect("the bytes of the pointer");
         let bytes: Vec<u8> = bytes.split(',').map(|byte| byte.parse().expect("a byte")).collect();
         let shared = SharedPointer(bytes.try_into().expect("64 bytes"));
-        // SAFETY: the descriptor is that of a pool, and the buffer has 1000 values, which the other process keeps.
-        let mut buffer = unsafe {
-            let pool = MemPool::import_fd(std::io::stdin().as_fd()).expect("the pool");
-            pool.import::<u32>(&shared, 1000, &context).expect("the buffer")
-        };
+        let pool = MemPool::import_fd(std::io::stdin().as_fd()).expect("the pool");
+        // SAFETY: the buffer has 1000 values, and the other process keeps it.
+        let mut buffer = unsafe { pool.import::<u32>(&shared, 1000, &context) }.expect("the buffer");
         assert_eq!(buffer.as_slice().to_vec().expect("a copy"), [41; 1000]);
         buffer.as_mut_slice().fill_u32(42).expect("a fill");
         buffer.free().expect("a free");

@@ -213,8 +213,11 @@ fn dropped_on_another_thread_behind_queued_work() {
 #[cfg(target_os = "linux")]
 #[test]
 fn exported_and_imported() {
+    use std::fs::File;
     use std::os::fd::AsFd;
 
+    use cuda_driver::MemPool;
+    use cuda_driver::pool::PoolOptions;
     use cuda_driver::sys::CUmemAllocationHandleType as HandleType;
 
     let context = context();
@@ -224,10 +227,29 @@ fn exported_and_imported() {
     options.handle_types = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     let memory = PhysicalMemory::new(&options, unit).expect("memory");
     let fd = memory.export_fd().expect("a descriptor");
-    // SAFETY: the descriptor is that of memory of this size.
-    let imported = unsafe { PhysicalMemory::import_fd(fd.as_fd(), unit) }.expect("the memory again");
+    let imported = PhysicalMemory::import_fd(fd.as_fd(), unit).expect("the memory again");
+    let other = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .expect("a file");
+    let code = |result: cuda_driver::Result<()>| result.expect_err("no memory").code();
+    let import = |fd| code(PhysicalMemory::import_fd(fd, unit).map(drop));
+    assert_eq!(import(other.as_fd()), CUresult::CUDA_ERROR_UNKNOWN);
+    let mut pool = PoolOptions::on_device(device());
+    pool.handle_types = options.handle_types;
+    let pool = MemPool::with_options(&pool).expect("a pool");
+    let pool = pool.export_fd().expect("a descriptor");
+    assert_eq!(import(pool.as_fd()), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+    let import = |fd| code(MemPool::import_fd(fd).map(drop));
+    assert_eq!(import(other.as_fd()), CUresult::CUDA_ERROR_UNKNOWN);
+    assert_eq!(import(fd.as_fd()), CUresult::CUDA_ERROR_NOT_SUPPORTED);
     let mut range = AddressRange::reserve(&context, 2 * unit).expect("addresses");
     range.map(0, &memory).expect("a mapping");
+    let larger = PhysicalMemory::import_fd(fd.as_fd(), 2 * unit).expect("the memory again");
+    let mut there = AddressRange::reserve(&context, 2 * unit).expect("addresses");
+    let error = there.map(0, &larger).expect_err("another size");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_NOT_SUPPORTED);
     range.map(unit, &imported).expect("a mapping");
     range
         .set_access(0..2 * unit, &[read_write(options.location)])

@@ -8,6 +8,7 @@ use crate::object::context::{self, Context};
 use crate::object::device::{self, Device};
 use crate::object::{foreign_use, pending_free};
 use crate::state::error::{Error, Result};
+use engine::memory::shared::{Purpose, SharedFile};
 use engine::memory::{Allocation, AllocationKind, Quota, address_space};
 
 /// Flags of page-locked memory, by allocation ID.
@@ -127,4 +128,13 @@ pub(crate) fn drain_users(allocation: &Allocation) {
         context.drain();
     }
     foreign_use::drain(allocation);
+}
+
+/// Returns the error of driver 580 for a descriptor that cannot be imported: it is one of the driver with another
+/// purpose, or anything else.
+pub(crate) fn not_importable(descriptor: i32, other: Purpose) -> Error {
+    match SharedFile::open(descriptor, other) {
+        Some(_) => Error::CUDA_ERROR_NOT_SUPPORTED,
+        None => Error::CUDA_ERROR_UNKNOWN,
+    }
 }

@@ -283,8 +283,13 @@ impl Pool {
                 device::get(ordinal)?;
             }
             let own = self.home.first_access(from) != 0;
-            if !matches!(flags, 0 | 3) || (own && flags == 0) {
-                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            // Codes of driver 580.
+            match flags {
+                0 if own && from.is_some() => return Err(Error::CUDA_ERROR_INVALID_DEVICE),
+                0 if own => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+                1 => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+                0 | 3 => {}
+                _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
             }
         }
         self.state().access.extend(wishes.iter().copied());
@@ -435,7 +440,7 @@ pub(crate) fn create(home: PoolHome, most: u64, shareable: bool) -> Result<usize
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let file = SharedFile::open(descriptor, Purpose::Pool).ok_or_else(|| {
         host::log!("file descriptor {descriptor} is not an exported memory pool");
-        Error::CUDA_ERROR_INVALID_VALUE
+        memory::not_importable(descriptor, Purpose::Physical)
     })?;
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
     let ordinal = device::get(ordinal).map_or(0, |device| device.ordinal);

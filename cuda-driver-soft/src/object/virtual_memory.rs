@@ -323,7 +323,8 @@ pub(crate) fn export(handle: usize) -> Result<i32> {
 /// `cuMemImportFromShareableHandle`
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let Some(file) = SharedFile::open(descriptor, Purpose::Physical) else {
-        return refuse("the file descriptor is not exported memory");
+        host::log!("file descriptor {descriptor} is not exported memory");
+        return Err(memory::not_importable(descriptor, Purpose::Pool));
     };
     // Memory that this process already has counts once.
     let identity = file.identity();
