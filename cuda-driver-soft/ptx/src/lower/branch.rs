@@ -7,6 +7,9 @@ use crate::scopes::Symbol;
 use super::types::source;
 use super::walker::{PendingBranch, Walker};
 
+/// Limit on the targets of all `brx.idx` instructions of a function.
+const MAX_TARGETS: usize = 1 << 20;
+
 impl Walker<'_> {
     /// Lowers `bra`.
     pub(super) fn bra(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
@@ -58,6 +61,12 @@ impl Walker<'_> {
             return self.error(list.pos, message.to_owned());
         };
         let labels = unit.ast.operands(Span { start, len });
+        // Many instructions with one long list would take memory for their product.
+        self.targets += labels.len();
+        if self.targets > MAX_TARGETS {
+            let message = format!("Too many branch targets in one function: more than {MAX_TARGETS}");
+            return self.error(list.pos, message);
+        }
         for (slot, label) in labels.iter().enumerate() {
             let OperandKind::Name(name, _) = label.kind else {
                 continue;

@@ -42,7 +42,8 @@ pub(crate) fn verify(unit: &Unit, id: FuncId, text: &[u8], diagnostics: &mut Dia
         diagnostics,
         uses: &mut uses,
     };
-    Walker::new(unit, id, Some(reporter)).run();
+    let body = Walker::new(unit, id, Some(reporter)).run();
+    uses.registers = body.registers.len();
     uses
 }
 

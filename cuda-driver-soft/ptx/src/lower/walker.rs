@@ -19,6 +19,8 @@ pub(crate) struct Uses {
     /// Functions that it calls or takes the address of.
     pub(crate) functions: BTreeSet<FuncId>,
     pub(crate) variables: BTreeSet<VarId>,
+    /// Number of registers that it declares or needs.
+    pub(crate) registers: usize,
 }
 
 /// The outputs of a verifying walk.
@@ -70,6 +72,8 @@ pub(super) struct Walker<'u> {
     pub(super) unknown: Vec<(Name, Pos)>,
     /// The register for the condition code, if an instruction uses it.
     pub(super) carry: Option<Reg>,
+    /// Number of branch targets of all `brx.idx` instructions so far.
+    pub(super) targets: usize,
 }
 
 impl<'u> Walker<'u> {
@@ -96,6 +100,7 @@ impl<'u> Walker<'u> {
             labels: None,
             unknown: Vec::new(),
             carry: None,
+            targets: 0,
         }
     }
 

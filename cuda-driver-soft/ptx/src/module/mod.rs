@@ -53,6 +53,7 @@ pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Di
             Uses::default()
         });
     }
+    check_registers(&uses, text, diagnostics);
     sizes::check_constant_data(&variables, diagnostics);
     if unit.ast.target.debug && !unit.ast.sections {
         let message = "Debug information not found in presence of .target debug";
@@ -74,6 +75,18 @@ pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Di
         variables,
         functions,
     })
+}
+
+/// Checks that the functions do not declare far more registers than a text of this length can use: compiling takes time
+/// and memory for each of them.
+fn check_registers(uses: &[Uses], text: &[u8], diagnostics: &mut Diagnostics) {
+    const ANY_TEXT: usize = 1 << 22;
+    const PER_BYTE: usize = 64;
+    let most = ANY_TEXT + PER_BYTE * text.len();
+    if uses.iter().map(|u| u.registers).sum::<usize>() > most {
+        let message = format!("Too many registers in one module: more than {most}");
+        diagnostics.push_of_module(Severity::Error, DiagnosticCode::Invalid, message);
+    }
 }
 
 /// Checks that all functions that the module calls are defined. Undefined variables are only a warning.

@@ -193,6 +193,57 @@ fn depth_and_size_are_limited() {
     ));
 }
 
+/// Returns the number of lines of the log of a text, and checks that the text is refused.
+fn errors(text: &str) -> usize {
+    let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
+    // A line is a message of bounded length.
+    assert!(failure.log.len() < 300 * failure.log.lines().count());
+    failure.log.lines().count()
+}
+
+#[test]
+fn logs_are_linear_in_the_number_of_errors() {
+    let head = ".version 9.0\n.target sm_90\n.entry k() {\n";
+    let undefined = |n: usize| (0..n).map(|i| format!("mov.u32 %r{i}, 0;\n")).collect::<String>();
+    let few = errors(&format!("{head}{}}}", undefined(1000)));
+    let many = errors(&format!("{head}{}}}", undefined(100_000)));
+    assert!(many <= 100 * few, "{few} lines for 1000 errors, {many} for 100000");
+    let long = "n".repeat(1 << 16);
+    errors(&format!("{head}{}}}", format!("bra {long};\n").repeat(100)));
+}
+
+#[test]
+fn products_of_a_short_text_are_limited() {
+    let head = ".version 9.0\n.target sm_90\n";
+    let labels: Vec<String> = (0..5000).map(|i| format!("L{i}")).collect();
+    let table = format!("T: .branchtargets {};", labels.join(","));
+    let jumps = |n: usize| {
+        let jumps = "brx.idx r, T;\n".repeat(n);
+        let text = format!(
+            "{head}.entry k() {{ .reg .b32 r; mov.u32 r, 0; {table} {jumps} {}: ret; }}",
+            labels.join(": ")
+        );
+        ptx::load(text.as_bytes(), &LIMITS)
+            .map(|_| ())
+            .map_err(|failure| failure.log)
+    };
+    assert_eq!(jumps(10), Ok(()));
+    assert!(jumps(5000).expect_err("refused").contains("Too many branch targets"));
+    let functions = |n: usize| {
+        let all = (0..n).map(|i| format!(".func f{i}() {{ .reg .b32 %r<999999>; ret; }}\n"));
+        let text = format!("{head}{}", all.collect::<String>());
+        ptx::load(text.as_bytes(), &LIMITS)
+            .map(|_| ())
+            .map_err(|failure| failure.log)
+    };
+    assert_eq!(functions(4), Ok(()));
+    assert!(
+        functions(100)
+            .expect_err("refused")
+            .contains("Too many registers in one module")
+    );
+}
+
 /// No input takes quadratic time: each of these texts would otherwise take minutes.
 #[test]
 fn large_texts_with_errors_are_fast() {
