@@ -49,8 +49,26 @@ pub(crate) fn contents<'a>(file: &'a [u8], section_header: &[u8]) -> Option<&'a 
 
 /// A section of a file.
 pub(crate) struct Section<'a> {
-    pub(crate) name: &'a [u8],
+    /// The names of sections, from the name of this one on.
+    names: &'a [u8],
     pub(crate) contents: &'a [u8],
+}
+
+/// Names of sections are cut off at this length: a damaged one may be as long as the file.
+const LONGEST_NAME: usize = 4096;
+
+impl<'a> Section<'a> {
+    /// Returns the name.
+    pub(crate) fn name(&self) -> &'a [u8] {
+        let names = &self.names[..self.names.len().min(LONGEST_NAME)];
+        names.split(|byte| *byte == 0).next().unwrap_or(names)
+    }
+
+    /// Returns true if this is the name of the section.
+    pub(crate) fn is_named(&self, name: &[u8]) -> bool {
+        let rest = self.names.strip_prefix(name);
+        rest.is_some_and(|rest| matches!(rest, [] | [0, ..]))
+    }
 }
 
 /// Returns the sections of a file, with `None` for a damaged one. The result is `None` if the file is not an ELF file
@@ -73,7 +91,7 @@ pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Sectio
         let section_header = section_header(index)?;
         let name = usize::try_from(u32_at(section_header, section::NAME)?).ok()?;
         Some(Section {
-            name: names.get(name..)?.split(|byte| *byte == 0).next()?,
+            names: names.get(name..)?,
             contents: contents(file, section_header)?,
         })
     };

@@ -79,7 +79,7 @@ pub fn length(header: &[u8; HEADER]) -> Option<usize> {
 }
 
 /// The reason why a fat binary has no PTX for the device.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The file is damaged, or its format is unknown. The text describes the error.
     Malformed(&'static str),
@@ -231,28 +231,45 @@ pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
 
 /// Maximum length of decompressed PTX text in bytes: more than any compiler writes.
 const MAX_TEXT: usize = 1 << 30;
+/// Maximum number of times that decompressed text is longer than its data. PTX of a thousand equal lines reaches 100.
+const MAX_RATIO: usize = 1 << 10;
+/// Length of decompressed text in bytes that any data may have.
+const SMALL_TEXT: usize = 1 << 16;
+/// Maximum number of bytes that a zstd frame may refer back to.
+const MAX_WINDOW: u64 = 1 << 27;
+/// The same for the smallest texts: encoders state a window of this size whatever the text is.
+const MIN_WINDOW: u64 = 1 << 23;
 
 /// Returns the decompressed payload of an entry.
 fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
-    if entry.decompressed_bytes > MAX_TEXT {
+    if entry.flags & (FLAG_LZ4 | FLAG_ZSTD) == 0 {
+        return Ok(entry.payload.to_vec());
+    }
+    let bytes = entry.decompressed_bytes;
+    if bytes > MAX_TEXT {
         return Err(Failure::Malformed("an entry is longer than 1 GiB"));
     }
+    if bytes > SMALL_TEXT && bytes / MAX_RATIO > entry.payload.len() {
+        return Err(Failure::Malformed("an entry states a length that its data cannot have"));
+    }
+    let mut text = Vec::new();
+    let reserved = text.try_reserve_exact(bytes);
+    reserved.map_err(|_| Failure::Malformed("an entry is longer than the host's memory"))?;
     if entry.flags & FLAG_LZ4 != 0 {
-        return lz4_flex::block::decompress(entry.payload, entry.decompressed_bytes)
-            .map_err(|_| Failure::Malformed("the LZ4 data of an entry is damaged"));
+        text.resize(bytes, 0);
+        let written = lz4_flex::block::decompress_into(entry.payload, &mut text);
+        let written = written.map_err(|_| Failure::Malformed("the LZ4 data of an entry is damaged"))?;
+        text.truncate(written);
+        return Ok(text);
     }
-    if entry.flags & FLAG_ZSTD != 0 {
-        let damaged = || Failure::Malformed("the zstd data of an entry is damaged");
-        let mut source = entry.payload;
-        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut source);
-        let mut text = Vec::new();
-        let decoder = decoder.map_err(|_| damaged())?;
-        // The entry's length is the limit, even if the stream declares another length.
-        let mut limited = decoder.take(entry.decompressed_bytes as u64);
-        let read = limited.read_to_end(&mut text);
-        return read.map(|_| text).map_err(|_| damaged());
-    }
-    Ok(entry.payload.to_vec())
+    let damaged = || Failure::Malformed("the zstd data of an entry is damaged");
+    let mut frames = ruzstd::decoding::FrameDecoder::new();
+    frames.set_max_window_size((bytes as u64).next_power_of_two().clamp(MIN_WINDOW, MAX_WINDOW));
+    let decoder = ruzstd::decoding::StreamingDecoder::new_with_decoder(entry.payload, frames);
+    // The entry's length is the limit, even if the stream declares another length.
+    let mut limited = decoder.map_err(|_| damaged())?.take(bytes as u64);
+    let read = limited.read_to_end(&mut text);
+    read.map(|_| text).map_err(|_| damaged())
 }
 
 #[cfg(test)]
@@ -334,6 +351,35 @@ mod tests {
         assert_eq!(ptx(&binary, 90).as_deref(), Ok(&b"80"[..]));
         assert_eq!(ptx(&binary, 70).as_deref(), Ok(&b"52"[..]));
         assert_eq!(ptx(&binary, 50), Err(Failure::NoPtx));
+    }
+
+    #[test]
+    fn the_stated_length_is_bounded_by_the_data() {
+        let too_long = Failure::Malformed("an entry states a length that its data cannot have");
+        let damaged = |name| Failure::Malformed(name);
+        let lz4 = lz4_flex::block::compress(TEXT);
+        let zstd = zstd(TEXT);
+        for (flag, data, name) in [
+            (FLAG_LZ4, &lz4, "the LZ4 data of an entry is damaged"),
+            (FLAG_ZSTD, &zstd, "the zstd data of an entry is damaged"),
+        ] {
+            let of = |bytes: usize, data: &[u8]| ptx(&binary(&[entry(KIND_PTX, 52, flag, data, bytes, &[])]), 90);
+            // The data ends before the stated length: the text is what there is.
+            assert_eq!(of(SMALL_TEXT, data).as_deref(), Ok(TEXT));
+            assert_eq!(of(MAX_TEXT, data), Err(too_long));
+            assert_eq!(
+                of(MAX_TEXT + 1, data),
+                Err(Failure::Malformed("an entry is longer than 1 GiB"))
+            );
+            assert_eq!(of(1000, &[0xFF; 100]), Err(damaged(name)));
+        }
+        // A frame that says it refers back 1 GiB, and 128 KiB of one byte: as much as four bytes can say.
+        let far = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 20 << 3];
+        let bomb = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 7 << 3, 0x03, 0x00, 0x10, b'x'];
+        let of = |bytes: usize, data: &[u8]| ptx(&binary(&[entry(KIND_PTX, 52, FLAG_ZSTD, data, bytes, &[])]), 90);
+        assert_eq!(of(1000, &far), Err(damaged("the zstd data of an entry is damaged")));
+        assert_eq!(of(1000, &bomb), Ok(vec![b'x'; 1000]));
+        assert_eq!(of(1 << 17, &bomb), Err(too_long));
     }
 
     #[test]

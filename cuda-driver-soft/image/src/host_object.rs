@@ -49,9 +49,12 @@ impl<'a> Iterator for Members<'a> {
 
 /// Adds the fat binaries of an object; `None` if it is not an ELF file of 64 bits, or is damaged.
 fn of_object(object: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
+    // Sections do not overlap, so that all together are no longer than the file.
+    let mut left = object.len();
     for section in elf::sections(object)? {
         let section = section?;
-        if SECTIONS.contains(&section.name) {
+        if SECTIONS.iter().any(|name| section.is_named(name)) {
+            left = left.checked_sub(section.contents.len())?;
             of_section(section.contents, found);
         }
     }
@@ -129,6 +132,33 @@ mod tests {
             }
         }
         bytes
+    }
+
+    #[test]
+    fn sections_cannot_multiply_their_contents() {
+        let mut content = binary(&[7; 1 << 16]);
+        let sections = [(".nv_fatbin", &content[..]), ("__nv_relfatbin", b"")];
+        let mut elf = object(&sections);
+        // 60,000 headers of the same section.
+        let table = u64::from_le_bytes(elf[40..48].try_into().unwrap()) as usize;
+        let header = elf[table + elf::SECTION_BYTES..][..elf::SECTION_BYTES].to_vec();
+        let names = elf[table + 3 * elf::SECTION_BYTES..].to_vec();
+        elf.truncate(table);
+        elf.extend(names);
+        (0..60_000).for_each(|_| elf.extend(&header));
+        elf[60..62].copy_from_slice(&60_001u16.to_le_bytes());
+        elf[62..64].copy_from_slice(&0u16.to_le_bytes());
+        assert_eq!(fat_binaries(&elf), None);
+        // 60,000 sections whose names never end.
+        content.fill(b'x');
+        let mut elf = object(&[(".text", &content)]);
+        let table = u64::from_le_bytes(elf[40..48].try_into().unwrap()) as usize;
+        let header = elf[table + elf::SECTION_BYTES..][..elf::SECTION_BYTES].to_vec();
+        elf.truncate(table);
+        (0..60_000).for_each(|_| elf.extend(&header));
+        elf[60..62].copy_from_slice(&60_000u16.to_le_bytes());
+        elf[62..64].copy_from_slice(&0u16.to_le_bytes());
+        assert_eq!(fat_binaries(&elf), Some(vec![]));
     }
 
     #[test]

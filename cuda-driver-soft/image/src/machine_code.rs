@@ -20,7 +20,7 @@ pub fn kernels(image: &[u8]) -> Vec<String> {
 fn of_elf(file: &[u8]) -> Vec<String> {
     let named = sections(file).into_iter().flatten().flatten();
     named
-        .filter_map(|section| section.name.strip_prefix(CODE))
+        .filter_map(|section| section.name().strip_prefix(CODE))
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect()
 }
