@@ -19,7 +19,7 @@
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |
-//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may access | 0 |
+//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!

@@ -24,7 +24,7 @@ pub struct Fault {
 /// The kinds of errors that a kernel can raise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An address outside all allocations, the thread's local memory, or the launch's parameters.
+    /// An address outside all allocations, or outside the launch's parameters.
     IllegalAddress {
         /// The address in its state space.
         address: u64,
@@ -34,6 +34,17 @@ pub enum FaultKind {
         write: bool,
         /// The state space of the address.
         space: Space,
+    },
+    /// An address outside the local memory of the thread's running function.
+    LocalOutOfRange {
+        /// The address in local memory.
+        address: u64,
+        /// Bytes of the access.
+        size: u32,
+        /// True for a store or atomic operation, false for a load.
+        write: bool,
+        /// Bytes of local memory that the thread has.
+        available: u64,
     },
     /// An address outside the block's shared memory.
     SharedOutOfRange {
@@ -142,7 +153,9 @@ impl Fault {
     /// Returns the number of the sticky `CUresult` of this fault.
     pub fn code(&self) -> u32 {
         match self.kind {
-            FaultKind::IllegalAddress { .. } | FaultKind::StackOverflow { .. } => 700,
+            FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } | FaultKind::StackOverflow { .. } => {
+                700
+            }
             FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
             FaultKind::Misaligned { .. } => 716,
             FaultKind::InvalidPc { .. } => 718,
@@ -202,8 +215,21 @@ impl fmt::Display for FaultKind {
                 available,
             } => write!(
                 f,
-                "{} of {size} bytes at {address:#x} of shared memory, but the block has only {available} bytes",
-                verb(write)
+                "{} of {size} bytes at {address:#x} of shared memory, but the block has only {available} bytes{}",
+                verb(write),
+                unnoticed(*address, (*available).into(), *size)
+            ),
+            FaultKind::LocalOutOfRange {
+                address,
+                size,
+                write,
+                available,
+            } => write!(
+                f,
+                "illegal {} of {size} bytes at {address:#x} in local memory, but the thread has only {available} \
+                 bytes{}",
+                verb(write),
+                unnoticed(*address, *available, *size)
             ),
             FaultKind::Misaligned {
                 address,
@@ -270,6 +296,17 @@ fn name(space: Space) -> &'static str {
 /// Granularity in bytes of a GPU's memory: an access past the end of an allocation but in its last granule does not
 /// fault.
 const GRANULE: u64 = 512;
+
+/// Explains an access past the end of a block's or a thread's memory: the program may run without a fault on a GPU,
+/// if the access is in the last granule.
+fn unnoticed(address: u64, available: u64, size: u32) -> String {
+    let end = address.saturating_add(size.into());
+    if end > available && end - available <= GRANULE {
+        format!(", where a GPU might not fault (CUDA_SOFT_SLACK={GRANULE} allows such accesses)")
+    } else {
+        String::new()
+    }
+}
 
 /// Displays where an address lies relative to the allocation below it.
 struct Nearest(u64);

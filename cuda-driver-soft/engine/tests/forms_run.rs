@@ -78,7 +78,10 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
         // The size is arbitrary; both addresses of a copy are the same.
         FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
-        FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. } | FaultKind::Misaligned { .. }
+        FaultKind::IllegalAddress { .. }
+        | FaultKind::LocalOutOfRange { .. }
+        | FaultKind::SharedOutOfRange { .. }
+        | FaultKind::Misaligned { .. }
             if opcode.contains(".async.bulk") || opcode.contains(".cp_fenceproxy") =>
         {
             true
@@ -87,7 +90,7 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
         FaultKind::SharedOutOfRange { .. } if opcode.contains("mbarrier") => true,
         // Missing lanes of a partial warp provide no row addresses.
-        FaultKind::IllegalAddress { .. } if opcode.contains("matrix") => true,
+        FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } if opcode.contains("matrix") => true,
         // The stride is arbitrary.
         FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. } if opcode.starts_with("wmma") => true,
         // Parameters cannot be written.

@@ -9,7 +9,7 @@
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
-//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may access | 0 |
+//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
@@ -67,9 +67,12 @@ pub fn threads() -> Option<usize> {
         .filter(|&threads| threads > 0)
 }
 
-/// Returns `CUDA_SOFT_SLACK`, the number of bytes past the end of an allocation that kernels may access. Default: 0.
+/// Returns `CUDA_SOFT_SLACK`, the number of bytes past the end of an allocation, and of shared and local memory, that
+/// kernels may access, at most 64 KiB. Default: 0.
 pub fn slack() -> u64 {
-    number("CUDA_SOFT_SLACK").unwrap_or(0)
+    const MOST: u64 = 64 << 10;
+    static SLACK: OnceLock<u64> = OnceLock::new();
+    *SLACK.get_or_init(|| number("CUDA_SOFT_SLACK").unwrap_or(0).min(MOST))
 }
 
 /// Returns true if `CUDA_SOFT_PARALLEL` is `1`: blocks that see one another's atomics run on several threads. Default:

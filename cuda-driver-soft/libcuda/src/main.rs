@@ -11,7 +11,7 @@ soft-cuda --version
 
 The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.
 CUDA_SOFT_LOG=1 makes the driver log why calls fail. CUDA_SOFT_SLACK=512 lets kernels touch up to 512 bytes past the end of an
-allocation, where a GPU does not fault either.";
+allocation, or of shared or local memory, where a GPU may not fault either.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -96,7 +96,7 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
         (MemoryPlace::Device(..), MemoryPlace::Host(host))
             if waits == Waits::Asynchronous && bytes <= STAGED && !stream.is_idle() =>
         {
-            let staged = host.snapshot();
+            let staged = host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
             let task = move || write_staged(to, &staged);
             run(&[to], task, cost(bytes), stream, false)
         }

@@ -64,9 +64,12 @@ pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
 /// Reads bytes that [`write_staged`] writes later.
 pub(crate) fn stage(from: &MemoryPlace, bytes: u64) -> Result<Vec<u8>> {
     match from {
-        MemoryPlace::Host(host) => Ok(host.snapshot()),
+        MemoryPlace::Host(host) => host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY),
         MemoryPlace::Device(_, address) => {
-            let mut staged = vec![0; bytes as usize];
+            let mut staged = Vec::new();
+            let reserved = staged.try_reserve_exact(bytes as usize);
+            reserved.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?;
+            staged.resize(bytes as usize, 0);
             let read = address_space().read(*address, &mut staged);
             read.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
             Ok(staged)

@@ -8,6 +8,9 @@ use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 use crate::semantics::affine::Rows;
 use ptx::ir::{FuncId, Space};
 
+/// Bytes freed by threads after which a worker ends.
+const MUCH_FREED: u64 = 16 << 20;
+
 /// The part of a worker's state that handlers see.
 #[derive(Debug)]
 pub(crate) struct Machine<'m> {
@@ -33,6 +36,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) stack_limit: u64,
     /// Limit on the memory that the context's kernels have from `malloc`, in bytes.
     pub(crate) heap_limit: u64,
+    /// Bytes that threads have freed since this worker began. The host keeps them until the worker ends.
+    pub(crate) freed: u64,
     /// Output of `printf`.
     pub(crate) output: Vec<u8>,
     /// The context that owns the memory that threads allocate.
@@ -54,6 +59,12 @@ pub(crate) struct Machine<'m> {
 }
 
 impl Machine<'_> {
+    /// Returns true if the worker should end soon, because the host keeps much memory that threads have freed.
+    #[inline]
+    pub(crate) fn has_freed_much(&self) -> bool {
+        self.freed >= MUCH_FREED
+    }
+
     /// Returns the arrangement of the lanes of a warp in the block: several rows with `GRID`, else one row.
     #[inline(always)]
     pub(crate) fn lane_rows<const GRID: bool>(&self) -> Rows {
@@ -104,7 +115,13 @@ impl Machine<'_> {
                 address,
                 size,
                 write,
-                available: self.spaces.shared.len() as u32,
+                available: self.spaces.shared.len().saturating_sub(self.spaces.slack) as u32,
+            },
+            (Refused::Outside, Space::Local) => FaultKind::LocalOutOfRange {
+                address,
+                size,
+                write,
+                available: self.spaces.local_end,
             },
             (Refused::NoBlock, _) => FaultKind::NoBlock { address },
             (Refused::Outside | Refused::OutsideOfBlock, _) => FaultKind::IllegalAddress {

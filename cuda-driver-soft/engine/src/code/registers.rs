@@ -4,6 +4,7 @@
 //! cost of an instruction. [`Regs`] states the safety contract.
 
 use crate::lanes::{self, FULL, LANES, Lanes, Mask};
+use crate::memory::buffer::Buffer;
 use crate::memory_budget::MemoryReservation;
 use crate::semantics::affine::{self, Affine, Rows};
 use ptx::ir::RegClass;
@@ -34,13 +35,10 @@ pub(crate) const fn bytes_of(class: RegClass) -> u32 {
     }
 }
 
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
 /// The registers of one frame.
 pub(crate) struct RegFile {
-    lines: Vec<Line>,
+    /// Rows at multiples of 64; a buffer starts at a multiple of 128.
+    rows: Buffer,
     _reservation: MemoryReservation,
 }
 
@@ -48,26 +46,22 @@ impl RegFile {
     /// Returns registers that are all zero; `bytes` is the code's [`frame_bytes`](super::function::Code::frame_bytes).
     /// Returns `None` if the host is out of memory.
     pub(crate) fn new(bytes: u32) -> Option<Self> {
-        let count = (bytes as usize).div_ceil(64);
-        let reservation = MemoryReservation::new(64 * count as u64)?;
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Line([0; 64]));
+        let bytes = u64::from(bytes).next_multiple_of(64);
         Some(RegFile {
-            lines,
-            _reservation: reservation,
+            _reservation: MemoryReservation::new(bytes)?,
+            rows: Buffer::new(bytes)?,
         })
     }
 
     /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        64 * self.lines.len() as u64
+        self.rows.len()
     }
 
     /// Returns access to the registers for handlers.
     pub(crate) fn regs(&mut self) -> Regs<'_> {
         Regs {
-            base: self.lines.as_mut_ptr().cast(),
+            base: self.rows.host(),
             _file: PhantomData,
         }
     }
@@ -210,18 +204,12 @@ impl RegFile {
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the lines are 64 initialised bytes each, and any bytes are valid for them.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * 64) }
+        self.rows.as_mut_slice()
     }
 
     /// Sets a range of bytes to zero.
     pub(crate) fn clear(&mut self, start: u32, bytes: u32) {
-        if bytes == 0 {
-            return;
-        }
-        if let Some(part) = self.bytes_mut().get_mut(start as usize..(start + bytes) as usize) {
-            part.fill(0);
-        }
+        self.rows.clear_range(start as usize, bytes as usize);
     }
 }
 

@@ -208,7 +208,7 @@ impl Block {
                 }
             }
             // Checked after each warp: a loop around a barrier makes progress in every turn.
-            if m.steps >= end {
+            if m.steps >= end || m.has_freed_much() {
                 return Outcome::Share;
             }
         }

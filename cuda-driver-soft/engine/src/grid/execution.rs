@@ -78,7 +78,7 @@ impl Launch {
             }
         }
         let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
-        let shared_bytes = self.shared_bytes();
+        let shared_bytes = self.shared_bytes() + self.options.slack;
         let cluster = self.options.cluster.unwrap_or([1; 3]).map(|n| n.max(1));
         let clusters = if (1..=1024).contains(&count(self.block)) {
             count(std::array::from_fn(|i| self.grid[i] / cluster[i]))

@@ -43,6 +43,7 @@ impl<'e> Worker<'e> {
                 cluster: Vec::new(),
                 local: LocalMemory::default(),
                 local_end: 0,
+                slack: launch.options.slack,
                 params: Buffer::of(&params)?,
             },
             caches,
@@ -56,6 +57,7 @@ impl<'e> Worker<'e> {
             stack_limit: kernel.stack_bytes(launch.options.stack_limit),
             heap_limit: launch.options.heap_limit,
             output: Vec::new(),
+            freed: 0,
             owner: kernel.loaded().owner,
             live: 0,
             rows: lane_rows(launch.block).unwrap_or(Rows::ONE),
@@ -77,6 +79,7 @@ impl<'e> Worker<'e> {
     /// Runs clusters until none is left to take, or until about `budget` instructions have run.
     pub(super) fn work(&mut self, budget: u64) {
         while self.machine.steps < budget
+            && !self.machine.has_freed_much()
             && let Some(taken) = self.started.queue.take(self.started.launch.kernel.name())
         {
             let cluster = match taken {

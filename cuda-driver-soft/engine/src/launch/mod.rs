@@ -54,13 +54,15 @@ pub struct Options {
     pub cooperative: bool,
     /// Memory in which the blocks of a cooperative launch count arrivals.
     pub workspace: Option<Arc<GridWorkspace>>,
+    /// Bytes past the end of shared and of local memory that threads may access.
+    pub slack: u64,
     /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
     pub cluster: Option<[u32; 3]>,
 }
 
 impl Default for Options {
     /// Returns options with no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and 4096 resident
-    /// blocks. `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
+    /// blocks. `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set `parallel` and `slack`.
     fn default() -> Self {
         Options {
             budget: None,
@@ -72,6 +74,7 @@ impl Default for Options {
             resident: 4096,
             cooperative: false,
             workspace: None,
+            slack: host::environment::slack(),
             cluster: None,
         }
     }

@@ -9,6 +9,9 @@ pub(crate) const MOST_LOCAL: u64 = (512 << 10) - 1024;
 /// Alignment of a buffer in bytes, and the unit of its size.
 const LINE: u64 = 128;
 
+/// Bytes from which clearing gives pages back to the system.
+const MUCH: usize = 1 << 20;
+
 /// Owned bytes at an address that is a multiple of 128, initially zero.
 pub(crate) struct Buffer {
     /// The memory: `bytes`, rounded up to whole lines.
@@ -61,10 +64,36 @@ impl Buffer {
 
     /// Sets all bytes to zero.
     pub(crate) fn clear(&mut self) {
+        self.clear_range(0, self.bytes as usize);
+    }
+
+    /// Sets a range of bytes to zero; does nothing if it is not inside the buffer. Pages of a large range are given
+    /// back to the system, so that those that were never touched still take no memory.
+    #[inline]
+    pub(crate) fn clear_range(&mut self, start: usize, bytes: usize) {
         // Filling an empty slice is slow on some CPUs.
-        if self.bytes > 0 {
-            self.as_mut_slice().fill(0);
+        if bytes == 0 {
+            return;
         }
+        if bytes >= MUCH {
+            return self.clear_much(start, bytes);
+        }
+        if let Some(part) = self.as_mut_slice().get_mut(start..start + bytes) {
+            part.fill(0);
+        }
+    }
+
+    #[cold]
+    fn clear_much(&mut self, start: usize, bytes: usize) {
+        let end = start + bytes;
+        if end > self.as_mut_slice().len() {
+            return;
+        }
+        // SAFETY: the range is inside, and this value is mutably borrowed.
+        let zero = unsafe { self.memory.discard(start, bytes) };
+        let all = self.as_mut_slice();
+        all[start..zero.start].fill(0);
+        all[zero.end..end].fill(0);
     }
 }
 
@@ -134,16 +163,64 @@ impl LocalMemory {
         }
     }
 
-    /// Sets the same part of every thread's stack to zero.
-    pub(crate) fn clear(&mut self, offset: u64, bytes: u64) {
+    /// Sets the first bytes of every thread's stack to zero; the rest of the stacks need not keep its contents.
+    pub(crate) fn restart(&mut self, bytes: u64) {
         // Most kernels use no local memory, and filling an empty slice is slow on some CPUs.
         if bytes == 0 {
             return;
         }
+        if 32 * bytes >= MUCH as u64 {
+            self.buffer.clear();
+            return;
+        }
         for lane in 0..32 {
-            if let Some(part) = self.lane(lane, offset, bytes) {
+            if let Some(part) = self.lane(lane, 0, bytes) {
                 part.fill(0);
             }
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{Buffer, LocalMemory, MOST_LOCAL};
+
+    /// Returns the bytes of a buffer that take memory.
+    fn resident(buffer: &mut Buffer) -> usize {
+        const PAGE: usize = 4096;
+        let (start, bytes) = (buffer.host() as usize, buffer.len() as usize);
+        let first = start.next_multiple_of(PAGE);
+        let pages = (start + bytes - first) / PAGE;
+        let mut states = vec![0u8; pages];
+        // SAFETY: the pages belong to the buffer, and `states` has one byte for each.
+        let done = unsafe { libc::mincore(first as *mut libc::c_void, pages * PAGE, states.as_mut_ptr()) };
+        assert_eq!(done, 0);
+        states.iter().filter(|state| **state & 1 == 1).count() * PAGE
+    }
+
+    #[test]
+    fn large_buffers_take_memory_where_they_are_touched() {
+        let mut buffer = Buffer::new(64 << 20).unwrap();
+        // The system may provide memory in pages of 2 MiB.
+        const FEW: usize = 4 << 20;
+        buffer.as_mut_slice()[10_000_000] = 1;
+        assert!(resident(&mut buffer) <= FEW);
+        buffer.as_mut_slice()[20_000_000..60_000_000].fill(1);
+        buffer.clear_range(100, 63_000_000);
+        assert!(buffer.as_mut_slice()[..63_000_000].iter().all(|byte| *byte == 0));
+        buffer.clear();
+        buffer.clear_range(64 << 20, 1);
+        buffer.clear_range(1, 64 << 20);
+    }
+
+    #[test]
+    fn stacks_that_restart_are_zero() {
+        for stack in [1 << 10, MOST_LOCAL] {
+            let mut local = LocalMemory::default();
+            local.reserve(stack).unwrap();
+            local.lane(7, stack - 8, 8).unwrap().fill(1);
+            local.restart(stack);
+            assert_eq!(local.lane(7, stack - 8, 8).unwrap(), [0; 8]);
         }
     }
 }

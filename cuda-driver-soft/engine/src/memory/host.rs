@@ -34,12 +34,14 @@ impl HostRange {
         }
     }
 
-    /// Returns a copy of the bytes as they are now.
-    pub fn snapshot(&self) -> Vec<u8> {
-        let mut copy = vec![0; self.bytes];
+    /// Returns a copy of the bytes as they are now; `None` if the host has no memory for it.
+    pub fn snapshot(&self) -> Option<Vec<u8>> {
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(self.bytes).ok()?;
+        copy.resize(self.bytes, 0);
         // SAFETY: the range is valid for reads, as promised to `new`, and the vector has the same length.
         unsafe { access::copy(copy.as_mut_ptr(), self.address as *const u8, self.bytes) };
-        copy
+        Some(copy)
     }
 
     /// Copies bytes to the range, up to the shorter of the two lengths.

@@ -37,7 +37,7 @@ mod linux {
     use super::{Label, Purpose};
     use std::fs::File;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-    use std::os::unix::fs::{FileExt, MetadataExt};
+    use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
     /// The first bytes of the label page. The version, the purpose and the number follow.
     const MAGIC: [u8; 16] = *b"cuda-driver-soft";
@@ -107,7 +107,14 @@ mod linux {
         /// file, or has another purpose.
         pub fn open_of(process: u32, descriptor: i32, purpose: Purpose) -> Option<Self> {
             let path = format!("/proc/{process}/fd/{descriptor}");
-            let file = File::options().read(true).write(true).open(path).ok()?;
+            // The descriptor may be of any file: opening must neither wait nor take a terminal.
+            let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .custom_flags(flags)
+                .open(path)
+                .ok()?;
             Self::of(file, purpose)
         }
 

@@ -28,8 +28,10 @@ pub(crate) struct Spaces<'m> {
     pub(crate) cluster: Vec<Buffer>,
     /// The warp's local memory.
     pub(crate) local: LocalMemory,
-    /// End of the local memory that the running frame may access.
+    /// End of the local memory of the running frame.
     pub(crate) local_end: u64,
+    /// Bytes past the end of local memory that threads may access.
+    pub(crate) slack: u64,
     /// The parameters of the launch.
     pub(crate) params: Buffer,
 }
@@ -381,7 +383,7 @@ impl<'m> Spaces<'m> {
                 let found = self.place_shared(wanted, address, bytes);
                 found.map(|host| (host, None)).map_err(refused)
             }
-            Space::Local if fits(self.local_end.min(self.local.stride()), address) => {
+            Space::Local if fits((self.local_end + self.slack).min(self.local.stride()), address) => {
                 let offset = lane as u64 * self.local.stride() + address;
                 Ok((self.local.host().wrapping_add(offset as usize), None))
             }

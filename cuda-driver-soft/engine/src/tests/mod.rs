@@ -4,6 +4,7 @@ mod bulk;
 mod cluster;
 mod converged;
 mod faults;
+mod hostile;
 mod kernels;
 mod matrix;
 mod operands;

@@ -11,6 +11,9 @@ use ptx::ir::Space;
 /// Limit on the length of a string in device memory.
 const MAX_TEXT: u64 = 64 * 1024;
 
+/// Bytes of the host that a freed allocation takes besides its own, about.
+const FREED_OVERHEAD: u64 = 512;
+
 /// Runs a builtin for one lane and returns its result.
 pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: usize) -> Result<u64, FaultKind> {
     match builtin {
@@ -52,6 +55,12 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
         Builtin::Free => {
             let freed = address_space().free_if(args[0], |a| a.kind == AllocationKind::Heap);
             match freed {
+                Ok(freed) => {
+                    m.freed += freed.bytes + FREED_OVERHEAD;
+                    // A warp that frees much pauses early, so that its worker can end.
+                    m.steps += freed.bytes / 1024;
+                    Ok(0)
+                }
                 Err(not) if not.inside.is_none() && address_space().reserves(args[0]) => {
                     Err(FaultKind::FreedTwice { address: args[0] })
                 }

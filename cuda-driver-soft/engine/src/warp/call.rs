@@ -11,6 +11,7 @@ use crate::code::machine::Machine;
 use crate::code::registers::Slot;
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
+use crate::memory::buffer::MOST_LOCAL;
 use crate::window;
 use ptx::ir::FuncId;
 
@@ -103,7 +104,10 @@ impl Warp {
         let frame = if split.depth < MAX_DEPTH
             && base + bytes <= m.stack_limit
             && self.registers + registers <= MAX_REGISTERS
-            && m.spaces.local.reserve(base + bytes).is_some()
+            && m.spaces
+                .local
+                .reserve((base + bytes + m.spaces.slack).min(MOST_LOCAL))
+                .is_some()
             && let Some(()) = self.local_reservation.grow_to(32 * m.spaces.local.stride())
         {
             let origin = Caller {

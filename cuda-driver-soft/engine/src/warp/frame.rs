@@ -112,6 +112,12 @@ impl<'e> Frames<'e> {
         }
     }
 
+    /// Returns the bytes past the end of local memory that threads may access.
+    #[inline]
+    pub(crate) fn slack(&self) -> u64 {
+        self.launch.options.slack
+    }
+
     /// Returns true if the launch may run this function.
     pub(crate) fn has(&self, id: FuncId) -> bool {
         self.codes.get(id.0 as usize).is_some_and(Option::is_some)

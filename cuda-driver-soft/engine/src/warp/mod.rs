@@ -20,7 +20,7 @@ use crate::code::function::Code;
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
-use crate::memory::buffer::LocalMemory;
+use crate::memory::buffer::{LocalMemory, MOST_LOCAL};
 use crate::memory_budget::MemoryReservation;
 use crate::ops::{matrix, tensor, texture};
 use frame::{Caller, Frame, FrameId, Frames, WarpPosition};
@@ -202,11 +202,12 @@ impl Warp {
         if bytes == 0 {
             return Some(());
         }
+        let bytes = (bytes + frames.slack()).min(MOST_LOCAL);
         let before = self.local.stride();
         self.local.reserve(bytes)?;
         self.local_reservation.grow_to(32 * self.local.stride())?;
         // New memory is zero, and takes no space until it is touched.
-        self.local.clear(0, bytes.min(before));
+        self.local.restart(bytes.min(before));
         Some(())
     }
 
