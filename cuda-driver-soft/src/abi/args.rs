@@ -39,7 +39,8 @@ impl Caller {
         Ok(unsafe { pointer.read_unaligned() })
     }
 
-    /// Returns the values of an array; NULL is permitted only if the length is 0.
+    /// Returns a copy of an array; NULL is permitted only if the length is 0. A length for which the host has no memory
+    /// is an error.
     pub(crate) fn array<T: Copy>(self, pointer: *const T, length: usize) -> Result<Vec<T>> {
         if length == 0 {
             return Ok(Vec::new());
@@ -47,10 +48,29 @@ impl Caller {
         if pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        let mut values: Vec<T> = Vec::new();
+        values.try_reserve_exact(length).map_err(|_| {
+            host::log!("an array of {length} elements at {pointer:p} is larger than the host's memory");
+            Error::CUDA_ERROR_OUT_OF_MEMORY
+        })?;
+        // SAFETY: the array is not NULL, so valid for reads by the caller's promise, and the vector has room for it.
+        // The copy is of bytes, because the array may be unaligned.
+        unsafe {
+            let bytes = length * size_of::<T>();
+            std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), values.as_mut_ptr().cast::<u8>(), bytes);
+            values.set_len(length);
+        }
+        Ok(values)
+    }
+
+    /// Returns the values of an array one by one, without a copy of all: a caller that stops at the first wrong value
+    /// reads no further, however long the array is said to be. NULL is permitted only if the length is 0.
+    pub(crate) fn items<T: Copy>(self, pointer: *const T, length: usize) -> Result<impl Iterator<Item = T>> {
+        if length > 0 && pointer.is_null() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         // SAFETY: not NULL, so valid for `length` reads by the caller's promise.
-        Ok((0..length)
-            .map(|i| unsafe { pointer.add(i).read_unaligned() })
-            .collect())
+        Ok((0..length).map(move |i| unsafe { pointer.wrapping_add(i).read_unaligned() }))
     }
 
     /// Writes a value into an array of results, unless it is NULL.
@@ -67,7 +87,8 @@ impl Caller {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         // SAFETY: not NULL, so NUL-terminated by the caller's promise.
-        Ok(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
+        let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+        self.array(bytes.as_ptr(), bytes.len())
     }
 
     /// Returns a NUL-terminated name. Invalid UTF-8 is replaced, which matches no name here.

@@ -31,16 +31,27 @@ fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
     Ok(stream)
 }
 
-/// Maps each of `count` items to its entry in a list: entry `i` holds from item `indexes[i]` on.
-fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<Vec<usize>> {
-    let indexes = c.array(indexes.cast_const(), entries)?;
-    let ascend = indexes.windows(2).all(|pair| pair[0] < pair[1]);
-    let first = indexes.first().copied();
-    if first != Some(0) || !ascend || indexes.last().is_some_and(|&last| last >= count) {
+/// Maps items to entries of a list: entry `i` holds from item `indexes[i]` on. Returns a function to be called for one
+/// item after the other.
+fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<impl FnMut(usize) -> usize> {
+    let mut starts: Vec<usize> = Vec::new();
+    for start in c.items(indexes.cast_const(), entries)? {
+        let ascends = starts.last().map_or(start == 0, |&last| last < start);
+        if !ascends || start >= count {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        starts.push(start);
+    }
+    if starts.is_empty() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let entry = |i: usize| indexes.iter().take_while(|&&first| first <= i).count() - 1;
-    Ok((0..count).map(entry).collect())
+    let mut entry = 0;
+    Ok(move |item: usize| {
+        while starts.get(entry + 1).is_some_and(|&next| next <= item) {
+            entry += 1;
+        }
+        entry
+    })
 }
 
 /// Returns true if the source must be read before the call returns.
@@ -69,25 +80,25 @@ impl Batch {
         if self.count == 0 || self.kinds == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let to = c.array(self.to.cast_const(), self.count)?;
-        let from = c.array(self.from.cast_const(), self.count)?;
-        let sizes = c.array(self.sizes.cast_const(), self.count)?;
+        let to = c.items(self.to.cast_const(), self.count)?;
+        let from = c.items(self.from.cast_const(), self.count)?;
+        let sizes = c.items(self.sizes.cast_const(), self.count)?;
+        let mut entry = spread(c, self.indexes, self.kinds, self.count)?;
         let attributes = c.array(self.attributes.cast_const(), self.kinds)?;
         if attributes.iter().any(|a| a.flags & !FLAGS != 0) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let orders = attributes.iter().map(|a| reads_now(a.srcAccessOrder));
         let orders = orders.collect::<Result<Vec<_>>>()?;
-        let entries = spread(c, self.indexes, self.kinds, self.count)?;
         let mut copies = Vec::new();
-        for i in 0..self.count {
+        for (i, ((to, from), size)) in to.zip(from).zip(sizes).enumerate() {
             *failed = i;
-            if sizes[i] == 0 {
+            if size == 0 {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
-            let (to, from) = (unified_place(c, to[i], sizes[i])?, unified_place(c, from[i], sizes[i])?);
+            let (to, from) = (unified_place(c, to, size)?, unified_place(c, from, size)?);
             to.check_writable()?;
-            copies.push((to, from, sizes[i] as u64, orders[entries[i]]));
+            copies.push((to, from, size as u64, orders[entry(i)]));
         }
         for (i, (to, from, bytes, now)) in copies.into_iter().enumerate() {
             *failed = i;
@@ -171,9 +182,9 @@ fn boxes(
         if flags != 0 || count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        for (i, op) in c.array(list.cast_const(), count)?.iter().enumerate() {
+        for (i, op) in c.items(list.cast_const(), count)?.enumerate() {
             which = i;
-            box_copy(c, op, &stream)?;
+            box_copy(c, &op, &stream)?;
         }
         Ok(())
     };
@@ -195,13 +206,10 @@ fn ranges(
     if flags != 0 || count == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let addresses = c.array(addresses.cast_const(), count)?.into_iter();
-    let sizes = c.array(sizes.cast_const(), count)?.into_iter();
-    let ranges: Vec<(u64, u64)> = addresses.zip(sizes.map(|n| n as u64)).collect();
-    for &(address, bytes) in &ranges {
-        managed::check(address, bytes)?;
-    }
-    Ok(ranges)
+    let addresses = c.items(addresses.cast_const(), count)?;
+    let sizes = c.items(sizes.cast_const(), count)?.map(|n| n as u64);
+    let check = |(address, bytes)| managed::check(address, bytes).map(|_| (address, bytes));
+    addresses.zip(sizes).map(check).collect()
 }
 
 fn prefetch(
@@ -210,15 +218,15 @@ fn prefetch(
     (locations, indexes, entries): (*mut CUmemLocation, *mut usize, usize),
     stream: &StreamRef,
 ) -> Result<()> {
-    let entry = spread(c, indexes, entries, ranges.len())?;
+    let mut entry = spread(c, indexes, entries, ranges.len())?;
     let locations = c.array(locations.cast_const(), entries)?.into_iter();
     let locations = locations.map(|location| {
         // SAFETY: all members of the union are integers, which are valid for any bits.
         Location::of_type(location.type_.0, unsafe { location.anonymous1.id })
     });
     let locations = locations.collect::<Result<Vec<_>>>()?;
-    for (&(address, bytes), entry) in ranges.iter().zip(entry) {
-        managed::prefetch(address, bytes, locations[entry])?;
+    for (item, &(address, bytes)) in ranges.iter().enumerate() {
+        managed::prefetch(address, bytes, locations[entry(item)])?;
     }
     submit::join(stream);
     Ok(())

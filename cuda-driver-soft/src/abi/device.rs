@@ -37,11 +37,11 @@ fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
 /// Checks a query of atomic operations between devices, and writes that none is native, as on an H200.
 fn no_atomics(c: Caller, out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint) -> Result<()> {
     c.out(out)?;
-    let operations = c.array(operations, count as usize)?;
-    if count == 0 || operations.iter().any(|operation| operation.name().is_none()) {
+    let mut operations = c.items(operations, count as usize)?;
+    if count == 0 || operations.any(|operation| operation.name().is_none()) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    for index in 0..operations.len() {
+    for index in 0..count as usize {
         c.set_at(out, index, 0);
     }
     Ok(())

@@ -17,6 +17,7 @@ use crate::graph::store::store;
 use crate::object::user_object;
 use crate::queue::edge::{Edge, EdgeData};
 use crate::state::error::{Error, Result};
+use crate::state::handle::HandleKind;
 
 fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     if data.reserved != [0; 5] {
@@ -29,6 +30,16 @@ fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     })
 }
 
+/// Returns the handle of a node, or an error if no node can have it. So the length of a list is trusted only as far as
+/// it contains handles.
+fn node_handle(node: CUgraphNode) -> Result<usize> {
+    let handle = node as usize;
+    HandleKind::Node.may_have(handle).then_some(handle).ok_or_else(|| {
+        host::log!("{handle:#x} is not a node handle; the NVIDIA driver may crash here");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })
+}
+
 /// Reads the dependencies of a node; plain dependencies if `data` is NULL.
 pub(super) fn edges_from(
     c: Caller,
@@ -36,18 +47,16 @@ pub(super) fn edges_from(
     data: *const CUgraphEdgeData,
     count: usize,
 ) -> Result<Vec<Edge>> {
-    let nodes = c.array(nodes, count)?;
-    let data = if data.is_null() {
-        vec![EdgeData::default(); count]
-    } else {
-        let data = c.array(data, count)?;
-        data.iter().map(data_of).collect::<Result<_>>()?
-    };
-    let edges = nodes.into_iter().zip(data).map(|(node, data)| Edge {
-        node: node as usize,
-        data,
+    let edges = c.items(nodes, count)?.enumerate().map(|(index, node)| {
+        Ok(Edge {
+            node: node_handle(node)?,
+            data: match data.is_null() {
+                true => EdgeData::default(),
+                false => data_of(&c.read(data.wrapping_add(index))?)?,
+            },
+        })
     });
-    Ok(edges.collect())
+    edges.collect()
 }
 
 /// Reads edges from nodes to nodes.
@@ -59,8 +68,8 @@ fn pairs(
     count: usize,
 ) -> Result<Vec<(Edge, usize)>> {
     let from = edges_from(c, from, data, count)?;
-    let to = c.array(to, count)?.into_iter().map(|node| node as usize);
-    Ok(from.into_iter().zip(to).collect())
+    let to = c.items(to, count)?.map(node_handle);
+    from.into_iter().zip(to).map(|(from, to)| Ok((from, to?))).collect()
 }
 
 /// The caller's parallel arrays for a list, any of which may be NULL, and the pointer to their length.

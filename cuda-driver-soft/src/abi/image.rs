@@ -9,6 +9,7 @@ use super::args::Caller;
 use crate::object::jit::{Log, Options};
 use crate::state::error::{Error, Result};
 use crate::state::settings;
+use host::{Mapping, mapping};
 use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 
 /// Size of an ELF header in bytes.
@@ -54,6 +55,26 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
     Ok(Image::Text(c.bytes(pointer.cast::<c_char>())?))
 }
 
+/// Returns a copy of `length` bytes that a caller says there are. Memory that cannot be read is an error, where the
+/// system can tell: the length may be wrong.
+pub(super) fn readable(c: Caller, bytes: *const u8, length: usize) -> Result<Vec<u8>> {
+    if mapping(bytes as u64, length as u64) == Mapping::Inaccessible {
+        host::log!("the {length} bytes at {bytes:p} cannot all be read: pass the size of the data");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    c.array(bytes, length)
+}
+
+/// Returns a copy of an image whose header states its length. A long one is checked, because the header may be damaged;
+/// the check takes longer than to copy a short one.
+fn stated(c: Caller, bytes: *const u8, length: usize) -> Result<Vec<u8>> {
+    const LONG: usize = 1 << 20;
+    if length < LONG {
+        return c.array(bytes, length);
+    }
+    readable(c, bytes, length).map_err(|_| Error::CUDA_ERROR_INVALID_IMAGE)
+}
+
 fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     let header = c.array(bytes, fatbin::HEADER)?;
     let header: &[u8; fatbin::HEADER] = header.first_chunk().ok_or(Error::CUDA_ERROR_INVALID_IMAGE)?;
@@ -62,7 +83,7 @@ fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
         host::log!("the fat binary's header states {length} bytes: the image is damaged");
         return Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
-    Ok(Image::FatBinary(c.array(bytes, length)?))
+    Ok(Image::FatBinary(stated(c, bytes, length)?))
 }
 
 /// Reads an ELF file, as long as its header states.
@@ -75,7 +96,7 @@ fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
     }
     let header = c.array(bytes, ELF_HEADER)?;
     let length = image::cubin::length(&header).unwrap_or(ELF_HEADER);
-    Ok(Image::Elf(c.array(bytes, length)?))
+    Ok(Image::Elf(stated(c, bytes, length)?))
 }
 
 /// A buffer for a log, and the option that holds its size and receives the length written.
@@ -131,8 +152,8 @@ fn target(value: u32) -> Result<u32> {
 impl Jit {
     /// Reads and checks the options like driver 580.
     pub(super) fn read(c: Caller, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) -> Result<Jit> {
-        let names = c.array(options.cast_const(), count as usize)?;
-        let raw: Vec<*mut c_void> = c.array(values.cast_const(), count as usize)?;
+        let names = c.items(options.cast_const(), count as usize)?;
+        let raw = c.items(values.cast_const(), count as usize)?;
         let mut jit = Jit {
             options: Options::default(),
             values: values as usize,
@@ -144,10 +165,10 @@ impl Jit {
         };
         let mut buffers: [Option<*mut c_void>; 2] = [None; 2];
         let mut sizes: [Option<(usize, usize)>; 2] = [None; 2];
-        for (i, (option, value)) in names.iter().zip(&raw).enumerate() {
+        for (i, (option, value)) in names.zip(raw).enumerate() {
             // Small values are in the low half of the pointer.
-            let number = *value as usize as u32;
-            match *option {
+            let number = value as usize as u32;
+            match option {
                 CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK if number == 0 => {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
@@ -156,9 +177,9 @@ impl Jit {
                     jit.options.threads_per_block = Some(number);
                 }
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
-                CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(*value),
+                CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(value),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => sizes[0] = Some((number as usize, i)),
-                CUjit_option::CU_JIT_ERROR_LOG_BUFFER => buffers[1] = Some(*value),
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER => buffers[1] = Some(value),
                 CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => sizes[1] = Some((number as usize, i)),
                 CUjit_option::CU_JIT_TARGET => jit.options.target = Some(target(number)?),
                 CUjit_option::CU_JIT_FALLBACK_STRATEGY => jit.falls_back = true,

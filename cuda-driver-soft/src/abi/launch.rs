@@ -118,7 +118,7 @@ struct DecodedAttributes {
 fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<DecodedAttributes> {
     let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     let mut kept = Attributes::new();
-    for attribute in c.array(list, count as usize)? {
+    for attribute in c.items(list, count as usize)? {
         kept.insert(attribute.id.0, words(&attribute.value));
         match check_attribute(&attribute)? {
             AttributeEffect::Cooperative(asked) => cooperative = asked,

@@ -19,9 +19,9 @@ use crate::state::error::{Error, Result};
 
 /// Checks library options. They have no further effect: this driver always loads for the host and keeps the bytes.
 fn check_options(c: Caller, options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint) -> Result<()> {
-    let names = c.array(options.cast_const(), count as usize)?;
-    c.array(values.cast_const(), count as usize)?;
-    if names.iter().any(|o| o.name().is_none()) {
+    let mut names = c.items(options.cast_const(), count as usize)?;
+    let _ = c.items(values.cast_const(), count as usize)?;
+    if names.any(|o| o.name().is_none()) {
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     } else {
         Ok(())

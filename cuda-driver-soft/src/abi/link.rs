@@ -8,7 +8,7 @@ use cuda_driver_sys::{CUjit_option, CUjitInputType, CUlinkState};
 
 use super::args::{Caller, set};
 use super::exports;
-use super::image::Jit;
+use super::image::{Jit, readable};
 use super::module::read_file;
 use crate::call::lookup::{self, current_context};
 use crate::object::linker::{self, InputKind};
@@ -74,9 +74,9 @@ impl Options {
     /// Checks the options of a single input. Driver 580 accepts only options about its compilation.
     fn check(self, c: Caller) -> Result<()> {
         Jit::read(c, self.0, self.1, self.2)?;
-        let of_input = |option: &CUjit_option| {
+        let of_input = |option: CUjit_option| {
             matches!(
-                *option,
+                option,
                 CUjit_option::CU_JIT_MAX_REGISTERS
                     | CUjit_option::CU_JIT_THREADS_PER_BLOCK
                     | CUjit_option::CU_JIT_OPTIMIZATION_LEVEL
@@ -93,8 +93,8 @@ impl Options {
                     | CUjit_option::CU_JIT_SPLIT_COMPILE
             )
         };
-        let names = c.array(self.1.cast_const(), self.0 as usize)?;
-        if names.iter().all(of_input) {
+        let mut names = c.items(self.1.cast_const(), self.0 as usize)?;
+        if names.all(of_input) {
             Ok(())
         } else {
             Err(Error::CUDA_ERROR_INVALID_VALUE)
@@ -120,7 +120,7 @@ fn add_data(
     let name = if name.is_null() { None } else { Some(c.string(name)?) };
     let added = linker.add(
         name.as_deref(),
-        &Image::of(c.array(data.cast_const().cast::<u8>(), size)?),
+        &Image::of(readable(c, data.cast_const().cast::<u8>(), size)?),
         kind,
     );
     report(c, state);

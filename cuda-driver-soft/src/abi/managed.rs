@@ -133,10 +133,10 @@ exports! {
         }
         current_context()?;
         let common = managed::common(address, bytes as u64)?;
-        let data = c.array(data.cast_const(), count)?;
-        let sizes = c.array(sizes.cast_const(), count)?;
-        let attributes = c.array(attributes.cast_const(), count)?;
-        for ((data, size), attribute) in data.into_iter().zip(sizes).zip(attributes) {
+        let data = c.items(data.cast_const(), count)?;
+        let sizes = c.items(sizes.cast_const(), count)?;
+        let attributes = c.items(attributes.cast_const(), count)?;
+        for ((data, size), attribute) in data.zip(sizes).zip(attributes) {
             write(c, &common, data, size, attribute)?;
         }
         Ok(())

@@ -320,13 +320,13 @@ exports! {
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let attributes = c.array(attributes.cast_const(), count as usize)?;
-        let data = c.array(data.cast_const(), count as usize)?;
-        if attributes.iter().any(|a| a.name().is_none()) || data.contains(&std::ptr::null_mut()) {
+        let attributes = || c.items(attributes.cast_const(), count as usize);
+        let data = || c.items(data.cast_const(), count as usize);
+        if attributes()?.any(|a| a.name().is_none()) || data()?.any(|data| data.is_null()) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let allocation = memory::find(address);
-        for (attribute, data) in attributes.into_iter().zip(data) {
+        for (attribute, data) in attributes()?.zip(data()?) {
             if pointer_attribute(c, data, attribute, address, allocation.as_ref()).is_err() {
                 no_value(c, data, attribute, address)?;
             }

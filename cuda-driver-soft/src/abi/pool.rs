@@ -135,7 +135,7 @@ pub(super) fn alloc_node(
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     };
     // Access of other devices changes nothing, because all memory is in one address space.
-    for wish in c.array(access, count)? {
+    for wish in c.items(access, count)? {
         if let Some(ordinal) = accessor(&wish.location)? {
             device::get(ordinal)?;
         }
@@ -272,7 +272,7 @@ exports! {
 
     fn cuMemPoolSetAccess [c] (pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize) {
         let pool = pool::get(pool as usize)?;
-        let wishes = c.array(map, count)?.into_iter();
+        let wishes = c.items(map, count)?;
         let wishes = wishes.map(|wish| Ok((accessor(&wish.location)?, wish.flags.0)));
         pool.set_access(&wishes.collect::<Result<Vec<_>>>()?)
     }

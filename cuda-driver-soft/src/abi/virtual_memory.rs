@@ -132,8 +132,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let wishes = c
-            .array(wishes, count)?
-            .into_iter()
+            .items(wishes, count)?
             .map(|wish| match wish.flags.0 {
                 // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device here.
                 flags @ (0 | 1 | 3) => match ordinal(&wish.location) {

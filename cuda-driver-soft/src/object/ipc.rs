@@ -178,6 +178,10 @@ fn map_opened(
     is_pooled: bool,
 ) -> Result<u64> {
     let bytes = handle.bytes.min(file.bytes());
+    if bytes == 0 {
+        host::log!("the handle is damaged: it names no bytes");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     let physical = address_space().open(file);
     let base = address_space().reserve_addresses(bytes, ALIGN, 0);
     let base = base.ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
@@ -288,5 +292,15 @@ mod tests {
         assert_eq!(IpcHandle::decode(&handle.encode()), Some(handle));
         assert_eq!(IpcHandle::decode(&[0; BYTES]), None);
         assert_eq!(IpcHandle::decode(&[0x5A; BYTES]), None);
+        // Any bytes of a handle name a file of some process, or none; only a shared file of the right kind is opened.
+        for at in 0..BYTES {
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut bytes = handle.encode();
+                bytes[at] = value;
+                if let Some(handle) = IpcHandle::decode(&bytes) {
+                    assert!(handle.open(Purpose::Allocation).is_err());
+                }
+            }
+        }
     }
 }

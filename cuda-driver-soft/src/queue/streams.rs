@@ -116,7 +116,8 @@ impl Queues {
     }
 
     /// Returns the tasks that must be done for a queue to be idle: for the legacy stream, those of the blocking streams
-    /// too.
+    /// too. The last task of the legacy stream waits for all older ones of blocking streams, so those are left out:
+    /// otherwise many streams with pending work would take memory for each pair of them.
     pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
         match queue {
             QueueId::Legacy => {
@@ -124,7 +125,7 @@ impl Queues {
                     .tails
                     .values()
                     .chain(&self.orphans)
-                    .filter(|t| t.blocking && t.task != 0);
+                    .filter(|t| t.blocking && t.task > self.legacy);
                 blocking
                     .map(|t| t.task)
                     .chain((self.legacy != 0).then_some(self.legacy))
@@ -154,7 +155,26 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
+
+    #[test]
+    fn the_legacy_stream_waits_only_for_newer_tasks() {
+        static RELEASED: AtomicBool = AtomicBool::new(false);
+        let mut queues = Queues::default();
+        let wait = || Work::Until(Box::new(|| Ok(RELEASED.load(Relaxed))));
+        for stream in 0..100 {
+            let queue = QueueId::Created(stream);
+            let first = queues.submit(queue, &[], wait(), 0);
+            assert!(queues.tails(QueueId::Legacy).contains(&first));
+            let legacy = queues.submit(QueueId::Legacy, &[], Work::Join, 0);
+            assert_eq!(queues.tails(QueueId::Legacy), [legacy]);
+            assert!(!scheduler().is_done(legacy));
+        }
+        RELEASED.store(true, Relaxed);
+        scheduler().wait_all(&queues.all_tails());
+    }
 
     #[test]
     fn idle_queues_of_threads_that_are_gone_are_forgotten() {

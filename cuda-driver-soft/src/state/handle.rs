@@ -36,6 +36,13 @@ pub(crate) enum HandleKind {
     GreenContext,
 }
 
+impl HandleKind {
+    /// Returns true if a handle of this kind can have this value.
+    pub(crate) fn may_have(self, handle: usize) -> bool {
+        handle as u64 >> 48 == encode(self, 0) as u64 >> 48
+    }
+}
+
 /// Returns the value of a handle. The high bits are set to a pattern that no user-space address has.
 pub(crate) fn encode(kind: HandleKind, serial: u64) -> usize {
     0x5C00_0000_0000_0000 | (kind as usize) << 48 | (serial as usize) << 4

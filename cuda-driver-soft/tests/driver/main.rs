@@ -9,6 +9,7 @@ mod common;
 mod context;
 mod fault;
 mod graphs;
+mod hostile;
 mod launch;
 mod limits;
 mod linking;

@@ -1,0 +1,175 @@
+//! Tests of calls with sizes and counts that cannot be right: each is an error, and none makes the driver read much
+//! further than the list is valid, or take memory for it. NVIDIA's driver crashes at most of them.
+
+use crate::common::{Context, check, cuda, expect, software};
+use cuda_driver_sys::*;
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+
+/// More bytes than any machine has.
+const HUGE: usize = 1 << 43;
+/// More elements than any machine has bytes.
+const COUNT: usize = 1 << 40;
+
+const PTX: &std::ffi::CStr = c".version 7.7\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
+
+#[test]
+fn lists_of_options_end_at_the_first_wrong_one() {
+    if !software() {
+        return;
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let mut options = [CUjit_option::CU_JIT_GENERATE_LINE_INFO, CUjit_option(999)];
+    let (options, mut values) = (options.as_mut_ptr(), [null_mut(); 2]);
+    let values = values.as_mut_ptr();
+    let (mut linker, mut module, mut library) = (null_mut(), null_mut(), null_mut());
+    let image = PTX.as_ptr().cast();
+    unsafe {
+        expect(cuda.cuLinkCreate(u32::MAX, options, values, &mut linker), 1);
+        expect(
+            cuda.cuModuleLoadDataEx(&mut module, image, u32::MAX, options, values),
+            1,
+        );
+        let data = |jit, library_options: *mut CUlibraryOption, library| {
+            let count = |list: bool| if list { u32::MAX } else { 0 };
+            let jit: *mut CUjit_option = jit;
+            cuda.cuLibraryLoadData(
+                library,
+                image,
+                jit,
+                values,
+                count(!jit.is_null()),
+                library_options,
+                values,
+                count(!library_options.is_null()),
+            )
+        };
+        expect(data(options, null_mut(), &mut library), 1);
+        let mut wrong = [CUlibraryOption::CU_LIBRARY_BINARY_IS_PRESERVED, CUlibraryOption(999)];
+        expect(data(null_mut(), wrong.as_mut_ptr(), &mut library), 1);
+        check(cuda.cuLinkCreate(0, null_mut(), null_mut(), &mut linker));
+        let text = PTX.as_ptr().cast_mut().cast();
+        let kind = CUjitInputType::CU_JIT_INPUT_PTX;
+        let name = c"a".as_ptr();
+        expect(
+            cuda.cuLinkAddData(linker, kind, text, PTX.count_bytes(), name, u32::MAX, options, values),
+            1,
+        );
+        check(cuda.cuLinkDestroy(linker));
+        let mut attributes = [
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT,
+            CUpointer_attribute(999),
+        ];
+        let mut place = [0u64; 2];
+        let mut data: [*mut c_void; 2] = [place.as_mut_ptr().cast(), null_mut()];
+        expect(
+            cuda.cuPointerGetAttributes(u32::MAX, attributes.as_mut_ptr(), data.as_mut_ptr(), 0),
+            1,
+        );
+    }
+}
+
+#[test]
+fn lists_of_nodes_end_at_the_first_that_is_none() {
+    if !software() {
+        return;
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let (mut graph, mut a, mut b) = (null_mut(), null_mut(), null_mut());
+    unsafe {
+        check(cuda.cuGraphCreate(&mut graph, 0));
+        check(cuda.cuGraphAddEmptyNode(&mut a, graph, null_mut(), 0));
+        check(cuda.cuGraphAddEmptyNode(&mut b, graph, null_mut(), 0));
+        let (from, to) = ([a, null_mut()], [b, null_mut()]);
+        expect(cuda.cuGraphAddDependencies(graph, from.as_ptr(), to.as_ptr(), COUNT), 1);
+        expect(
+            cuda.cuGraphRemoveDependencies(graph, from.as_ptr(), to.as_ptr(), COUNT),
+            1,
+        );
+        let mut node = null_mut();
+        expect(cuda.cuGraphAddEmptyNode(&mut node, graph, from.as_ptr(), COUNT), 1);
+        let mut edges = 9;
+        check(cuda.cuGraphGetEdges(graph, null_mut(), null_mut(), &mut edges));
+        assert_eq!(edges, 0);
+        check(cuda.cuGraphDestroy(graph));
+    }
+}
+
+#[test]
+fn sizes_of_linker_inputs_are_checked() {
+    if !software() {
+        return;
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let mut linker = null_mut();
+    let kind = CUjitInputType::CU_JIT_INPUT_PTX;
+    // Without a NUL.
+    let text = PTX.to_bytes().to_vec();
+    let mut add = |size: usize| unsafe {
+        let data = text.as_ptr().cast_mut().cast();
+        check(cuda.cuLinkCreate(0, null_mut(), null_mut(), &mut linker));
+        let added = cuda.cuLinkAddData(linker, kind, data, size, c"a".as_ptr(), 0, null_mut(), null_mut());
+        check(cuda.cuLinkDestroy(linker));
+        added
+    };
+    check(add(text.len()));
+    for size in [0, COUNT, HUGE, usize::MAX] {
+        expect(add(size), 1);
+    }
+    // Two bytes are no text of PTX.
+    expect(add(2), 200);
+}
+
+#[test]
+fn headers_that_state_more_than_there_is() {
+    if !software() {
+        return;
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let mut module = null_mut();
+    for (stated, code) in [(COUNT as u64, 209), (u64::MAX, 209)] {
+        let mut image = vec![0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0];
+        image.extend(stated.to_le_bytes());
+        image.resize(256, 0);
+        expect(
+            unsafe { cuda.cuModuleLoadData(&mut module, image.as_ptr().cast()) },
+            code,
+        );
+    }
+}
+
+#[test]
+fn sizes_of_copies_and_allocations_are_errors() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (mut a, mut b, mut other, mut pointer) = (0, 0, 0, null_mut());
+    let mut host = [0u8; 64];
+    let host: *mut c_void = host.as_mut_ptr().cast();
+    unsafe {
+        check(cuda.cuMemAlloc(&mut a, 64));
+        check(cuda.cuMemAlloc(&mut b, 64));
+        expect(cuda.cuMemcpyHtoD(a, host, HUGE), 1);
+        expect(cuda.cuMemcpyDtoH(host, a, HUGE), 1);
+        expect(cuda.cuMemcpyDtoD(a, b, HUGE), 1);
+        expect(cuda.cuMemcpy(a, b, HUGE), 1);
+        expect(cuda.cuMemcpyHtoDAsync(a, host, HUGE, null_mut()), 1);
+        expect(cuda.cuMemcpyDtoHAsync(host, a, HUGE, null_mut()), 1);
+        expect(cuda.cuMemAlloc(&mut other, HUGE), 2);
+        expect(cuda.cuMemAlloc(&mut other, usize::MAX), 2);
+        expect(cuda.cuMemAllocManaged(&mut other, HUGE, 1), 2);
+        expect(cuda.cuMemHostAlloc(&mut pointer, HUGE, 0), 2);
+        let mut pitch = 0;
+        expect(cuda.cuMemAllocPitch(&mut other, &mut pitch, HUGE, 1 << 20, 4), 2);
+        check(cuda.cuMemFree(a));
+        check(cuda.cuMemFree(b));
+    }
+}
+
+#[test]
+fn a_text_of_many_errors_is_refused() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let mut text = String::from(".version 7.7\n.target sm_52\n.address_size 64\n.visible .entry k()\n{\n");
+    text.extend((0..100_000).map(|i| format!("mov.u32 %r{i}, 0;\n")));
+    let text = CString::new(text + "ret;\n}\n").unwrap();
+    let mut module = null_mut();
+    expect(unsafe { cuda.cuModuleLoadData(&mut module, text.as_ptr().cast()) }, 218);
+}
