@@ -26,6 +26,7 @@ mod cooperative;
 mod cuda_2;
 mod device_objects;
 mod devices;
+mod endless_kernels;
 mod error_names;
 mod events;
 mod fault_without_context;
