@@ -13,6 +13,7 @@ mod hostile;
 mod launch;
 mod limits;
 mod linking;
+mod load;
 mod memory;
 mod module;
 mod pools;
