@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Runs the software driver's tests under AddressSanitizer and ThreadSanitizer: graphs, conditions, IPC, the scheduler and
+# a small load included. Not part of ci/run.sh: it compiles everything twice more.
+#
+# ci/sanitizers.sh [address|thread] [FILTER...]
+#
+# AddressSanitizer needs only Rust. ThreadSanitizer needs a standard library that is instrumented, or else it reports
+# locks and channels as races: Debian's Rust with its sources, which ci/platforms.sh also uses, and clang for the runtime
+# (rustc-web cargo-web rust-web-src clang-19 libclang-rt-19-dev).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+target=x86_64-unknown-linux-gnu
+which=(address thread)
+case ${1-} in
+    address | thread)
+        which=("$1")
+        shift
+        ;;
+esac
+
+export RUSTC_BOOTSTRAP=1
+# The leaks are the tables of the process, which live as long as it.
+export ASAN_OPTIONS="detect_leaks=0:quarantine_size_mb=16:allocator_may_return_null=1"
+export TSAN_OPTIONS="second_deadlock_stack=1"
+# A sanitizer's code is slow to compile with full optimisation.
+config=(
+    --config 'profile.dev.debug="line-tables-only"'
+    --config 'profile.dev.package.cuda-driver-soft-engine.opt-level=1'
+    --config 'profile.dev.package.cuda-driver-soft-ptx.opt-level=1'
+)
+tests=(-p cuda-driver-soft -p cuda-driver-soft-engine --lib --test driver)
+
+address() {
+    RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=target/sanitizers/address \
+        cargo test --target "$target" --no-fail-fast "${config[@]}" "${tests[@]}" "$@"
+}
+
+thread() {
+    local tool
+    for tool in /usr/bin/cargo clang-19; do
+        command -v "$tool" >/dev/null || {
+            echo "ci/sanitizers.sh: ThreadSanitizer needs $tool" >&2
+            return 77
+        }
+    done
+    RUSTFLAGS="-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang-19 -Clink-arg=-fsanitize=thread" \
+        PATH=/usr/bin:/bin CARGO_TARGET_DIR=target/sanitizers/thread \
+        cargo test -Zbuild-std=std,panic_unwind,test --target "$target" --no-fail-fast "${config[@]}" "${tests[@]}" "$@"
+}
+
+failed=0
+for sanitizer in "${which[@]}"; do
+    printf '\n=== %s\n' "$sanitizer"
+    "$sanitizer" "$@" || failed=$?
+done
+exit "$failed"
