@@ -131,6 +131,27 @@ fn undefined_and_duplicate_functions() {
 }
 
 #[test]
+fn a_text_ends_at_its_nul() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let bytes = CString::new(CALLEE).expect("no NUL byte").into_bytes_with_nul();
+    for size in [bytes.len() + 1, 1 << 20, 1 << 43, usize::MAX] {
+        let mut state = null_mut();
+        ok!(cuLinkCreate(0, null_mut(), null_mut(), &raw mut state));
+        let data = bytes.as_ptr().cast_mut().cast();
+        let kind = CUjitInputType::CU_JIT_INPUT_PTX;
+        is!(
+            c,
+            0,
+            cuLinkAddData(state, kind, data, size, ptr::null(), 0, null_mut(), null_mut())
+        );
+        let (mut image, mut length) = (null_mut(), 0);
+        is!(c, 0, cuLinkComplete(state, &raw mut image, &raw mut length));
+        ok!(cuLinkDestroy(state));
+    }
+}
+
+#[test]
 fn refused_inputs_change_nothing() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();

@@ -4,7 +4,7 @@ use crate::elf;
 use crate::fatbin::{self, FATBIN_MAGIC};
 
 /// First bytes of a library of objects.
-const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
+pub const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
 /// Bytes of the header of a member of a library.
 const MEMBER_HEADER_BYTES: usize = 60;
 /// The range of a member's size, as a decimal number, in its header.

@@ -36,6 +36,6 @@ mod machine_code;
 
 pub use elf::ELF_MAGIC;
 pub use fatbin::{FATBIN_MAGIC, WRAPPER_MAGIC};
-pub use host_object::fat_binaries;
+pub use host_object::{ARCHIVE_MAGIC, fat_binaries};
 pub use image::Image;
 pub use machine_code::kernels;

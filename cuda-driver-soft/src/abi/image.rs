@@ -65,6 +65,29 @@ pub(super) fn readable(c: Caller, bytes: *const u8, length: usize) -> Result<Vec
     c.array(bytes, length)
 }
 
+/// Returns the length of a text of at most `most` bytes: to its NUL, or all of them. Memory that cannot be read before
+/// that is an error, where the system can tell.
+pub(super) fn text_length(c: Caller, text: *const u8, most: usize) -> Result<usize> {
+    /// No page of any system is smaller.
+    const PAGE: usize = 4096;
+    let trusted = mapping(text as u64, most as u64) != Mapping::Inaccessible;
+    let mut length = 0;
+    while length < most {
+        let at = text.wrapping_add(length);
+        let to_page = PAGE - at as usize % PAGE;
+        let bytes = if trusted { most } else { to_page.min(most - length) };
+        if !trusted && mapping(at as u64, bytes as u64) == Mapping::Inaccessible {
+            host::log!("the text at {text:p} is not all in memory: it has no NUL, and its size is wrong");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        if let Some(end) = c.items(at, bytes)?.position(|byte| byte == 0) {
+            return Ok(length + end);
+        }
+        length += bytes;
+    }
+    Ok(most)
+}
+
 /// Returns a copy of an image whose header states its length. A long one is checked, because the header may be damaged;
 /// the check takes longer than to copy a short one.
 fn stated(c: Caller, bytes: *const u8, length: usize) -> Result<Vec<u8>> {

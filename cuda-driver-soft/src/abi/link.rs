@@ -8,13 +8,13 @@ use cuda_driver_sys::{CUjit_option, CUjitInputType, CUlinkState};
 
 use super::args::{Caller, set};
 use super::exports;
-use super::image::{Jit, readable};
+use super::image::{Jit, readable, text_length};
 use super::module::read_file;
 use crate::call::lookup::{self, current_context};
 use crate::object::linker::{self, InputKind};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
-use image::Image;
+use image::{ARCHIVE_MAGIC, ELF_MAGIC, FATBIN_MAGIC, Image};
 
 /// Returns the options of each linker; the caller keeps their arrays valid until the linker is destroyed.
 fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
@@ -102,6 +102,17 @@ impl Options {
     }
 }
 
+/// Reads an input. Driver 580 ignores the size of a text and reads to its NUL. Here a text without NUL ends at its size,
+/// and a text with one may have any larger size.
+fn input(c: Caller, data: *const u8, size: usize) -> Result<Image> {
+    let head: Vec<u8> = c.items(data, size.min(ARCHIVE_MAGIC.len()))?.collect();
+    let starts_with = |magic: &&[u8]| head.starts_with(magic);
+    if [&FATBIN_MAGIC[..], &ELF_MAGIC, ARCHIVE_MAGIC].iter().any(starts_with) {
+        return Ok(Image::of(readable(c, data, size)?));
+    }
+    Ok(Image::Text(c.array(data, text_length(c, data, size)?)?))
+}
+
 fn add_data(
     c: Caller,
     state: CUlinkState,
@@ -118,11 +129,7 @@ fn add_data(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let name = if name.is_null() { None } else { Some(c.string(name)?) };
-    let added = linker.add(
-        name.as_deref(),
-        &Image::of(readable(c, data.cast_const().cast::<u8>(), size)?),
-        kind,
-    );
+    let added = linker.add(name.as_deref(), &input(c, data.cast_const().cast::<u8>(), size)?, kind);
     report(c, state);
     added
 }

@@ -103,21 +103,27 @@ fn sizes_of_linker_inputs_are_checked() {
     let (cuda, _context) = (cuda(), Context::new());
     let mut linker = null_mut();
     let kind = CUjitInputType::CU_JIT_INPUT_PTX;
-    // Without a NUL.
-    let text = PTX.to_bytes().to_vec();
-    let mut add = |size: usize| unsafe {
+    let mut add = |text: &[u8], size: usize| unsafe {
         let data = text.as_ptr().cast_mut().cast();
         check(cuda.cuLinkCreate(0, null_mut(), null_mut(), &mut linker));
         let added = cuda.cuLinkAddData(linker, kind, data, size, c"a".as_ptr(), 0, null_mut(), null_mut());
         check(cuda.cuLinkDestroy(linker));
         added
     };
-    check(add(text.len()));
-    for size in [0, COUNT, HUGE, usize::MAX] {
-        expect(add(size), 1);
-    }
+    let without_nul = PTX.to_bytes().to_vec();
+    check(add(&without_nul, without_nul.len()));
     // Two bytes are no text of PTX.
-    expect(add(2), 200);
+    expect(add(&without_nul, 2), 200);
+    let text = PTX.to_bytes_with_nul();
+    expect(add(text, 0), 1);
+    for size in [text.len(), text.len() + 1, COUNT, HUGE, usize::MAX] {
+        check(add(text, size));
+    }
+    let mut fat_binary = vec![0u8; 256];
+    fat_binary[..4].copy_from_slice(&[0x50, 0xED, 0x55, 0xBA]);
+    for size in [COUNT, HUGE, usize::MAX] {
+        expect(add(&fat_binary, size), 1);
+    }
 }
 
 #[test]
@@ -155,7 +161,6 @@ fn sizes_of_copies_and_allocations_are_errors() {
         expect(cuda.cuMemcpyDtoHAsync(host, a, HUGE, null_mut()), 1);
         expect(cuda.cuMemAlloc(&mut other, HUGE), 2);
         expect(cuda.cuMemAlloc(&mut other, usize::MAX), 2);
-        expect(cuda.cuMemAllocManaged(&mut other, HUGE, 1), 2);
         expect(cuda.cuMemHostAlloc(&mut pointer, HUGE, 0), 2);
         let mut pitch = 0;
         expect(cuda.cuMemAllocPitch(&mut other, &mut pitch, HUGE, 1 << 20, 4), 2);
