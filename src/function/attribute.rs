@@ -60,6 +60,9 @@ impl Function {
         arguments: impl KernelArgs,
     ) -> Result<()> {
         check_versions(attributes, sys::Function::cuLaunchKernelEx)?;
+        if cfg!(debug_assertions) {
+            self.check_launch(sys::Function::cuLaunchKernelEx, &arguments)?;
+        }
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         let config = described(&config, attributes, stream.as_raw());

@@ -12,7 +12,8 @@ use cuda_driver::{
     Module, ParamBuffer, Stream,
 };
 
-use crate::common::{architecture, driver, driver_version, needs, ptx_path};
+use crate::common::{architecture, driver, driver_version, in_child, needs, ptx_path};
+use crate::test_path;
 
 const CLUSTERS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
     .visible .entry plain() { ret; }\n\
@@ -119,6 +120,53 @@ fn invalid_attributes() {
     );
     stream.synchronize().expect("nothing was launched");
     assert_eq!(memory.to_vec().expect("a copy")[0], 0);
+}
+
+/// The software driver of a child process is older than an attribute; the message says so, and nothing is launched.
+#[test]
+fn attributes_of_a_newer_driver() {
+    let name = test_path!("attributes_of_a_newer_driver");
+    let _ = in_child(&name, &[("CUDA_SOFT_VERSION", "12.4")], || {
+        let context = context();
+        if driver_version() >= 12050 {
+            return needs("a driver before CUDA 12.5");
+        }
+        let write = kernel(&context, "faults.ptx", "fault_write");
+        let stream = Stream::new(&context).expect("a stream");
+        let memory = DeviceBuffer::<u32>::zeroed(&context, 64).expect("memory");
+        let attributes = [
+            LaunchAttribute::priority(0),
+            LaunchAttribute::shared_memory_carveout(50),
+        ];
+        let (config, arguments) = (LaunchConfig::default(), (memory.ptr(), 1_u32));
+        // SAFETY: the kernel takes an address and a value, and writes to the first element.
+        let launched = unsafe { write.launch_with(&stream, config, &attributes, arguments) };
+        let error = launched.expect_err("the driver is too old");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+        assert!(error.to_string().contains("older than a launch attribute"), "{error}");
+        assert!(write.max_active_clusters(config, &attributes).is_err());
+        stream.synchronize().expect("nothing was launched");
+        assert_eq!(memory.to_vec().expect("a copy")[0], 0);
+    });
+}
+
+/// With debug assertions, a count of another size is found before the launch.
+#[test]
+fn arguments_are_compared() {
+    let context = context();
+    if driver_version() < 12040 || !cfg!(debug_assertions) {
+        return needs("debug assertions, and a driver of CUDA 12.4 or later");
+    }
+    let write = kernel(&context, "faults.ptx", "fault_write");
+    let stream = Stream::new(&context).expect("a stream");
+    let memory = DeviceBuffer::<u32>::zeroed(&context, 64).expect("memory");
+    let arguments = (memory.ptr(), 1_u64);
+    // SAFETY: the launch is refused.
+    let launched = unsafe { write.launch_with(&stream, LaunchConfig::default(), &[], arguments) };
+    assert_eq!(
+        launched.map_err(|error| error.code()),
+        Err(CUresult::CUDA_ERROR_INVALID_VALUE)
+    );
 }
 
 #[test]
