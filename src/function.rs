@@ -106,6 +106,9 @@ impl Function {
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
     /// [compared](Self::check_args) with the kernel's parameters before the call.
     ///
+    /// If the stream is being [captured](Stream::capture), the memory must be valid whenever the graph runs, and the module
+    /// must stay loaded as long as the graph and all that is made from it: [`Graph::keep`](crate::Graph::keep) can do that.
+    ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and for arguments that do not fit, where the driver
     /// or the comparison notices it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs

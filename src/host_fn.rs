@@ -32,6 +32,10 @@ struct StoredPanic {
 /// The stream of a panic whose stream was destroyed.
 const DESTROYED: usize = usize::MAX;
 
+/// The stream of a panic in a graph. A graph does not know the stream that it was launched in, so that any stream of the
+/// context resumes it.
+const GRAPH: usize = usize::MAX - 1;
+
 /// Panics of host functions that were not resumed yet.
 static PANICS: Mutex<Vec<StoredPanic>> = Mutex::new(Vec::new());
 
@@ -118,6 +122,14 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     result
 }
 
+/// Stores the panic of a host function in a graph, whose context has this address.
+pub(crate) fn panicked_in_graph(context: usize, payload: Box<dyn Any + Send>) {
+    let id = StreamId { stream: GRAPH, context };
+    // A wait for any event of the context resumes it, so it counts as older than all of them.
+    let number = 0;
+    with_panics(|panics| panics.push(StoredPanic { id, number, payload }));
+}
+
 /// Returns the number of the newest host function. Later ones have greater numbers.
 #[inline]
 pub(crate) fn last_number() -> usize {
@@ -151,7 +163,7 @@ pub(crate) fn resume_up_to(last: usize, stream: usize, context: Option<sys::CUco
             stream: of,
             context: within,
         } = panic.id;
-        of == stream && panic.number <= last && context.is_none_or(|context| within == context.addr())
+        (of == stream || of == GRAPH) && panic.number <= last && context.is_none_or(|context| within == context.addr())
     });
 }
 

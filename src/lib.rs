@@ -72,6 +72,7 @@ mod error;
 mod error_log;
 mod event;
 mod function;
+pub mod graph;
 pub mod green_context;
 mod host_fn;
 pub mod jit;
@@ -103,6 +104,8 @@ pub use driver::{init, load, version};
 pub use error::{Error, Result, check, check_in};
 pub use event::Event;
 pub use function::{BlockSize, Function};
+#[doc(inline)]
+pub use graph::{Graph, GraphExec};
 #[doc(inline)]
 pub use green_context::GreenContext;
 pub use jit::{JitError, JitOptions};

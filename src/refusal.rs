@@ -38,6 +38,10 @@ pub(crate) enum Refusal {
     LaunchAttribute,
     NoResource,
     Unmapped,
+    Path,
+    OwnChild,
+    NodeIndex,
+    OtherGraph,
 }
 
 impl Refusal {
@@ -75,8 +79,8 @@ impl Refusal {
         ),
         (
             Self::Captured,
-            "the stream is being captured, and a graph may run the function more than once: add a host node with \
-             `checked::graph_add_host_node`",
+            "the stream is being captured, and a graph may run the function more than once: add the function to the graph \
+             with `Graph::add_host_fn`",
         ),
         (Self::HostMemory, "out of host memory for the buffer or list"),
         (
@@ -161,6 +165,19 @@ impl Refusal {
         (
             Self::Unmapped,
             "an array with deferred mapping has no memory, and copies to it fault: create it with `unmapped`",
+        ),
+        (Self::Path, "the path is not Unicode or contains a NUL byte"),
+        (
+            Self::OwnChild,
+            "a graph cannot contain itself, a graph that it is part of, or its own child graph: pass a clone",
+        ),
+        (
+            Self::NodeIndex,
+            "the graph has no node at one of the positions: pass positions in `Graph::nodes`",
+        ),
+        (
+            Self::OtherGraph,
+            "the conditional handle is of another graph: create one for this graph",
         ),
     ];
 

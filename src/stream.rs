@@ -228,8 +228,8 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current, and
-    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because a graph may run more than once. Use
-    /// [`checked::graph_add_host_node`] or [`checked::launch_host_func`] for graphs.
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because a graph may run more than once.
+    /// [`Graph::add_host_fn`](crate::Graph::add_host_fn) adds a function to a graph.
     #[inline]
     #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]

@@ -191,6 +191,16 @@ fn vector_add_fails_if_the_sums_are_wrong() {
 }
 
 #[test]
+fn graph_passes() {
+    let Some(path) = example("graph") else { return };
+    let output = run(&path, None, &[]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.ends_with("Result = PASS\n"), "{out}");
+    assert!(out.contains("EXEC_UPDATE"), "{out}");
+}
+
+#[test]
 fn saxpy_is_the_readmes_program() {
     let Some(path) = example("saxpy") else { return };
     let output = run(&path, None, &[]);

@@ -1,0 +1,214 @@
+//! Graphs from the work of a stream.
+
+use core::mem;
+
+use super::kept::Kept;
+use super::node::Node;
+use super::owner::Graph;
+use crate::refusal::Refusal;
+use crate::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
+use crate::{Error, Result, Stream, checked};
+
+/// A capture that is not ended yet. Dropping it, as after a panic, ends the capture and destroys the graph.
+struct Capturing<'s> {
+    stream: &'s Stream,
+}
+
+impl Capturing<'_> {
+    /// Calls the function. The caller ends the capture.
+    fn record(self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
+        let recorded = record(self.stream);
+        mem::forget(self);
+        recorded
+    }
+}
+
+impl Drop for Capturing<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is live.
+        destroy(unsafe { checked::stream_end_capture(self.stream.as_raw()) });
+    }
+}
+
+/// Returns the graph's handle. If either the function or the end of the capture failed, there is no graph.
+fn graph_of(recorded: Result<()>, ended: Result<sys::CUgraph>) -> Result<sys::CUgraph> {
+    if let Err(error) = recorded {
+        destroy(ended);
+        return Err(error);
+    }
+    ended
+}
+
+/// Destroys the graph of a capture that failed, if there is one.
+fn destroy(graph: Result<sys::CUgraph>) {
+    if let Ok(graph) = graph {
+        if !graph.is_null() {
+            // SAFETY: the graph is owned, and not used again. There is nothing to do about an error.
+            let _ = unsafe { checked::graph_destroy(graph) };
+        }
+    }
+}
+
+impl Stream {
+    /// Makes a graph of the work that a function queues in this stream
+    /// ([`cuStreamBeginCapture`](checked::stream_begin_capture), [`cuStreamEndCapture`](checked::stream_end_capture)). The work
+    /// does not run. Other streams join the capture when they wait for an event that is recorded in it, and must be joined
+    /// again.
+    ///
+    /// ```
+    /// # use cuda_driver::{Context, Device, DeviceBuffer, Event, Stream};
+    /// use cuda_driver::sys::CUstreamCaptureMode;
+    /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+    /// # cuda_driver::init()?;
+    /// # let context = Context::create(Device::first()?)?;
+    ///
+    /// let (stream, other) = (Stream::new(&context)?, Stream::new(&context)?);
+    /// let (fork, join) = (Event::new(&context)?, Event::new(&context)?);
+    /// let mut left = DeviceBuffer::<u32>::alloc(&context, 100)?;
+    /// let mut right = DeviceBuffer::<u32>::alloc(&context, 100)?;
+    /// let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    /// let graph = stream.capture(mode, |stream| {
+    ///     fork.record(stream)?;
+    ///     other.wait_event(&fork)?;
+    ///     // SAFETY: both buffers outlive all launches of the graph.
+    ///     unsafe { left.fill_u32_async(1, stream) }?;
+    ///     // SAFETY: as above.
+    ///     unsafe { right.fill_u32_async(2, &other) }?;
+    ///     join.record(&other)?;
+    ///     stream.wait_event(&join)
+    /// })?;
+    /// assert_eq!(graph.nodes()?.len(), 2);
+    ///
+    /// // SAFETY: no other work uses the buffers.
+    /// unsafe { graph.instantiate()?.launch(&stream) }?;
+    /// stream.synchronize()?;
+    /// assert_eq!(right.to_vec()?, [2; 100]);
+    /// # Ok::<(), cuda_driver::Error>(())
+    /// ```
+    ///
+    /// The obligations of an `unsafe` call in the function hold whenever the graph is launched. In addition, the module of a
+    /// captured kernel must stay loaded as long as the graph and all that is made from it: [`Graph::keep`] can do that.
+    ///
+    /// While a stream is captured, many calls fail and spoil the capture, for instance to wait for the stream; in other modes
+    /// than `CU_STREAM_CAPTURE_MODE_RELAXED` also to allocate or free memory, and in `CU_STREAM_CAPTURE_MODE_GLOBAL` even
+    /// on other threads.
+    ///
+    /// # Errors
+    /// Returns the function's error, `CUDA_ERROR_ILLEGAL_STATE` if the stream is already being captured, and
+    /// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED` or another error of a capture for a call that is not allowed in it. The legacy
+    /// default stream cannot be captured.
+    #[doc(alias = "cuStreamBeginCapture")]
+    #[doc(alias = "cuStreamEndCapture")]
+    #[track_caller]
+    pub fn capture(&self, mode: CUstreamCaptureMode, record: impl FnOnce(&Self) -> Result<()>) -> Result<Graph> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_begin_capture(self.as_raw(), mode) }?;
+        let recorded = Capturing { stream: self }.record(record);
+        // SAFETY: as above.
+        let raw = graph_of(recorded, unsafe { checked::stream_end_capture(self.as_raw()) })?;
+        Ok(Graph::of(raw, self.context().cloned(), Kept::new()))
+    }
+
+    /// Adds the work that a function queues in this stream to a graph
+    /// ([`cuStreamBeginCaptureToGraph`](checked::stream_begin_capture_to_graph)). `after` lists the nodes that the work waits
+    /// for, by their positions in [`Graph::nodes`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`capture`](Self::capture), `CUDA_ERROR_INVALID_VALUE` for a position that has no node, and a
+    /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3. The driver destroys the graph if
+    /// the capture fails.
+    #[doc(alias = "cuStreamBeginCaptureToGraph")]
+    #[track_caller]
+    pub fn capture_to(
+        &self,
+        graph: Graph,
+        after: &[usize],
+        mode: CUstreamCaptureMode,
+        record: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<Graph> {
+        let nodes = graph.nodes()?;
+        let found: Option<Vec<_>> = after.iter().map(|at| nodes.get(*at).map(Node::as_raw)).collect();
+        let Some(after) = found else {
+            return Err(Error::refused(
+                sys::CUresult::CUDA_ERROR_INVALID_VALUE,
+                sys::Function::cuStreamBeginCaptureToGraph,
+                Refusal::NodeIndex,
+            ));
+        };
+        // SAFETY: all handles are live, and the nodes are of the graph.
+        unsafe { checked::stream_begin_capture_to_graph(self.as_raw(), graph.as_raw(), &after, None, mode) }?;
+        let (context, kept) = (graph.context().cloned(), graph.kept().clone());
+        // From now on the capture owns the graph.
+        graph.disown();
+        let recorded = Capturing { stream: self }.record(record);
+        // SAFETY: the handle is live.
+        let raw = graph_of(recorded, unsafe { checked::stream_end_capture(self.as_raw()) })?;
+        Ok(Graph::of(raw, context, kept))
+    }
+
+    /// Returns the state of the stream's capture ([`cuStreamIsCapturing`](checked::stream_is_capturing)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` for the legacy default stream, while a stream that synchronises with it
+    /// is being captured.
+    #[inline]
+    #[doc(alias = "cuStreamIsCapturing")]
+    #[track_caller]
+    pub fn capture_status(&self) -> Result<CUstreamCaptureStatus> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_is_capturing(self.as_raw()) }
+    }
+
+    /// Returns the state of the stream's capture, its number, its graph, and the nodes that the next work will wait for
+    /// ([`cuStreamGetCaptureInfo`](checked::stream_get_capture_info)). The handles are valid while the capture lasts.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` for the legacy default stream, while a stream that synchronises with it
+    /// is being captured.
+    ///
+    /// # Safety
+    /// No other thread may queue work in the capture's streams, or end the capture, at the same time.
+    #[inline]
+    #[doc(alias = "cuStreamGetCaptureInfo")]
+    #[track_caller]
+    pub unsafe fn capture_info(&self) -> Result<checked::StreamGetCaptureInfo> {
+        // SAFETY: the handle is live; the rest is upheld by the caller.
+        unsafe { checked::stream_get_capture_info(self.as_raw()) }
+    }
+
+    /// Changes the nodes that the next captured work of this stream waits for
+    /// ([`cuStreamUpdateCaptureDependencies`](checked::stream_update_capture_dependencies)): adds nodes, or replaces them all.
+    ///
+    /// # Safety
+    /// The nodes must be live, and in the graph of the capture.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the stream is not being captured.
+    #[inline]
+    #[doc(alias = "cuStreamUpdateCaptureDependencies")]
+    #[track_caller]
+    pub unsafe fn update_capture_dependencies(
+        &self,
+        nodes: &[sys::CUgraphNode],
+        flags: sys::CUstreamUpdateCaptureDependencies_flags,
+    ) -> Result<()> {
+        // SAFETY: the stream is live; the rest is upheld by the caller.
+        unsafe { checked::stream_update_capture_dependencies(self.as_raw(), nodes, flags.0) }
+    }
+}
+
+/// Sets the calling thread's capture mode, which decides the calls that captures forbid on it, and returns the previous one
+/// ([`cuThreadExchangeStreamCaptureMode`](checked::thread_exchange_stream_capture_mode)). A library that must allocate memory
+/// while its caller may be capturing sets `CU_STREAM_CAPTURE_MODE_RELAXED` and afterwards the previous mode again.
+///
+/// # Errors
+/// May return an error from earlier asynchronous work.
+#[inline]
+#[doc(alias = "cuThreadExchangeStreamCaptureMode")]
+#[track_caller]
+pub fn exchange_capture_mode(mode: CUstreamCaptureMode) -> Result<CUstreamCaptureMode> {
+    let mut mode = mode;
+    // SAFETY: no preconditions.
+    unsafe { checked::thread_exchange_stream_capture_mode(&mut mode) }?;
+    Ok(mode)
+}

@@ -1,0 +1,128 @@
+//! Child graph nodes.
+
+use core::marker::PhantomData;
+use core::ops::Deref;
+
+use super::exec::GraphExec;
+use super::node::{Node, handles};
+use super::owner::Graph;
+use crate::refusal::Refusal;
+use crate::sys::{self, CUgraphNodeParams, CUgraphNodeType};
+use crate::{Error, Result, checked};
+
+/// A graph inside a node of another graph: a child graph, or the body of a conditional node. It can be used like a
+/// [`Graph`], but not on its own be instantiated. The node owns it.
+#[derive(Debug)]
+pub struct ChildGraph<'g> {
+    graph: Graph,
+    owner: PhantomData<&'g Graph>,
+}
+
+impl<'g> ChildGraph<'g> {
+    /// Returns the graph with this handle, which a node of `owner` destroys.
+    #[inline]
+    pub(super) fn of(raw: sys::CUgraph, owner: &'g Graph) -> Self {
+        Self {
+            graph: owner.inner(raw),
+            owner: PhantomData,
+        }
+    }
+}
+
+impl Deref for ChildGraph<'_> {
+    type Target = Graph;
+
+    #[inline]
+    fn deref(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl Graph {
+    /// Adds a node that runs a copy of another graph ([`cuGraphAddChildGraphNode`](checked::graph_add_child_graph_node)).
+    /// [`Node::child_graph`] is the copy; later changes of `child` do not change it.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, contains it or is inside it, and
+    /// `CUDA_ERROR_NOT_SUPPORTED` if it allocates or frees memory, or is the graph of a node.
+    #[inline]
+    #[doc(alias = "cuGraphAddChildGraphNode")]
+    #[track_caller]
+    pub fn add_child(&self, after: &[Node<'_>], child: &Graph) -> Result<Node<'_>> {
+        // The driver crashes if a graph would contain itself.
+        if self.as_raw() == child.as_raw() || self.kept().is_same(child.kept()) {
+            return Err(Error::refused(
+                sys::CUresult::CUDA_ERROR_INVALID_VALUE,
+                sys::Function::cuGraphAddChildGraphNode,
+                Refusal::OwnChild,
+            ));
+        }
+        let _current = self.enter()?;
+        self.kept().all_of(child.kept());
+        // SAFETY: all handles are live, and neither graph contains the other.
+        let raw = unsafe { checked::graph_add_child_graph_node(self.as_raw(), &handles(after), child.as_raw()) }?;
+        Ok(Node::of(raw, self))
+    }
+
+    /// Adds a node that runs another graph itself, without copying it ([`cuGraphAddNode`](checked::graph_add_node) with
+    /// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
+    ///
+    /// # Errors
+    /// Returns the errors of [`add_node`](Self::add_node). The graph is then dropped. The driver must support CUDA 12.9.
+    #[inline]
+    #[doc(alias = "cuGraphAddNode")]
+    #[doc(alias = "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE")]
+    #[track_caller]
+    pub fn add_owned_child(&self, after: &[Node<'_>], child: Graph) -> Result<Node<'_>> {
+        let _current = self.enter()?;
+        self.kept().all_of(child.kept());
+        let mut params = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
+            ..Default::default()
+        };
+        params.anonymous1.graph = sys::CUDA_CHILD_GRAPH_NODE_PARAMS {
+            graph: child.as_raw(),
+            ownership: sys::CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
+        };
+        // SAFETY: all handles are live. The child is owned by no node, and so neither contains nor is this graph, which is
+        // borrowed.
+        let raw = unsafe { checked::graph_add_node(self.as_raw(), &handles(after), &mut params) }?;
+        child.disown();
+        Ok(Node::of(raw, self))
+    }
+}
+
+impl<'g> Node<'g> {
+    /// Returns the graph of a child graph node
+    /// ([`cuGraphChildGraphNodeGetGraph`](checked::graph_child_graph_node_get_graph)). Executable graphs do not change with
+    /// it.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
+    #[inline]
+    #[doc(alias = "cuGraphChildGraphNodeGetGraph")]
+    #[track_caller]
+    pub fn child_graph(&self) -> Result<ChildGraph<'g>> {
+        // SAFETY: the node is in the graph, which is live.
+        let raw = unsafe { checked::graph_child_graph_node_get_graph(self.as_raw()) }?;
+        Ok(ChildGraph::of(raw, self.graph()))
+    }
+}
+
+impl GraphExec {
+    /// Takes the parameters of all nodes of a child graph from a graph with the same nodes and edges
+    /// ([`cuGraphExecChildGraphNodeSetParams`](checked::graph_exec_child_graph_node_set_params)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE` if the graphs differ, and `CUDA_ERROR_INVALID_VALUE` for a node that is
+    /// not a child graph of the graph.
+    #[inline]
+    #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
+    #[track_caller]
+    pub fn set_child(&self, node: Node<'_>, child: &Graph) -> Result<()> {
+        let _current = self.enter()?;
+        self.kept().all_of(child.kept());
+        // SAFETY: all handles are live.
+        unsafe { checked::graph_exec_child_graph_node_set_params(self.as_raw(), node.as_raw(), child.as_raw()) }
+    }
+}

@@ -1,0 +1,167 @@
+//! Copy nodes.
+
+use core::ffi::c_void;
+
+use super::exec::GraphExec;
+use super::node::{Node, handles};
+use super::owner::Graph;
+use crate::refusal::Refusal;
+use crate::sys::{self, CUDA_MEMCPY3D, CUmemorytype, CUresult};
+use crate::{DeviceSlice, DeviceSliceMut, Download, Error, Result, Upload, checked};
+
+/// The parameters of a copy node: addresses, not buffers. The memory must be valid when the graph is launched.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyParams {
+    raw: CUDA_MEMCPY3D,
+}
+
+impl CopyParams {
+    /// Returns a copy of one row.
+    #[inline]
+    fn row(bytes: usize) -> CUDA_MEMCPY3D {
+        CUDA_MEMCPY3D {
+            WidthInBytes: bytes,
+            Height: 1,
+            Depth: 1,
+            ..Default::default()
+        }
+    }
+
+    /// Returns the parameters of a copy of all values of `src` to the start of `dst`.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `dst` is shorter.
+    #[inline]
+    #[track_caller]
+    pub fn device_to_device<'b, T: 'b>(dst: DeviceSliceMut<'_, T>, src: impl Into<DeviceSlice<'b, T>>) -> Result<Self> {
+        let src = src.into();
+        if src.len() > dst.len() {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                sys::Function::cuGraphAddMemcpyNode,
+                Refusal::Range,
+            ));
+        }
+        Ok(Self {
+            raw: CUDA_MEMCPY3D {
+                srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                srcDevice: src.ptr().as_raw(),
+                dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                dstDevice: dst.ptr().as_raw(),
+                ..Self::row(src.size_bytes())
+            },
+        })
+    }
+
+    /// Returns the parameters of a copy of as many values as `dst` has from host memory.
+    #[inline]
+    #[must_use]
+    pub fn host_to_device<T: Upload>(dst: DeviceSliceMut<'_, T>, src: *const T) -> Self {
+        Self {
+            raw: CUDA_MEMCPY3D {
+                srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+                srcHost: src.cast::<c_void>(),
+                dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                dstDevice: dst.ptr().as_raw(),
+                ..Self::row(dst.size_bytes())
+            },
+        }
+    }
+
+    /// Returns the parameters of a copy of all values of `src` to host memory.
+    #[inline]
+    #[must_use]
+    pub fn device_to_host<'b, T: Download + 'b>(dst: *mut T, src: impl Into<DeviceSlice<'b, T>>) -> Self {
+        let src = src.into();
+        Self {
+            raw: CUDA_MEMCPY3D {
+                srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                srcDevice: src.ptr().as_raw(),
+                dstMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+                dstHost: dst.cast::<c_void>(),
+                ..Self::row(src.size_bytes())
+            },
+        }
+    }
+
+    /// Returns the parameters of any copy.
+    ///
+    /// # Safety
+    /// Array handles must be valid as long as the graph and all that is made from it.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn from_raw(raw: CUDA_MEMCPY3D) -> Self {
+        Self { raw }
+    }
+
+    /// Returns the driver's record.
+    #[inline]
+    #[must_use]
+    pub const fn as_raw(&self) -> &CUDA_MEMCPY3D {
+        &self.raw
+    }
+}
+
+impl Graph {
+    /// Adds a copy ([`cuGraphAddMemcpyNode`](checked::graph_add_memcpy_node)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a dependency of another
+    /// graph.
+    #[inline]
+    #[doc(alias = "cuGraphAddMemcpyNode")]
+    #[track_caller]
+    pub fn add_copy(&self, after: &[Node<'_>], params: CopyParams) -> Result<Node<'_>> {
+        let _current = self.enter()?;
+        let context = self.context_raw();
+        // SAFETY: the handles are live. The driver checks device memory; memory is accessed by launches, which are `unsafe`.
+        let raw = unsafe { checked::graph_add_memcpy_node(self.as_raw(), &handles(after), &params.raw, context) }?;
+        Ok(Node::of(raw, self))
+    }
+}
+
+impl Node<'_> {
+    /// Returns the parameters of a copy node ([`cuGraphMemcpyNodeGetParams`](checked::graph_memcpy_node_get_params)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
+    #[inline]
+    #[doc(alias = "cuGraphMemcpyNodeGetParams")]
+    #[track_caller]
+    pub fn copy_params(&self) -> Result<CopyParams> {
+        // SAFETY: the node is in the graph, which is live.
+        let raw = unsafe { checked::graph_memcpy_node_get_params(self.as_raw()) }?;
+        Ok(CopyParams { raw })
+    }
+
+    /// Replaces the copy of a node ([`cuGraphMemcpyNodeSetParams`](checked::graph_memcpy_node_set_params)). Executable graphs
+    /// do not change.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a node of another kind.
+    #[inline]
+    #[doc(alias = "cuGraphMemcpyNodeSetParams")]
+    #[track_caller]
+    pub fn set_copy(&self, params: CopyParams) -> Result<()> {
+        let _current = self.graph().enter()?;
+        // SAFETY: as in `Graph::add_copy`.
+        unsafe { checked::graph_memcpy_node_set_params(self.as_raw(), &params.raw) }
+    }
+}
+
+impl GraphExec {
+    /// Replaces the copy of a node ([`cuGraphExecMemcpyNodeSetParams`](checked::graph_exec_memcpy_node_set_params)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy between other kinds of memory, one of several rows, device memory that
+    /// is not allocated, and a node that is not a copy of the graph.
+    #[inline]
+    #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
+    #[track_caller]
+    pub fn set_copy(&self, node: Node<'_>, params: CopyParams) -> Result<()> {
+        let _current = self.enter()?;
+        let context = self.context_raw();
+        // SAFETY: as in `Graph::add_copy`.
+        unsafe { checked::graph_exec_memcpy_node_set_params(self.as_raw(), node.as_raw(), &params.raw, context) }
+    }
+}

@@ -1,0 +1,175 @@
+//! Host function nodes.
+
+use core::any::Any;
+use core::ffi::c_void;
+use core::ptr;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::exec::GraphExec;
+use super::node::{Node, handles};
+use super::owner::Graph;
+use super::user_object::UserObject;
+use crate::sys::{self, CUDA_HOST_NODE_PARAMS};
+use crate::{Result, checked, host_fn};
+
+type Function = Arc<dyn Fn() + Send + Sync>;
+
+/// A function with the address of the context whose synchronisation resumes its panic.
+#[derive(Clone)]
+struct Entry {
+    function: Function,
+    context: usize,
+}
+
+/// The functions of nodes, by their numbers. The driver gets the number instead of a pointer: if a pending launch calls a
+/// function that is gone, nothing happens.
+static FUNCTIONS: Mutex<Functions> = Mutex::new(Functions {
+    entries: BTreeMap::new(),
+    last: 0,
+});
+
+struct Functions {
+    entries: BTreeMap<usize, Entry>,
+    last: usize,
+}
+
+fn functions() -> MutexGuard<'static, Functions> {
+    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A function in the table, which is removed with its last reference.
+struct Registered {
+    number: usize,
+}
+
+impl Registered {
+    fn new(function: Function, context: sys::CUcontext) -> Self {
+        let context = context.addr();
+        let mut functions = functions();
+        functions.last += 1;
+        let number = functions.last;
+        functions.entries.insert(number, Entry { function, context });
+        Self { number }
+    }
+
+    fn params(&self) -> CUDA_HOST_NODE_PARAMS {
+        CUDA_HOST_NODE_PARAMS {
+            fn_: Some(run),
+            userData: ptr::without_provenance_mut(self.number),
+        }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let removed = functions().entries.remove(&self.number);
+        // After the lock is released, because dropping the function may run any code.
+        drop(removed);
+    }
+}
+
+/// Calls the function with this number. The driver calls this function in each launch.
+unsafe extern "system" fn run(number: *mut c_void) {
+    let found = functions().entries.get(&number.addr()).cloned();
+    let Some(Entry { function, context }) = found else {
+        return;
+    };
+    // The function is called through a shared reference in each launch, so it must cope with its own panics. Moved, because
+    // this may be the last reference, and dropping it may panic, too.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(move || function())) {
+        host_fn::panicked_in_graph(context, payload);
+    }
+}
+
+/// Registers a function. Panics resume in calls that wait for `context`; null means the current one.
+#[track_caller]
+fn register(function: impl Fn() + Send + Sync + 'static, context: sys::CUcontext) -> Result<Arc<Registered>> {
+    let context = if context.is_null() {
+        crate::Context::current_raw()?
+    } else {
+        context
+    };
+    Ok(Arc::new(Registered::new(Arc::new(function), context)))
+}
+
+impl Graph {
+    /// Gives a function to the graph, so that it is kept until pending launches of it are done.
+    #[track_caller]
+    fn keep_function(&self, function: &Arc<Registered>) -> Result<()> {
+        self.retain(&UserObject::new(Arc::clone(function))?)?;
+        // Also here, because a change of a node in an executable graph can refer to functions of other graphs.
+        self.kept().shared(Arc::clone(function) as Arc<dyn Any + Send + Sync>);
+        Ok(())
+    }
+
+    /// Adds a call of a host function ([`cuGraphAddHostNode`](checked::graph_add_host_node)). Each launch calls it once,
+    /// unless earlier work faults; launches of several executable graphs may call it at the same time.
+    ///
+    /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that release
+    /// a resource: an object of this crate that is dropped there is leaked. The function itself may be dropped on a thread
+    /// of the driver.
+    ///
+    /// A panic in the function does not unwind through the driver. It resumes in the next of these calls, if the stream is
+    /// of the graph's context: [`Stream::synchronize`](crate::Stream::synchronize) of any stream,
+    /// [`Event::synchronize`](crate::Event::synchronize) of any recorded event, and
+    /// [`Context::synchronize`](crate::Context::synchronize).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a dependency of another graph.
+    #[doc(alias = "cuGraphAddHostNode")]
+    #[track_caller]
+    pub fn add_host_fn(&self, after: &[Node<'_>], function: impl Fn() + Send + Sync + 'static) -> Result<Node<'_>> {
+        let function = register(function, self.context_raw())?;
+        self.keep_function(&function)?;
+        // SAFETY: the handles are live. `run` does not unwind, and accepts any number.
+        let raw = unsafe { checked::graph_add_host_node(self.as_raw(), &handles(after), &function.params()) }?;
+        Ok(Node::of(raw, self))
+    }
+}
+
+impl Node<'_> {
+    /// Returns the parameters of a host function node ([`cuGraphHostNodeGetParams`](checked::graph_host_node_get_params)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
+    #[inline]
+    #[doc(alias = "cuGraphHostNodeGetParams")]
+    #[track_caller]
+    pub fn host_params(&self) -> Result<CUDA_HOST_NODE_PARAMS> {
+        // SAFETY: the node is in the graph, which is live.
+        unsafe { checked::graph_host_node_get_params(self.as_raw()) }
+    }
+
+    /// Replaces the host function of a node ([`cuGraphHostNodeSetParams`](checked::graph_host_node_set_params)). Executable
+    /// graphs do not change. The earlier function is dropped with the graph.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
+    #[doc(alias = "cuGraphHostNodeSetParams")]
+    #[track_caller]
+    pub fn set_host_fn(&self, function: impl Fn() + Send + Sync + 'static) -> Result<()> {
+        let function = register(function, self.graph().context_raw())?;
+        self.graph().keep_function(&function)?;
+        // SAFETY: as in `Graph::add_host_fn`.
+        unsafe { checked::graph_host_node_set_params(self.as_raw(), &function.params()) }
+    }
+}
+
+impl GraphExec {
+    /// Replaces the host function of a node ([`cuGraphExecHostNodeSetParams`](checked::graph_exec_host_node_set_params)).
+    /// Both functions are dropped with the executable graph. A launch that is pending then does not call the new one: unlike
+    /// a graph, an executable graph cannot keep values until its launches are done.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not a host function of the graph.
+    #[doc(alias = "cuGraphExecHostNodeSetParams")]
+    #[track_caller]
+    pub fn set_host_fn(&self, node: Node<'_>, function: impl Fn() + Send + Sync + 'static) -> Result<()> {
+        let function = register(function, self.context_raw())?;
+        self.kept().shared(Arc::clone(&function) as Arc<dyn Any + Send + Sync>);
+        // SAFETY: as in `Graph::add_host_fn`.
+        unsafe { checked::graph_exec_host_node_set_params(self.as_raw(), node.as_raw(), &function.params()) }
+    }
+}

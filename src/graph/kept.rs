@@ -1,0 +1,108 @@
+//! Values that a graph keeps alive.
+#![forbid(unsafe_code)]
+
+use core::any::Any;
+use core::{fmt, mem};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::Module;
+
+/// A value that nodes use.
+#[derive(Clone)]
+enum Value {
+    Module(Module),
+    Shared(Arc<dyn Any + Send + Sync>),
+}
+
+impl Value {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            // A borrowed module, which has no context, keeps nothing loaded.
+            (Self::Module(one), Self::Module(other)) => {
+                one.as_raw() == other.as_raw() && (one.context().is_some() || other.context().is_none())
+            }
+            (Self::Shared(one), Self::Shared(other)) => {
+                // The addresses alone: one type may have several tables of functions.
+                core::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The values that a graph and its child graphs keep alive. Values are never removed, because executable graphs and
+/// pending launches may still use those of a node that was changed.
+#[derive(Clone)]
+pub(super) struct Kept {
+    /// `None` for a borrowed graph, whose lifetime is not known: its values are leaked.
+    values: Option<Arc<Mutex<Vec<Value>>>>,
+}
+
+impl Kept {
+    pub(super) fn new() -> Self {
+        Self {
+            values: Some(Arc::default()),
+        }
+    }
+
+    /// Returns the list of a borrowed graph.
+    pub(super) const fn leaking() -> Self {
+        Self { values: None }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<Value>>> {
+        let values = self.values.as_ref()?;
+        Some(values.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, value: Value) {
+        match self.lock() {
+            Some(mut values) => {
+                if !values.iter().any(|kept| kept.is(&value)) {
+                    values.push(value);
+                }
+            }
+            None => mem::forget(value),
+        }
+    }
+
+    /// Keeps a module loaded.
+    pub(super) fn module(&self, module: &Module) {
+        self.add(Value::Module(module.clone()));
+    }
+
+    /// Keeps a value alive.
+    pub(super) fn shared(&self, value: Arc<dyn Any + Send + Sync>) {
+        self.add(Value::Shared(value));
+    }
+
+    /// Keeps the values of another graph, too.
+    pub(super) fn all_of(&self, other: &Self) {
+        let values = other.lock().map(|values| values.clone());
+        for value in values.into_iter().flatten() {
+            self.add(value);
+        }
+    }
+
+    /// Returns a list of its own with the same values.
+    pub(super) fn copy(&self) -> Self {
+        let copy = Self::new();
+        copy.all_of(self);
+        copy
+    }
+
+    /// Returns true for the list of the same graph, or of a graph that contains it.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.values, &other.values) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.lock().map(|values| values.len());
+        f.debug_tuple("Kept").field(&count).finish()
+    }
+}

@@ -1,0 +1,227 @@
+//! Graphs as owners of their handles.
+
+use core::{mem, ptr};
+use std::sync::Arc;
+
+use super::kept::Kept;
+use crate::context::Entered;
+use crate::error::dropping;
+use crate::{Borrowed, Context, Result, checked, sys};
+
+/// A graph: a description of work, as nodes and the edges that order them. The [module's page](crate::graph) has an
+/// overview.
+///
+/// ```
+/// # use cuda_driver::{Context, Device};
+/// use cuda_driver::Graph;
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+///
+/// let graph = Graph::new(&context)?;
+/// let first = graph.add_host_fn(&[], || println!("first"))?;
+/// let second = graph.add_host_fn(&[first], || println!("second"))?;
+/// assert_eq!(graph.nodes()?, [first, second]);
+/// assert_eq!(second.dependencies()?[0].from, first);
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
+///
+/// A graph can be moved to another thread but not shared between threads, because the driver does not synchronise access:
+///
+/// ```compile_fail,E0277
+/// fn shared(graph: &cuda_driver::Graph) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| graph.nodes());
+///     });
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Graph {
+    raw: sys::CUgraph,
+    /// The context that is made current for calls; `None` if it is not known.
+    context: Option<Context>,
+    kept: Kept,
+    /// False for a graph that another object destroys.
+    is_owned: bool,
+}
+
+// SAFETY: a graph handle may be used on any thread, by one thread at a time. The kept values are `Send` and `Sync`.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    #[inline]
+    pub(super) const fn of(raw: sys::CUgraph, context: Option<Context>, kept: Kept) -> Self {
+        Self {
+            raw,
+            context,
+            kept,
+            is_owned: true,
+        }
+    }
+
+    /// Returns the graph of a node of this graph, which the node destroys. It keeps values in the list of this graph.
+    #[inline]
+    pub(super) fn inner(&self, raw: sys::CUgraph) -> Self {
+        Self {
+            raw,
+            context: self.context.clone(),
+            kept: self.kept.clone(),
+            is_owned: false,
+        }
+    }
+
+    /// Gives the handle to the driver, which from now on destroys the graph.
+    #[inline]
+    pub(super) fn disown(mut self) {
+        self.is_owned = false;
+    }
+
+    #[inline]
+    pub(super) const fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// Makes the context current until the guard is dropped, if it is known.
+    #[inline]
+    #[track_caller]
+    pub(super) fn enter(&self) -> Result<Option<Entered<'_>>> {
+        self.context.as_ref().map(Context::enter).transpose()
+    }
+
+    /// Returns the context's handle; null means the current context.
+    #[inline]
+    pub(super) fn context_raw(&self) -> sys::CUcontext {
+        self.context.as_ref().map_or(ptr::null_mut(), Context::as_raw)
+    }
+
+    /// Creates a graph without nodes ([`cuGraphCreate`](checked::graph_create)). Its fills and copies run in `context`; a
+    /// kernel runs in the context of its module.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
+    #[inline]
+    #[doc(alias = "cuGraphCreate")]
+    #[track_caller]
+    pub fn new(context: &Context) -> Result<Self> {
+        // SAFETY: 0 is the only valid value for the flags.
+        let raw = unsafe { checked::graph_create(0) }?;
+        Ok(Self::of(raw, Some(context.clone()), Kept::new()))
+    }
+
+    /// Copies the graph ([`cuGraphClone`](checked::graph_clone)). [`find_in_clone`](Self::find_in_clone) finds the copy of a
+    /// node.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory, or has conditional nodes.
+    #[inline]
+    #[doc(alias = "cuGraphClone")]
+    #[track_caller]
+    pub fn try_clone(&self) -> Result<Self> {
+        // SAFETY: the handle is live.
+        let raw = unsafe { checked::graph_clone(self.raw) }?;
+        Ok(Self::of(raw, self.context.clone(), self.kept.copy()))
+    }
+
+    /// Keeps a value alive as long as this graph and all clones and executable graphs that are made from it afterwards.
+    ///
+    /// Nodes that are added with this crate keep their modules, events and functions themselves. A captured graph does not
+    /// know the modules of its kernels, and no graph knows the buffers that its nodes use:
+    ///
+    /// ```no_run
+    /// # use cuda_driver::{LaunchConfig, Module, Stream, sys::CUstreamCaptureMode};
+    /// # fn f(stream: &Stream, module: Module) -> cuda_driver::Result<()> {
+    /// let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    /// let kernel = module.function("kernel")?;
+    /// // SAFETY: the kernel has no parameters.
+    /// let graph = stream.capture(mode, |stream| unsafe { kernel.launch(stream, LaunchConfig::default(), ()) })?;
+    /// graph.keep(module);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn keep(&self, value: impl Send + Sync + 'static) {
+        self.kept.shared(Arc::new(value));
+    }
+
+    /// Returns a number that no other graph of the process has ([`cuGraphGetId`](checked::graph_get_id)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    #[inline]
+    #[doc(alias = "cuGraphGetId")]
+    #[track_caller]
+    pub fn id(&self) -> Result<u32> {
+        // SAFETY: the handle is live.
+        unsafe { checked::graph_get_id(self.raw) }
+    }
+
+    /// Destroys the graph ([`cuGraphDestroy`](checked::graph_destroy)). Dropping does the same. Executable graphs that were
+    /// made from it stay valid.
+    ///
+    /// # Errors
+    /// Returns an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuGraphDestroy")]
+    #[track_caller]
+    pub fn destroy(mut self) -> Result<()> {
+        self.is_owned = false;
+        // SAFETY: the handle is live and owned, because a graph that is not is only lent. `drop` does not use it.
+        unsafe { checked::graph_destroy(self.raw) }
+    }
+
+    /// Returns the raw handle, which is valid as long as `self`.
+    #[inline]
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUgraph {
+        self.raw
+    }
+
+    /// Takes ownership of a graph, whose nodes run in `context`.
+    ///
+    /// # Safety
+    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its nodes
+    /// must stay valid as long as the graph and all that is made from it; [`keep`](Self::keep) can do that.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUgraph, context: &Context) -> Self {
+        Self::of(raw, Some(context.clone()), Kept::new())
+    }
+
+    /// Borrows a graph. A context must be current for the calls that add nodes or instantiate it. Values that added nodes
+    /// use, such as modules, are never dropped.
+    ///
+    /// # Safety
+    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and host
+    /// functions in its nodes must stay valid as long as the graph and all that is made from it.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraph) -> Borrowed<'a, Self> {
+        Borrowed::new(Self::of(raw, None, Kept::leaking()))
+    }
+
+    /// Releases ownership of the handle. The values that the graph keeps, and the reference to the context, are leaked.
+    #[inline]
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUgraph {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// Returns the context of the graph; `None` if it is not known.
+    #[inline]
+    #[must_use]
+    pub const fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
+    }
+}
+
+impl Drop for Graph {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_owned {
+            // SAFETY: the handle is live, and this is its last use. Nodes borrow the graph, so none is left.
+            dropping().done(unsafe { checked::graph_destroy(self.raw) });
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Updates of a whole executable graph.
+
+use core::ptr;
+
+use super::error::GraphError;
+use super::exec::GraphExec;
+use super::owner::Graph;
+use crate::sys::{CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo};
+use crate::{Result, checked};
+
+impl GraphExec {
+    /// Takes the parameters of all nodes from a graph with the same nodes and edges
+    /// ([`cuGraphExecUpdate`](checked::graph_exec_update)). That takes less time than to instantiate the graph. Nodes that
+    /// were [disabled](Self::set_enabled) stay so. [User objects](super::UserObject) of the graph replace the earlier ones.
+    ///
+    /// If the graphs differ too much, the executable graph is as before:
+    ///
+    /// ```
+    /// # use cuda_driver::{Context, Device, Graph};
+    /// use cuda_driver::sys::CUgraphExecUpdateResult;
+    /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+    /// # cuda_driver::init()?;
+    /// # let context = Context::create(Device::first()?)?;
+    /// let graph = Graph::new(&context)?;
+    /// let mut exec = graph.instantiate()?;
+    /// graph.add_empty(&[])?;
+    /// if let Err(error) = exec.update(&graph) {
+    ///     let other = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    ///     assert_eq!(error.update_result(), Some(other));
+    ///     exec = graph.instantiate()?;
+    /// }
+    /// # drop(exec);
+    /// # Ok::<(), cuda_driver::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`, with the [result](GraphError::update_result) and the node of the new
+    /// graph, if the graphs have other nodes or edges, or a parameter cannot be changed.
+    #[inline]
+    #[doc(alias = "cuGraphExecUpdate")]
+    #[track_caller]
+    pub fn update(&self, graph: &Graph) -> Result<(), GraphError> {
+        let mut info = CUgraphExecUpdateResultInfo::default();
+        let unknown = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR;
+        let _current = self
+            .enter()
+            .map_err(|error| GraphError::of_update(error, unknown, ptr::null_mut(), graph))?;
+        // Before the call, because the driver may use some of the values even if it fails.
+        self.kept().all_of(graph.kept());
+        // SAFETY: both handles are live; functions, events and host functions of the nodes are kept alive.
+        unsafe { checked::graph_exec_update(self.as_raw(), graph.as_raw(), &mut info) }.map_err(|error| {
+            // Of `errorNode` and `errorFromNode`, the first is a node of the new graph.
+            GraphError::of_update(error, info.result, info.errorNode, graph)
+        })
+    }
+}
