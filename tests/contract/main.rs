@@ -83,6 +83,7 @@ mod process_exit;
 mod rare_instructions;
 mod registers;
 mod slices;
+mod small_products;
 mod start;
 mod stream_attributes;
 mod streams;

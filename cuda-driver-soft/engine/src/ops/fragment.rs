@@ -35,9 +35,22 @@ pub(super) fn per_register(ty: Type) -> usize {
     }
 }
 
+/// Returns true for `mma` of shape `.m8n8k4` of a type other than f64, which [`quads`](super::quads) runs.
+pub(super) fn is_of_quads(shape: ShapeOf, ty: Type) -> bool {
+    shape == [8, 8, 4] && ty != Type::F64
+}
+
 /// Returns the number of registers of a fragment.
 pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) -> usize {
     let (rows, columns) = extent(shape, part);
+    // Four products at once, by eight lanes each.
+    if is_of_quads(shape, ty) {
+        return match (part, ty) {
+            (MatrixPart::C, Type::F32) => 8,
+            (MatrixPart::C, _) => 4,
+            _ => 2,
+        };
+    }
     // These fragments hold each element twice.
     if wmma && ty == Type::F16 && part != MatrixPart::C {
         return 8;

@@ -1,7 +1,7 @@
 //! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
 
-use super::fragment::{ShapeOf, element_bits, extent, gather, per_register, position, registers, scatter};
-use super::{product, wgmma};
+use super::fragment::{ShapeOf, element_bits, extent, gather, is_of_quads, per_register, position, registers, scatter};
+use super::{product, quads, wgmma};
 use crate::code::machine::Machine;
 use crate::code::matrix::{MatrixInst, width};
 use crate::code::registers::{RegFile, Slot};
@@ -51,6 +51,9 @@ pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, call: &MatrixInst, ma
 
 /// Runs `mma` and `wmma.mma`.
 fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
+    if is_of_quads(mma.shape, mma.a) {
+        return quads::multiply(file, call, mma, mask);
+    }
     let Mma { shape, wmma, .. } = *mma;
     let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)].map(|(part, ty)| registers(shape, part, ty, wmma));
     let (a, rest) = call.srcs.split_at(counts[0].min(call.srcs.len()));
@@ -61,7 +64,10 @@ fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
     let (k, columns) = extent(shape, MatrixPart::B);
     let column = |j: usize| (0..k).map(move |x| x * columns + j);
     let by_columns: Vec<u64> = (0..columns).flat_map(column).map(|at| b[at]).collect();
-    product::add(mma, &a, &by_columns, &mut c);
+    match mma.a {
+        Type::E4M3 | Type::E5M2 => product::add_small(mma, &a, &by_columns, &mut c),
+        _ => product::add(mma, &a, &by_columns, &mut c),
+    }
     scatter(file, &call.dsts, (shape, MatrixPart::C, mma.d, wmma), mask, &c);
 }
 

@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+use crate::semantics::cvt::{cvt_f16_from_e4m3, cvt_f16_from_e5m2};
+use crate::semantics::float::add_f32;
 use crate::semantics::half;
 use crate::semantics::matrix::{Factor, Factors, dot_f16, dot_f32, dot_f64, dot_s32};
-use ptx::ir::{BoolOp, Mma, Type};
+use ptx::ir::{BoolOp, Mma, Rounding, Type};
 
 /// A row of A or a column of B, in the representation that the sums use.
 enum Line {
@@ -41,6 +43,41 @@ pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     for (row, results) in rows.iter().zip(c.chunks_exact_mut(columns.len().max(1))) {
         for (column, result) in columns.iter().zip(results) {
             *result = dot(mma, row, column, *result);
+        }
+    }
+}
+
+/// Adds the product of A and B, of 8-bit floating-point numbers, to C, as code for sm_90 does: elements become f16, two
+/// products of halves of the columns of A are added, then C is added in the type of the result.
+pub(super) fn add_small(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
+    let k = usize::from(mma.shape[2]).max(1);
+    let halves = |all: &[u64], ty| -> Vec<[Factors; 2]> {
+        let convert = |bits: &u64| match ty {
+            Type::E4M3 => u64::from(cvt_f16_from_e4m3(*bits as u8, false)),
+            _ => u64::from(cvt_f16_from_e5m2(*bits as u8, false)),
+        };
+        let half = |line: &[u64], upper| {
+            let elements: Vec<u64> = line
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| i % 4 / 2 == upper)
+                .map(|(_, x)| convert(x))
+                .collect();
+            Factors::new(Factor::F16, &elements)
+        };
+        all.chunks_exact(k).map(|line| [half(line, 0), half(line, 1)]).collect()
+    };
+    let (rows, columns) = (halves(a, mma.a), halves(b, mma.b));
+    for (row, results) in rows.iter().zip(c.chunks_exact_mut(columns.len().max(1))) {
+        for (column, result) in columns.iter().zip(results) {
+            let halves = row.iter().zip(column);
+            *result = if mma.d == Type::F16 {
+                let sum = halves.fold(0, |sum, (a, b)| dot_f16(a, b, sum));
+                u64::from(half::add_f16(sum, *result as u16, false, false))
+            } else {
+                let sum = halves.fold(0.0, |sum, (a, b)| dot_f32(a, b, sum));
+                u64::from(add_f32(sum, f32::from_bits(*result as u32), Rounding::Rn, false, false).to_bits())
+            };
         }
     }
 }

@@ -162,6 +162,12 @@ impl<'a> Mods<'a> {
         self.all.iter().filter_map(small).collect()
     }
 
+    /// Returns the layouts of matrices, `.row` or `.col`, in order.
+    pub(super) fn layouts(&self) -> impl Iterator<Item = &'a str> {
+        let all = self.all.iter().copied();
+        all.filter(|m| matches!(*m, ".row" | ".col"))
+    }
+
     /// Returns the first result of `meaning` for one of the modifiers.
     pub(super) fn find<T>(&self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.all.iter().find_map(|modifier| meaning(modifier))

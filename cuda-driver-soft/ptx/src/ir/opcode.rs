@@ -311,7 +311,11 @@ impl Display for Op {
             Op::TensorMapReplace(replace) => write!(f, "{replace}"),
             Op::Mbarrier { op, space } => write!(f, "mbarrier{}{space}.b64", mbarrier(*op)),
             Op::Mma(mma) if mma.wmma => write!(f, "wmma.mma.sync.aligned{}{}", Shape(mma.shape), MmaTypes(mma)),
-            Op::Mma(mma) => write!(f, "mma.sync.aligned{}.row.col{}", Shape(mma.shape), MmaTypes(mma)),
+            Op::Mma(mma) => {
+                let a = if mma.swapped[0] { ".col" } else { ".row" };
+                let b = if mma.swapped[1] { ".row" } else { ".col" };
+                write!(f, "mma.sync.aligned{}{a}{b}{}", Shape(mma.shape), MmaTypes(mma))
+            }
             Op::Wgmma(wgmma) => {
                 let Mma {
                     shape,

@@ -315,6 +315,8 @@ pub struct Mma {
     pub bits: Option<BoolOp>,
     /// True for `wmma.mma`, which has another layout of fragments than `mma`
     pub wmma: bool,
+    /// True if A, or B, is stored the other way round than in `.row.col`; only in `mma` of shape `.m8n8k4` and `.f16`
+    pub swapped: [bool; 2],
 }
 
 /// A matrix multiply-accumulate by a warpgroup of four warps: `m` is 64, and each warp has 16 of the rows.

@@ -7,6 +7,9 @@ use crate::ir::{MatrixPart, Mma, Op, Type};
 #[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
     // --- mma
+    row("mma.sync.aligned.m8n8k4(.row|.col)(.row|.col).f16.f16.f16.f16 d:b32^4, a:b32^2, b:b32^2, c:b32^4", 64, 70, mma),
+    row("mma.sync.aligned.m8n8k4(.row|.col)(.row|.col).f32.f16.f16.f16 d:f32^8, a:b32^2, b:b32^2, c:b32^4", 64, 70, mma),
+    row("mma.sync.aligned.m8n8k4(.row|.col)(.row|.col).f32.f16.f16.f32 d:f32^8, a:b32^2, b:b32^2, c:f32^8", 64, 70, mma),
     row("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 d:f32^4, a:b32^2, b:b32^1, c:f32^4", 65, 75, mma),
     row("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d:f32^4, a:b32^4, b:b32^2, c:f32^4", 70, 80, mma),
     row("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 d:b32^2, a:b32^2, b:b32^1, c:b32^2", 65, 75, mma),
@@ -138,6 +141,7 @@ fn mma(m: &Mods) -> Result<Lowering, Reject> {
         ([a, b], [_, c]) => (*a, *b, *c),
         _ => (m.ty(1), m.ty(2), m.ty(3)),
     };
+    let mut layouts = m.layouts();
     op(Op::Mma(Mma {
         shape: m.shape(),
         d: m.ty(0),
@@ -147,6 +151,7 @@ fn mma(m: &Mods) -> Result<Lowering, Reject> {
         satfinite: m.has(".satfinite"),
         bits: m.bool_op(),
         wmma: false,
+        swapped: [layouts.next() == Some(".col"), layouts.next() == Some(".row")],
     }))
 }
 
@@ -202,5 +207,6 @@ fn wmma_mma(m: &Mods) -> Result<Lowering, Reject> {
         satfinite: m.has(".satfinite"),
         bits: m.bool_op(),
         wmma: true,
+        swapped: [false; 2],
     }))
 }

@@ -58,6 +58,7 @@ fn wgmma(m: &Mods, a_in_registers: bool) -> Result<Lowering, Reject> {
             satfinite: m.has(".satfinite"),
             bits: m.bool_op(),
             wmma: false,
+            swapped: [false; 2],
         },
         a_in_registers,
         negated: [false; 2],
