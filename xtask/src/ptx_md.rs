@@ -79,7 +79,7 @@ const NOTES: &[(&str, &str)] = &[
     ("vshl", NOTE_VIDEO),
     ("vmad", NOTE_VIDEO),
     ("wmma", NOTE_MMA),
-    ("cp", "copies at once"),
+    ("cp", "copies at once; copies of interleaved tensors do not run"),
     ("alloca", "needs room below the context's limit of the stack"),
     ("createpolicy", "gives a number that nothing looks at"),
     ("mapa", "every block is a cluster"),

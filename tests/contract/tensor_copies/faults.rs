@@ -64,6 +64,14 @@ fn shared_memory_that_is_not_aligned() {
 }
 
 #[test]
+fn a_store_with_a_negative_coordinate() {
+    let name = test_path!("a_store_with_a_negative_coordinate");
+    fault(&name, 715, "store2", [-16, 0, 0, 0, 0], 0, |tensor, memory| {
+        tensor.tiled(memory)
+    });
+}
+
+#[test]
 fn bytes_that_are_not_a_map() {
     let name = test_path!("bytes_that_are_not_a_map");
     fault(&name, 715, "load2", [0; 5], 0, |_, _| [0; 16]);

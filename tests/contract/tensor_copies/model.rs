@@ -42,8 +42,6 @@ pub(super) struct Tensor {
     pub(super) strides: Vec<u64>,
     pub(super) boxes: Vec<u32>,
     pub(super) steps: Vec<u32>,
-    /// 0, or the bytes of a slice.
-    pub(super) interleave: usize,
     /// 0, or the bytes of the swizzle span.
     pub(super) swizzle: usize,
     pub(super) nan: bool,
@@ -79,7 +77,6 @@ impl Tensor {
             strides,
             boxes: boxes.to_vec(),
             steps: vec![1; dims.len()],
-            interleave: 0,
             swizzle: 0,
             nan: false,
             bytes: stride as usize,
@@ -88,7 +85,7 @@ impl Tensor {
 
     fn modes(&self) -> (CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapFloatOOBfill) {
         (
-            CUtensorMapInterleave((self.interleave / 16) as u32),
+            CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
             CUtensorMapSwizzle((self.swizzle / 32).next_power_of_two().trailing_zeros() + u32::from(self.swizzle > 0)),
             CUtensorMapFloatOOBfill(u32::from(self.nan)),
         )
@@ -147,13 +144,7 @@ impl Tensor {
                 return None;
             }
         }
-        let (rank, channel) = (at.len(), at[0] as usize);
-        let mut offset = channel * self.element;
-        if self.interleave > 0 {
-            let channels = self.interleave / self.element;
-            let slice = (self.strides[rank - 3] * self.dims[rank - 2]) as usize;
-            offset = channel % channels * self.element + channel / channels * slice;
-        }
+        let mut offset = at[0] as usize * self.element;
         for (at, stride) in at[1..].iter().zip(&self.strides) {
             offset += *at as usize * *stride as usize;
         }
@@ -229,12 +220,6 @@ impl Tensor {
 
     /// Returns the offset in shared memory of a channel of a pixel, before swizzling.
     fn in_shared(&self, channel: usize, channels: usize, pixel: usize, pixels: usize, image: usize) -> usize {
-        if self.interleave > 0 {
-            let each = self.interleave / self.element;
-            let slices = channels.div_ceil(each);
-            let row = (image * slices + channel / each) * pixels + pixel;
-            return row * self.interleave + channel % each * self.element;
-        }
         let pitch = (channels * self.element).max(self.swizzle);
         (image * pixels + pixel) * pitch + channel * self.element
     }
@@ -271,7 +256,9 @@ impl Tensor {
                 T::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ,
             ];
             if let (Some(_), true, Ok(word)) = (from, tf32.contains(&self.data_type), <[u8; 4]>::try_from(&*target)) {
-                let rounded = (u32::from_le_bytes(word).wrapping_add(0x1000)) & 0xffff_e000;
+                let word = u32::from_le_bytes(word);
+                // To nearest, to even in the middle; infinities stay.
+                let rounded = word.wrapping_add(0xfff + (word >> 13 & 1)) & 0xffff_e000;
                 target.copy_from_slice(&rounded.to_le_bytes());
             }
         }

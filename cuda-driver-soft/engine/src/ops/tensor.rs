@@ -82,18 +82,23 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
             "the tensor map has another number of dimensions or another mode",
         );
     }
+    if map.interleave != 0 {
+        let opcode = format!("{copy} of an interleaved tensor");
+        m.fault = Some((FaultKind::Unsupported { opcode }, lane));
+        return Err(());
+    }
     let Some(layout) = Layout::of(&map) else {
         return refuse(m, lane, "the tensor map has an unsupported type or layout");
     };
     let (mut place, rank) = (Place::default(), usize::from(map.rank));
-    let first = match copy.direction {
+    let addresses = match copy.direction {
         TensorDirection::Load { .. } => 3,
         TensorDirection::Store { .. } => 2,
     };
-    for (to, from) in place.coordinates.iter_mut().zip(&sources[first..first + rank]) {
+    for (to, from) in place.coordinates.iter_mut().zip(&sources[addresses..addresses + rank]) {
         *to = *from as u32 as i32;
     }
-    let offsets = &sources[first + rank..][..copy.offsets()];
+    let offsets = &sources[addresses + rank..][..copy.offsets()];
     for (to, from) in place.offsets.iter_mut().zip(offsets) {
         *to = i32::from(*from as u16);
     }
@@ -104,11 +109,19 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
             "the first element is not at a multiple of 16 bytes in global memory",
         );
     }
+    let first = &place.coordinates[..rank];
+    // An H200 refuses both.
+    if matches!(copy.direction, TensorDirection::Store { .. }) && first.iter().any(|at| *at < 0) {
+        return refuse(m, lane, "a coordinate of a store is negative");
+    }
+    if !tiled && !in_pixel_box(&map, first) {
+        return refuse(m, lane, "the first pixel is outside of the pixel box");
+    }
     m.steps += u64::from(layout.bytes()) / 256;
     match copy.direction {
         TensorDirection::Load { multicast, .. } => {
             let blocks = match multicast {
-                true => Some(sources[first + rank + copy.offsets()] as u16),
+                true => Some(sources[addresses + rank + copy.offsets()] as u16),
                 false => None,
             };
             for rank in lanes::iter(blocks.map_or(1, u32::from)) {
@@ -123,6 +136,14 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
         }
         TensorDirection::Store { reduce } => store(m, lane, &map, &layout, &place, sources[0], reduce),
     }
+}
+
+/// Returns true if the pixel box of an im2col map contains these coordinates.
+fn in_pixel_box(map: &TensorMap, at: &[i32]) -> bool {
+    (1..at.len().saturating_sub(1)).all(|i| {
+        let end = map.dims[i] as i64 + i64::from(map.upper[i - 1]);
+        (i64::from(map.lower[i - 1])..end).contains(&i64::from(at[i]))
+    })
 }
 
 /// A box in shared memory.
@@ -213,7 +234,7 @@ fn round_to_tf32(bits: u32) -> u32 {
     let value = f32::from_bits(bits);
     match value.is_nan() {
         true => 0x7fff_e000,
-        false => cvt_tf32_from_f32(value, Rounding::Rna, false, false),
+        false => cvt_tf32_from_f32(value, Rounding::Rn, false, false),
     }
 }
 
@@ -259,9 +280,11 @@ fn store(
             None => unsafe { access::copy(to, part.as_ptr(), part.len()) },
             Some(mods) => {
                 let element = layout.element as usize;
+                // Only the types that are named so flush subnormal numbers.
+                let flushes = !matches!(map.data_type, 7 | 11);
                 for (i, value) in part.chunks_exact(element).enumerate() {
                     let b = value.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
-                    let new = |a| atomic::applied(mods, layout.element, true, a, b, 0);
+                    let new = |a| atomic::applied(mods, layout.element, flushes, a, b, 0);
                     // SAFETY: as above; the origin of the copy and all strides are multiples of the element's size.
                     unsafe { access::update(to.wrapping_add(i * element), layout.element, new) };
                 }
@@ -278,7 +301,8 @@ fn reduction(op: AtomOp, data_type: u8) -> Option<u32> {
         2 => Type::U32,
         3 => Type::S32,
         4 => Type::U64,
-        5 => Type::S64,
+        // An H200 has only these two on signed numbers of 64 bits.
+        5 if matches!(op, Min | Max) => Type::S64,
         6 => Type::F16,
         7 | 10..=12 => Type::F32,
         8 => Type::F64,
