@@ -361,3 +361,11 @@ fn multi_gpu_uses_all_devices() {
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
     assert!(out.contains("Device 2: 33333 values"), "{out}");
 }
+
+#[test]
+fn ptx_jit_passes() {
+    let Some(out) = passes("ptx_jit") else { return };
+    for part in ["CUDA_ERROR_INVALID_PTX (218)", "line 14", "Link completed in ", " ms: "] {
+        assert!(out.contains(part), "no `{part}`: {out}");
+    }
+}
