@@ -5,7 +5,7 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
-use crate::error_log::ErrorLog;
+use crate::error_log::{self, ErrorLog};
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
 
@@ -20,7 +20,8 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// ```
 ///
 /// The location is the line outside this crate that made the call. An error that `?` converted from a
-/// [`JitError`](crate::JitError) prints that error's [messages](Self::log), too.
+/// [`JitError`](crate::JitError) prints that error's [messages](Self::log), too, and so does an error with messages of the
+/// [driver's log](crate::driver_log).
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
@@ -36,6 +37,9 @@ const FUNCTION_BITS: u32 = 10;
 
 /// The number in place of a [`Refusal`]'s in an error with an [`ErrorLog`].
 const HAS_LOG: u16 = (1 << (16 - FUNCTION_BITS)) - 1;
+
+/// The bits for the code and the function's index.
+const CALL_BITS: u64 = (1 << (32 + FUNCTION_BITS)) - 1;
 
 const _: () = assert!(Refusal::COUNT < HAS_LOG as usize);
 const _: () = assert!(Function::ALL.len() <= 1 << FUNCTION_BITS);
@@ -85,9 +89,12 @@ pub fn check_in(library: &Library, code: CUresult, function: Function) -> Result
 }
 
 impl Error {
+    /// Returns the error of a call of [`DEFAULT`], with the messages that the driver logged.
     #[cold]
     pub(crate) fn new(code: CUresult, function: Function, location: &'static Location<'static>) -> Self {
-        Self::of(&DEFAULT, code, function, location)
+        let error = Self::of(&DEFAULT, code, function, location);
+        let log = error_log::take_noted();
+        error.with_log(ErrorLog { path: "", log: &log })
     }
 
     #[cold]
@@ -111,7 +118,7 @@ impl Error {
     #[cold]
     #[track_caller]
     pub(crate) fn unasked(code: CUresult, function: Function) -> Self {
-        Self::new(code, function, Location::caller())
+        Self::of(&DEFAULT, code, function, Location::caller())
     }
 
     /// Returns an error that this crate found without calling the driver, with a reason in place of the code's text.
@@ -124,15 +131,35 @@ impl Error {
     }
 
     /// Returns the error with messages, if it is one of [`DEFAULT`] without a [`Refusal`], as those of the compiler are.
+    /// Messages that it has already come after these.
     #[cold]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
-        if self.packed >> (32 + FUNCTION_BITS) == 0 && !(log.path.is_empty() && log.log.is_empty()) {
+        if log.path.is_empty() && log.log.is_empty() {
+            return self;
+        }
+        if let Some(earlier) = self.kept() {
+            let both = format!("{}\n{}", log.log.trim_end(), earlier.log);
+            return self.bare().with_log(ErrorLog {
+                log: both.trim_start(),
+                ..log
+            });
+        }
+        if self.packed >> (32 + FUNCTION_BITS) == 0 {
             self.packed |= u64::from(HAS_LOG) << (32 + FUNCTION_BITS) | u64::from(log.keep()) << 48;
         }
         self
     }
 
-    /// Returns the messages of a compiler, for an error that was converted from a [`JitError`](crate::JitError).
+    /// Returns the error without its messages.
+    const fn bare(self) -> Self {
+        Self {
+            packed: self.packed & CALL_BITS,
+            ..self
+        }
+    }
+
+    /// Returns messages that belong to the error: those of the compiler, for an error that was converted from a
+    /// [`JitError`](crate::JitError), and those of the [driver's log](crate::driver_log), if it is attached.
     ///
     /// They are kept as long as the process runs, equal ones once, and in all not more than 1 MiB; a sentence that says so is
     /// in the place of later ones.
@@ -290,7 +317,7 @@ impl Error {
 
     #[inline]
     fn is_same_call(&self, other: &Self) -> bool {
-        self.packed == other.packed && self.location == other.location
+        (self.packed ^ other.packed) & CALL_BITS == 0 && self.location == other.location
     }
 }
 
@@ -351,11 +378,7 @@ impl fmt::Display for Error {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(log) = self.kept() {
-            let bare = Self {
-                packed: self.packed & ((1 << (32 + FUNCTION_BITS)) - 1),
-                ..*self
-            };
-            return log.show(f, &bare);
+            return log.show(f, &self.bare());
         }
         if Refusal::is_of_view(self.refusal_number()) {
             f.write_str("a view of device memory failed: ")?;

@@ -1,7 +1,11 @@
-//! The messages of errors that were converted to an [`Error`](crate::Error), which is too small for them.
+//! The messages of errors: those of errors that were converted to an [`Error`](crate::Error), which is too small for them,
+//! and those that the driver logs.
 #![forbid(unsafe_code)]
 
+use core::cell::RefCell;
 use core::fmt;
+use core::mem;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The messages that belong to an error.
@@ -91,9 +95,74 @@ impl ErrorLog<'_> {
     }
 }
 
+/// True if the driver's messages are noted.
+static NOTING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The messages that the driver logged on this thread since its last error.
+    static NOTED: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The largest size of the noted messages of one thread. A program that makes raw calls and never an error of this crate
+/// reaches it.
+const MAX_NOTED: usize = 4096;
+
+/// Makes [`take_noted`] look for messages.
+pub(crate) fn start_noting() {
+    NOTING.store(true, Ordering::Relaxed);
+}
+
+/// Notes a message that the driver logged on this thread. Drops the oldest messages if there are too many.
+pub(crate) fn note(message: &str) {
+    let message = message.trim_end();
+    // The borrow fails if the allocator's own code fails a driver call, and the access when the thread is ending.
+    let _ = NOTED.try_with(|noted| {
+        let Ok(mut noted) = noted.try_borrow_mut() else {
+            return;
+        };
+        if noted.len() + message.len() > MAX_NOTED {
+            noted.clear();
+        }
+        if message.len() <= MAX_NOTED {
+            if !noted.is_empty() {
+                noted.push('\n');
+            }
+            noted.push_str(message);
+        }
+    });
+}
+
+/// Returns the messages that were noted on this thread since the previous call.
+pub(crate) fn take_noted() -> String {
+    if !NOTING.load(Ordering::Relaxed) {
+        return String::new();
+    }
+    let taken = NOTED.try_with(|noted| noted.try_borrow_mut().map(|mut noted| mem::take(&mut *noted)));
+    taken.ok().and_then(Result::ok).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ErrorLog, Kept, MAX_BYTES};
+    use super::{ErrorLog, Kept, MAX_BYTES, MAX_NOTED, note, start_noting, take_noted};
+
+    #[test]
+    fn noted_messages_are_taken_once_and_bounded() {
+        start_noting();
+        note("one\n");
+        note("two");
+        assert_eq!(take_noted(), "one\ntwo");
+        assert_eq!(take_noted(), "");
+        let half = "x".repeat(MAX_NOTED / 2);
+        for _ in 0..5 {
+            note(&half);
+        }
+        assert_eq!(take_noted(), half);
+        note(&"x".repeat(MAX_NOTED + 1));
+        assert_eq!(take_noted(), "");
+        note("of this thread");
+        assert_eq!(std::thread::spawn(take_noted).join().unwrap(), "");
+        assert_eq!(take_noted(), "of this thread");
+    }
 
     #[test]
     fn equal_messages_are_kept_once_and_too_many_are_not() {

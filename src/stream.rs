@@ -1,5 +1,6 @@
 //! Streams: queues of work.
 
+mod attributes;
 mod record;
 
 use core::{mem, ptr};

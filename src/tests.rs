@@ -1,6 +1,8 @@
 //! Tests over a small fake driver, which records its calls and returns the results that a test chooses.
 
+mod driver_log;
 mod errors;
 mod fake;
+mod interop;
 mod objects;
 mod sources;

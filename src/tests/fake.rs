@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::process::Command;
-use std::sync::Once;
+use std::sync::{Mutex, Once};
 
 use crate::sys::library::Source;
 use crate::sys::{self, CUresult};
@@ -29,6 +29,8 @@ thread_local! {
     static PUSHED_BY: Cell<Option<&'static str>> = const { Cell::new(None) };
     /// The next handle that is returned, in place of a new one.
     static NEXT_HANDLE: Cell<Option<usize>> = const { Cell::new(None) };
+    /// The message that the driver logs when the next call fails on this thread.
+    static MESSAGE: Cell<Option<&'static str>> = const { Cell::new(None) };
     /// The number of devices.
     static DEVICES: Cell<c_int> = const { Cell::new(1) };
 }
@@ -79,6 +81,38 @@ pub(super) fn reuse_handle(handle: usize) {
     NEXT_HANDLE.set(Some(handle));
 }
 
+/// Makes the next call of `function` return `code` and log a message.
+pub(super) fn fail_with_message(function: &'static str, code: u32, message: &'static str) {
+    fail(function, code);
+    MESSAGE.set(Some(message));
+}
+
+/// A callback of the driver's log and its argument.
+type LogCallback = (
+    unsafe extern "system" fn(*mut c_void, sys::CUlogLevel, *mut c_char, usize),
+    usize,
+);
+
+/// The callbacks of the driver's log, with their handles.
+static LOG_CALLBACKS: Mutex<Vec<(usize, LogCallback)>> = Mutex::new(Vec::new());
+
+/// Calls the callbacks of the log.
+fn log(message: &str) {
+    let callbacks = LOG_CALLBACKS.lock().unwrap().clone();
+    let mut bytes = message.as_bytes().to_vec();
+    for (_, (callback, data)) in callbacks {
+        // SAFETY: the callback and its argument were passed to `cuLogsRegisterCallback`.
+        unsafe {
+            callback(
+                ptr::without_provenance_mut(data),
+                sys::CUlogLevel::CU_LOG_LEVEL_ERROR,
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+            );
+        }
+    }
+}
+
 /// Sets the capture status that this thread's streams report.
 pub(super) fn captured(captured: bool) {
     CAPTURED.set(captured);
@@ -111,6 +145,9 @@ fn note(name: &'static str, detail: &str) -> CUresult {
     match NEXT.get() {
         Some((function, code)) if function == name => {
             NEXT.set(None);
+            if let Some(message) = MESSAGE.take() {
+                log(message);
+            }
             CUresult(code)
         }
         _ => CUresult::CUDA_SUCCESS,
@@ -270,6 +307,120 @@ fakes! {
         _function: sys::CUfunction, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, _stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void
     ) format!("({gx} {gy} {gz}, {bx} {by} {bz}, {shared}, {})", unsafe { first_argument(params, extra) }) => {}
+    fn cuMulticastCreate(object: *mut sys::CUmemGenericAllocationHandle, prop: *const sys::CUmulticastObjectProp)
+        format!("({}, {})", unsafe { (*prop).numDevices }, unsafe { (*prop).size }) => {
+        unsafe { give(object, handle() as u64) }
+    }
+    fn cuMulticastGetGranularity(
+        granularity: *mut usize, prop: *const sys::CUmulticastObjectProp, option: sys::CUmulticastGranularity_flags
+    ) format!("({}, {})", unsafe { (*prop).numDevices }, option.0) => { unsafe { give(granularity, 512) } }
+    fn cuMulticastAddDevice(_object: sys::CUmemGenericAllocationHandle, device: c_int) format!("({device})") => {}
+    fn cuMulticastBindMem(
+        _object: sys::CUmemGenericAllocationHandle, offset: usize, memory: sys::CUmemGenericAllocationHandle, at: usize,
+        size: usize, flags: u64
+    ) format!("({offset}, {memory}, {at}, {size}, {flags})") => {}
+    fn cuMulticastBindAddr(
+        _object: sys::CUmemGenericAllocationHandle, offset: usize, address: sys::CUdeviceptr, size: usize, flags: u64
+    ) format!("({offset}, {address}, {size}, {flags})") => {}
+    fn cuMulticastUnbind(_object: sys::CUmemGenericAllocationHandle, device: c_int, offset: usize, size: usize)
+        format!("({device}, {offset}, {size})") => {}
+    fn cuMemRelease(_object: sys::CUmemGenericAllocationHandle) no_detail() => {}
+    fn cuCheckpointProcessGetState(id: c_int, state: *mut sys::CUprocessState) format!("({id})") => {
+        unsafe { give(state, sys::CUprocessState::CU_PROCESS_STATE_LOCKED) }
+    }
+    fn cuCheckpointProcessGetRestoreThreadId(id: c_int, thread: *mut c_int) format!("({id})") => {
+        unsafe { give(thread, 12) }
+    }
+    fn cuCheckpointProcessLock(id: c_int, arguments: *mut sys::CUcheckpointLockArgs)
+        format!("({id}, {})", unsafe { (*arguments).timeoutMs }) => {}
+    fn cuCheckpointProcessCheckpoint(id: c_int, arguments: *mut sys::CUcheckpointCheckpointArgs)
+        format!("({id}, {arguments:?})") => {}
+    fn cuCheckpointProcessRestore(id: c_int, arguments: *mut sys::CUcheckpointRestoreArgs)
+        format!("({id}, {})", unsafe { arguments.as_ref().map_or(0, |arguments| arguments.gpuPairsCount) }) => {}
+    fn cuCheckpointProcessUnlock(id: c_int, arguments: *mut sys::CUcheckpointUnlockArgs)
+        format!("({id}, {arguments:?})") => {}
+    fn cuGraphicsResourceSetMapFlags_v2(_resource: sys::CUgraphicsResource, flags: c_uint) format!("({flags})") => {}
+    fn cuGraphicsMapResources(count: c_uint, resources: *mut sys::CUgraphicsResource, _stream: sys::CUstream)
+        format!("({count}, {:?})", unsafe { *resources }) => {}
+    fn cuGraphicsUnmapResources(count: c_uint, resources: *mut sys::CUgraphicsResource, _stream: sys::CUstream)
+        format!("({count}, {:?})", unsafe { *resources }) => {}
+    fn cuGraphicsResourceGetMappedPointer_v2(
+        address: *mut sys::CUdeviceptr, size: *mut usize, _resource: sys::CUgraphicsResource
+    ) no_detail() => {
+        unsafe { give(address, 0x1000) };
+        unsafe { give(size, 64) }
+    }
+    fn cuGraphicsSubResourceGetMappedArray(
+        array: *mut sys::CUarray, _resource: sys::CUgraphicsResource, index: c_uint, level: c_uint
+    ) format!("({index}, {level})") => { unsafe { give(array, ptr::without_provenance_mut(handle())) } }
+    fn cuGraphicsUnregisterResource(_resource: sys::CUgraphicsResource) no_detail() => {}
+    fn cuImportExternalMemory(
+        memory: *mut sys::CUexternalMemory, description: *const sys::CUDA_EXTERNAL_MEMORY_HANDLE_DESC
+    ) format!("({}, {})", unsafe { (*description).type_.0 }, unsafe { (*description).size }) => {
+        unsafe { give(memory, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuExternalMemoryGetMappedBuffer(
+        address: *mut sys::CUdeviceptr, _memory: sys::CUexternalMemory,
+        description: *const sys::CUDA_EXTERNAL_MEMORY_BUFFER_DESC
+    ) format!("({}, {})", unsafe { (*description).offset }, unsafe { (*description).size }) => {
+        unsafe { give(address, handle() as sys::CUdeviceptr) }
+    }
+    fn cuDestroyExternalMemory(_memory: sys::CUexternalMemory) no_detail() => {}
+    fn cuImportExternalSemaphore(
+        semaphore: *mut sys::CUexternalSemaphore, description: *const sys::CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC
+    ) format!("({})", unsafe { (*description).type_.0 }) => {
+        unsafe { give(semaphore, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuSignalExternalSemaphoresAsync(
+        _semaphores: *const sys::CUexternalSemaphore, params: *const sys::CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
+        count: c_uint, _stream: sys::CUstream
+    ) format!("({count}, {})", unsafe { (*params).params.fence.value }) => {}
+    fn cuWaitExternalSemaphoresAsync(
+        _semaphores: *const sys::CUexternalSemaphore, params: *const sys::CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
+        count: c_uint, _stream: sys::CUstream
+    ) format!("({count}, {})", unsafe { (*params).params.fence.value }) => {}
+    fn cuDestroyExternalSemaphore(_semaphore: sys::CUexternalSemaphore) no_detail() => {}
+    fn cuCoredumpSetAttribute(setting: sys::CUcoredumpSettings, value: *mut c_void, size: *mut usize)
+        format!("({}, {} of {})", setting.0, unsafe { *value.cast::<u8>() }, unsafe { *size }) => {}
+    fn cuCoredumpSetAttributeGlobal(setting: sys::CUcoredumpSettings, value: *mut c_void, size: *mut usize)
+        format!("({}, {} of {})", setting.0, unsafe { *value.cast::<u8>() }, unsafe { *size }) => {}
+    fn cuCoredumpGetAttributeGlobal(setting: sys::CUcoredumpSettings, value: *mut c_void, size: *mut usize)
+        format!("({}, {})", setting.0, !value.is_null()) => {
+        unsafe {
+            if !value.is_null() {
+                ptr::copy_nonoverlapping(c"core".as_ptr(), value.cast(), 5);
+            }
+            give(size, 5);
+        }
+    }
+    fn cuCoredumpRegisterStartCallback(
+        callback: sys::CUcoredumpStatusCallback, data: *mut c_void, out: *mut sys::CUcoredumpCallbackHandle
+    ) no_detail() => {
+        unsafe { callback.unwrap()(data, 77, 3) };
+        unsafe { give(out, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuCoredumpDeregisterStartCallback(_callback: sys::CUcoredumpCallbackHandle) no_detail() => {}
+    fn cuLogsRegisterCallback(callback: sys::CUlogsCallback, data: *mut c_void, out: *mut sys::CUlogsCallbackHandle)
+        no_detail() => {
+        let raw = handle();
+        LOG_CALLBACKS.lock().unwrap().push((raw, (callback.unwrap(), data.addr())));
+        unsafe { give(out, ptr::without_provenance_mut(raw)) }
+    }
+    fn cuLogsUnregisterCallback(callback: sys::CUlogsCallbackHandle) no_detail() => {
+        LOG_CALLBACKS.lock().unwrap().retain(|(raw, _)| *raw != callback.addr());
+    }
+    fn cuLogsCurrent(position: *mut sys::CUlogIterator, flags: c_uint) format!("({flags})") => {
+        unsafe { give(position, 5) }
+    }
+    fn cuLogsDumpToMemory(position: *mut sys::CUlogIterator, buffer: *mut c_char, size: *mut usize, flags: c_uint)
+        format!("({}, {flags})", unsafe { *position }) => {
+        unsafe {
+            assert!(*size >= 25600);
+            ptr::copy_nonoverlapping(c"[E] a message\n".as_ptr(), buffer, 15);
+            give(size, 14);
+            give(position, 6);
+        }
+    }
     fn cuLaunchHostFunc(_stream: sys::CUstream, function: sys::CUhostFn, data: *mut c_void) host_func(function, data) => {
         unsafe { function.unwrap()(data) }
     }

@@ -1,0 +1,7 @@
+//! Memory and semaphores of other APIs, such as Vulkan and Direct3D.
+
+mod memory;
+mod semaphore;
+
+pub use memory::{ExternalBuffer, ExternalMemory};
+pub use semaphore::ExternalSemaphore;

@@ -1,0 +1,332 @@
+//! External memory, and buffers in it.
+
+use core::marker::PhantomData;
+use core::{fmt, mem, ptr};
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::error::dropping;
+use crate::sys::{self, CUDA_EXTERNAL_MEMORY_HANDLE_DESC};
+use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
+
+/// Memory that another API allocated and exported. Buffers in it are references to it; the last reference releases it.
+///
+/// ```no_run
+/// # #[cfg(unix)]
+/// # fn f(context: &cuda_driver::Context, exported: std::os::fd::OwnedFd) -> cuda_driver::Result<()> {
+/// use cuda_driver::external::ExternalMemory;
+///
+/// // SAFETY: `exported` comes from `vkGetMemoryFdKHR` for an allocation of 1 MiB.
+/// let memory = unsafe { ExternalMemory::import_fd(context, exported, 1 << 20) }?;
+/// let mut values = memory.buffer::<f32>(0, 1000)?;
+/// values.as_mut_slice().copy_from(&[1.0; 1000])?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExternalMemory {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    raw: sys::CUexternalMemory,
+    context: Context,
+}
+
+// SAFETY: the handle may be used on any thread.
+unsafe impl Send for Inner {}
+// SAFETY: as above; the driver synchronises access to its objects.
+unsafe impl Sync for Inner {}
+
+impl Inner {
+    /// # Safety
+    /// The handle must be live, and not be used again.
+    #[inline]
+    #[track_caller]
+    unsafe fn end(&self, raw: sys::CUexternalMemory) -> Result<()> {
+        let _current = self.context.enter();
+        // SAFETY: upheld by the caller.
+        unsafe { checked::destroy_external_memory(raw) }
+    }
+}
+
+impl Drop for Inner {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the handle is live, and this is its last use.
+            dropping().done(unsafe { self.end(self.raw) });
+        }
+    }
+}
+
+impl ExternalMemory {
+    /// Imports memory ([`cuImportExternalMemory`](checked::import_external_memory)).
+    ///
+    /// # Safety
+    /// The handle in the description must be valid and of its type. The memory must have the size in the description, and
+    /// stay allocated until it is released here.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type, and
+    /// `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_HANDLE` for an invalid description.
+    #[inline]
+    #[doc(alias = "cuImportExternalMemory")]
+    #[track_caller]
+    pub unsafe fn import(context: &Context, description: &CUDA_EXTERNAL_MEMORY_HANDLE_DESC) -> Result<Self> {
+        let _current = context.enter()?;
+        // SAFETY: upheld by the caller.
+        let raw = unsafe { checked::import_external_memory(description) }?;
+        // SAFETY: the memory was just imported.
+        Ok(unsafe { Self::from_raw(raw, context) })
+    }
+
+    /// Imports memory of `size` bytes from a file descriptor of Vulkan or of this driver's virtual memory. The driver owns the
+    /// descriptor afterwards; if the import fails, it is closed.
+    ///
+    /// # Safety
+    /// The descriptor must be of memory of this size.
+    ///
+    /// # Errors
+    /// Same as [`import`](Self::import).
+    #[cfg(unix)]
+    #[inline]
+    #[track_caller]
+    pub unsafe fn import_fd(context: &Context, fd: OwnedFd, size: u64) -> Result<Self> {
+        let mut description = CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
+            type_: sys::CUexternalMemoryHandleType::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+            size,
+            ..Default::default()
+        };
+        description.handle.fd = fd.as_raw_fd();
+        // SAFETY: upheld by the caller.
+        let memory = unsafe { Self::import(context, &description) }?;
+        // The driver closes it.
+        mem::forget(fd);
+        Ok(memory)
+    }
+
+    /// Maps `len` values at an offset in bytes ([`cuExternalMemoryGetMappedBuffer`](checked::external_memory_get_mapped_buffer)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the values are not inside the memory, and for no values.
+    #[inline]
+    #[doc(alias = "cuExternalMemoryGetMappedBuffer")]
+    #[track_caller]
+    pub fn buffer<T>(&self, offset: u64, len: usize) -> Result<ExternalBuffer<T>> {
+        let description = sys::CUDA_EXTERNAL_MEMORY_BUFFER_DESC {
+            offset,
+            // The driver rejects the saturated size.
+            size: len.saturating_mul(size_of::<T>()) as u64,
+            ..Default::default()
+        };
+        let _current = self.inner.context.enter()?;
+        // SAFETY: the handle is live, and the driver checks the range.
+        let raw = unsafe { checked::external_memory_get_mapped_buffer(self.inner.raw, &description) }?;
+        Ok(ExternalBuffer {
+            raw,
+            len,
+            memory: self.clone(),
+            values: PhantomData,
+        })
+    }
+
+    /// Maps a mipmapped array
+    /// ([`cuExternalMemoryGetMappedMipmappedArray`](checked::external_memory_get_mapped_mipmapped_array)). The caller must
+    /// destroy it before the last reference to this memory is dropped.
+    ///
+    /// # Safety
+    /// The memory must contain an array of this description.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid description.
+    #[inline]
+    #[doc(alias = "cuExternalMemoryGetMappedMipmappedArray")]
+    #[track_caller]
+    pub unsafe fn mipmapped_array(
+        &self,
+        description: &sys::CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC,
+    ) -> Result<sys::CUmipmappedArray> {
+        let _current = self.inner.context.enter()?;
+        // SAFETY: the handle is live; the rest is upheld by the caller.
+        unsafe { checked::external_memory_get_mapped_mipmapped_array(self.inner.raw, description) }
+    }
+
+    /// Drops this reference. If it is the last one, releases the memory
+    /// ([`cuDestroyExternalMemory`](checked::destroy_external_memory)) and returns the result.
+    ///
+    /// # Errors
+    /// May return an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuDestroyExternalMemory")]
+    #[track_caller]
+    pub fn destroy(self) -> Result<()> {
+        match Arc::try_unwrap(self.inner) {
+            Ok(mut inner) => {
+                let raw = mem::replace(&mut inner.raw, ptr::null_mut());
+                // SAFETY: the handle is live, and null in `inner`, so that `drop` does not use it.
+                unsafe { inner.end(raw) }
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns the raw handle, which is valid as long as `self`.
+    #[inline]
+    #[must_use]
+    pub fn as_raw(&self) -> sys::CUexternalMemory {
+        self.inner.raw
+    }
+
+    /// Takes ownership of memory that was imported in `context`.
+    ///
+    /// # Safety
+    /// The handle must be live and belong to that context, and no other code may destroy it.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUexternalMemory, context: &Context) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                raw,
+                context: context.clone(),
+            }),
+        }
+    }
+
+    /// Releases ownership of the handle: no reference destroys it any more. The reference to the context is leaked.
+    #[inline]
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUexternalMemory {
+        let raw = self.inner.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// Returns the context of the memory.
+    #[inline]
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.inner.context
+    }
+}
+
+/// Values in external memory. Dropping unmaps them.
+pub struct ExternalBuffer<T> {
+    raw: sys::CUdeviceptr,
+    len: usize,
+    /// Declared last, so that it is dropped after the mapping is.
+    memory: ExternalMemory,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T> ExternalBuffer<T> {
+    /// Unmaps the values after waiting for work that uses them ([`cuMemFree`](checked::mem_free)). Dropping does the same.
+    ///
+    /// # Errors
+    /// May return an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuMemFree")]
+    #[track_caller]
+    pub fn unmap(mut self) -> Result<()> {
+        // SAFETY: the mapping is owned, and replaced by 0 so that `drop` does not use it.
+        unsafe { checked::mem_free(mem::take(&mut self.raw)) }
+    }
+
+    /// Returns the address of the first value.
+    #[inline]
+    #[must_use]
+    pub const fn ptr(&self) -> DevicePtr {
+        DevicePtr::from_raw(self.raw)
+    }
+
+    /// Returns the number of values.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if there are no values.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns a view of all values. Order its use and that of the other API with an [`ExternalSemaphore`](super::ExternalSemaphore).
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> DeviceSlice<'_, T> {
+        // SAFETY: the mapping has `len` values and lives as long as `self`.
+        unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(self.memory.context())) }
+    }
+
+    /// Returns a mutable view of all values. Order its use and that of the other API with an
+    /// [`ExternalSemaphore`](super::ExternalSemaphore).
+    #[inline]
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
+        // SAFETY: the mapping has `len` values and lives as long as `self`.
+        unsafe { DeviceSliceMut::from_raw_parts(self.ptr(), self.len, Some(self.memory.context())) }
+    }
+
+    /// Returns the raw address, which is valid as long as `self`.
+    #[inline]
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUdeviceptr {
+        self.raw
+    }
+
+    /// Takes ownership of `len` values that were mapped from `memory`.
+    ///
+    /// # Safety
+    /// The address must be that of a mapping of this memory with this number of values, and no other code may free it.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, memory: &ExternalMemory) -> Self {
+        Self {
+            raw,
+            len,
+            memory: memory.clone(),
+            values: PhantomData,
+        }
+    }
+
+    /// Releases ownership of the mapping. The reference to the memory is leaked, so the memory stays imported.
+    #[inline]
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUdeviceptr {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// Returns the memory.
+    #[inline]
+    #[must_use]
+    pub const fn memory(&self) -> &ExternalMemory {
+        &self.memory
+    }
+}
+
+impl<T> fmt::Debug for ExternalBuffer<T> {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExternalBuffer")
+            .field("ptr", &self.ptr())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Drop for ExternalBuffer<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.raw != 0 {
+            // SAFETY: the mapping is owned, and this is its last use.
+            dropping().done(unsafe { checked::mem_free(self.raw) });
+        }
+    }
+}

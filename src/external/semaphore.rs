@@ -1,0 +1,215 @@
+//! External semaphores.
+
+use core::mem;
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::error::dropping;
+use crate::sys::{
+    self, CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, CUexternalSemaphoreHandleType,
+};
+use crate::{Borrowed, Context, Result, Stream, checked};
+
+/// A semaphore that another API created and exported, which streams signal and wait for.
+///
+/// ```no_run
+/// # #[cfg(unix)]
+/// # fn f(context: &cuda_driver::Context, exported: std::os::fd::OwnedFd) -> cuda_driver::Result<()> {
+/// use cuda_driver::Stream;
+/// use cuda_driver::external::ExternalSemaphore;
+/// use cuda_driver::sys::CUexternalSemaphoreHandleType;
+///
+/// let stream = Stream::new(context)?;
+/// let kind = CUexternalSemaphoreHandleType::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD;
+/// // SAFETY: `exported` comes from `vkGetSemaphoreFdKHR` for a timeline semaphore.
+/// let semaphore = unsafe { ExternalSemaphore::import_fd(context, exported, kind) }?;
+/// // SAFETY: the semaphore lives until the stream is done.
+/// unsafe {
+///     semaphore.wait(&stream, 1)?;
+///     // … launches …
+///     semaphore.signal(&stream, 2)?;
+/// }
+/// stream.synchronize()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ExternalSemaphore {
+    raw: sys::CUexternalSemaphore,
+    /// `None` for a borrowed semaphore.
+    context: Option<Context>,
+}
+
+// SAFETY: the handle may be used on any thread.
+unsafe impl Send for ExternalSemaphore {}
+// SAFETY: as above; the driver synchronises access to its objects.
+unsafe impl Sync for ExternalSemaphore {}
+
+impl ExternalSemaphore {
+    /// Imports a semaphore ([`cuImportExternalSemaphore`](checked::import_external_semaphore)).
+    ///
+    /// # Safety
+    /// The handle in the description must be valid and of its type.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type, and
+    /// `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_HANDLE` for an invalid description.
+    #[inline]
+    #[doc(alias = "cuImportExternalSemaphore")]
+    #[track_caller]
+    pub unsafe fn import(context: &Context, description: &CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) -> Result<Self> {
+        let _current = context.enter()?;
+        // SAFETY: upheld by the caller.
+        let raw = unsafe { checked::import_external_semaphore(description) }?;
+        // SAFETY: the semaphore was just imported.
+        Ok(unsafe { Self::from_raw(raw, context) })
+    }
+
+    /// Imports a semaphore from a file descriptor. The driver owns the descriptor afterwards; if the import fails, it is
+    /// closed.
+    ///
+    /// # Safety
+    /// The descriptor must be of a semaphore of this type.
+    ///
+    /// # Errors
+    /// Same as [`import`](Self::import).
+    #[cfg(unix)]
+    #[inline]
+    #[track_caller]
+    pub unsafe fn import_fd(context: &Context, fd: OwnedFd, kind: CUexternalSemaphoreHandleType) -> Result<Self> {
+        let mut description = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC {
+            type_: kind,
+            ..Default::default()
+        };
+        description.handle.fd = fd.as_raw_fd();
+        // SAFETY: upheld by the caller.
+        let semaphore = unsafe { Self::import(context, &description) }?;
+        // The driver closes it.
+        mem::forget(fd);
+        Ok(semaphore)
+    }
+
+    /// Queues a signal; a timeline semaphore or fence gets the value
+    /// ([`cuSignalExternalSemaphoresAsync`](checked::signal_external_semaphores_async)).
+    ///
+    /// # Safety
+    /// The semaphore must not be dropped until the signal is done.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the semaphore cannot be signalled.
+    #[inline]
+    #[doc(alias = "cuSignalExternalSemaphoresAsync")]
+    #[track_caller]
+    pub unsafe fn signal(&self, stream: &Stream, value: u64) -> Result<()> {
+        let mut params = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS::default();
+        params.params.fence.value = value;
+        // SAFETY: both handles are live; the rest is upheld by the caller.
+        unsafe { checked::signal_external_semaphores_async(&[self.raw], &[params], stream.as_raw()) }
+    }
+
+    /// Makes later work in the stream wait for a signal; for a timeline semaphore or fence, for the value
+    /// ([`cuWaitExternalSemaphoresAsync`](checked::wait_external_semaphores_async)).
+    ///
+    /// # Safety
+    /// The semaphore must not be dropped until the wait is over.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the semaphore cannot be waited for, and `CUDA_ERROR_TIMEOUT` if a keyed mutex was
+    /// not released in time.
+    #[inline]
+    #[doc(alias = "cuWaitExternalSemaphoresAsync")]
+    #[track_caller]
+    pub unsafe fn wait(&self, stream: &Stream, value: u64) -> Result<()> {
+        let mut params = CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS::default();
+        params.params.fence.value = value;
+        // SAFETY: both handles are live; the rest is upheld by the caller.
+        unsafe { checked::wait_external_semaphores_async(&[self.raw], &[params], stream.as_raw()) }
+    }
+
+    /// Destroys the semaphore ([`cuDestroyExternalSemaphore`](checked::destroy_external_semaphore)). Dropping does the same.
+    ///
+    /// # Errors
+    /// May return an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuDestroyExternalSemaphore")]
+    #[track_caller]
+    pub fn destroy(mut self) -> Result<()> {
+        // SAFETY: the handle is live, and replaced by null so that `drop` does not use it.
+        unsafe {
+            Self::end(
+                mem::replace(&mut self.raw, core::ptr::null_mut()),
+                self.context.as_ref(),
+            )
+        }
+    }
+
+    /// # Safety
+    /// The handle must be live, and not be used again.
+    #[inline]
+    #[track_caller]
+    unsafe fn end(raw: sys::CUexternalSemaphore, context: Option<&Context>) -> Result<()> {
+        let _current = match context {
+            Some(context) => context.enter().ok(),
+            None => None,
+        };
+        // SAFETY: upheld by the caller.
+        unsafe { checked::destroy_external_semaphore(raw) }
+    }
+
+    /// Returns the raw handle, which is valid as long as `self`.
+    #[inline]
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUexternalSemaphore {
+        self.raw
+    }
+
+    /// Takes ownership of a semaphore that was imported in `context`.
+    ///
+    /// # Safety
+    /// The handle must be live and belong to that context, and no other code may destroy it.
+    #[inline]
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUexternalSemaphore, context: &Context) -> Self {
+        Self {
+            raw,
+            context: Some(context.clone()),
+        }
+    }
+
+    /// Borrows a semaphore.
+    ///
+    /// # Safety
+    /// The handle must stay valid as long as the returned value.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUexternalSemaphore) -> Borrowed<'a, Self> {
+        Borrowed::new(Self { raw, context: None })
+    }
+
+    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
+    #[inline]
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUexternalSemaphore {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// Returns the context of the semaphore; `None` for a borrowed semaphore.
+    #[inline]
+    #[must_use]
+    pub const fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
+    }
+}
+
+impl Drop for ExternalSemaphore {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the handle is live, and this is its last use.
+            dropping().done(unsafe { Self::end(self.raw, self.context.as_ref()) });
+        }
+    }
+}
