@@ -222,6 +222,36 @@ fn saxpy_is_the_readmes_program() {
     }
 }
 
+/// Runs an example that ends with `Result = PASS`, or prints a line that begins with `needs`.
+fn passes_or_needs(name: &str, devices: &str) {
+    let Some(path) = example(name) else { return };
+    let mut command = Command::new(&path);
+    if std::env::var_os("CUDA_DRIVER").is_none() {
+        command.env("CUDA_DRIVER", "software").env("CUDA_SOFT_DEVICES", devices);
+    }
+    let output = command.output().expect("the example starts");
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.ends_with("Result = PASS\n") || out.starts_with("needs "), "{out}");
+    print!("{out}");
+}
+
+#[test]
+fn ipc_passes() {
+    passes_or_needs("ipc", "1");
+}
+
+#[test]
+fn peer_passes_or_needs_two_devices() {
+    passes_or_needs("peer", "2");
+    passes_or_needs("peer", "1");
+}
+
+#[test]
+fn runtime_interop_passes_or_needs_a_gpu() {
+    passes_or_needs("runtime_interop", "1");
+}
+
 #[test]
 fn texture_writes_a_picture() {
     let Some(path) = example("texture") else { return };

@@ -30,6 +30,7 @@ mod devices;
 mod endless_kernels;
 mod error_names;
 mod events;
+mod every_handle;
 mod fault_without_context;
 mod faults;
 mod float_arithmetic;

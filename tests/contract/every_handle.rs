@@ -1,0 +1,580 @@
+//! Tests of all owners of handles: handles go in and out of them, and are destroyed once, whenever and wherever an owner is
+//! dropped.
+//!
+//! Each test counts the calls of its process, so it runs in a process of its own.
+
+use std::sync::{Mutex, OnceLock};
+
+use cuda_driver::array::ArrayShape;
+use cuda_driver::driver_log::LogCallback;
+use cuda_driver::pool::{MemPool, StreamBuffer};
+use cuda_driver::sys::Function;
+use cuda_driver::sys::library::{Options, Source, set_default_with};
+use cuda_driver::texture::TextureDescriptor;
+use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory};
+use cuda_driver::{
+    Array, Context, Device, DeviceBuffer, Event, HostBuffer, JitOptions, LaunchConfig, Library, Linker, ManagedBuffer,
+    MipmappedArray, Module, PitchedBuffer, PrimaryContext, Stream, Surface, Texture,
+};
+use cuda_driver_hooks::Counter;
+
+use crate::child;
+use crate::common::ptx_path;
+
+/// An owner of any type.
+type Owner = Box<dyn Send>;
+
+/// A type of owners.
+struct Row {
+    name: &'static str,
+    /// The functions that end the handles of one owner, each as often as it is in the list.
+    ends: &'static [Function],
+    /// Makes an owner, or returns `None` if the driver has no such objects.
+    make: fn(&Context) -> Option<Owner>,
+    /// Passes a handle through `into_raw`, the borrowed form and `from_raw`, and returns the owner. References to other
+    /// objects are leaked by `into_raw`, so only the first of `ends` is called.
+    pass: fn(&Context) -> Option<Owner>,
+}
+
+const PTX: &str =
+    ".version 6.4\n.target sm_52\n.address_size 64\n.global .u32 word;\n.visible .entry nothing() { ret; }\n";
+
+/// Passes a handle through all forms of a type, whose methods the arguments are.
+macro_rules! pass {
+    ($context:expr, $made:expr, $from:expr, $borrow:expr) => {{
+        let owner = $made;
+        let raw = owner.as_raw();
+        assert_eq!(owner.into_raw(), raw);
+        // SAFETY: the handle is live, and its owner gave it up.
+        #[allow(clippy::redundant_closure_call)]
+        let (borrowed, owner) = unsafe { ($borrow(raw), $from(raw, $context)) };
+        assert_eq!(borrowed.as_raw(), raw);
+        assert_eq!(owner.as_raw(), raw);
+        drop(borrowed);
+        Some(Box::new(owner) as Owner)
+    }};
+}
+
+fn shape() -> ArrayShape {
+    ArrayShape::d2(8, 8)
+}
+
+fn array(context: &Context) -> Array<f32> {
+    Array::new(context, shape()).expect("an array")
+}
+
+fn surface_array(context: &Context) -> Array<f32> {
+    Array::new(context, shape().surface()).expect("an array")
+}
+
+fn physical_memory() -> Option<PhysicalMemory> {
+    let options = MemoryOptions::on_device(Device::first().ok()?);
+    let size = options.granularity().expect("a granularity");
+    Some(PhysicalMemory::new(&options, size).expect("memory"))
+}
+
+fn pending(context: &Context) -> Option<Owner> {
+    let host = HostBuffer::<u32>::zeroed(context, 16).expect("memory");
+    let device = DeviceBuffer::<u32>::alloc(context, 16).expect("memory");
+    let stream = Stream::new(context).expect("a stream");
+    let pending = stream.upload(host, device).expect("a copy");
+    Some(Box::new((pending, stream)))
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "Context",
+        ends: &[Function::cuCtxDestroy_v2],
+        make: |_| Some(Box::new(Context::create(Device::first().ok()?).expect("a context"))),
+        pass: |_| {
+            let context = Context::create(Device::first().ok()?).expect("a context");
+            pass!((), context, |raw, _| Context::from_raw(raw), |raw| {
+                Context::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "PrimaryContext",
+        ends: &[Function::cuDevicePrimaryCtxRelease_v2],
+        make: |_| {
+            Some(Box::new(
+                PrimaryContext::retain(Device::first().ok()?).expect("a context"),
+            ))
+        },
+        pass: |_| {
+            let primary = PrimaryContext::retain(Device::first().ok()?).expect("a context");
+            Some(Box::new(primary.into_context()))
+        },
+    },
+    Row {
+        name: "Attachment",
+        ends: &[Function::cuCtxDetach],
+        make: |context| Some(Box::new(context.attach().expect("an attachment"))),
+        pass: |_| None,
+    },
+    Row {
+        name: "Stream",
+        ends: &[Function::cuStreamDestroy_v2],
+        make: |context| Some(Box::new(Stream::new(context).expect("a stream"))),
+        pass: |context| {
+            let stream = Stream::new(context).expect("a stream");
+            pass!(context, stream, |raw, c| Stream::from_raw(raw, c), |raw| {
+                Stream::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "Event",
+        ends: &[Function::cuEventDestroy_v2],
+        make: |context| Some(Box::new(Event::new(context).expect("an event"))),
+        pass: |context| {
+            let event = Event::new(context).expect("an event");
+            pass!(context, event, |raw, c| Event::from_raw(raw, c), |raw| {
+                Event::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "Module",
+        ends: &[Function::cuModuleUnload],
+        make: |context| Some(Box::new(Module::from_ptx(context, PTX).expect("a module"))),
+        pass: |context| {
+            let module = Module::from_ptx(context, PTX).expect("a module");
+            pass!(context, module, |raw, c| Module::from_raw(raw, c), |raw| {
+                Module::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "Function",
+        ends: &[Function::cuModuleUnload],
+        make: |context| {
+            let module = Module::from_ptx(context, PTX).expect("a module");
+            Some(Box::new(module.function("nothing").expect("a function")))
+        },
+        pass: |_| None,
+    },
+    Row {
+        name: "Global",
+        ends: &[Function::cuModuleUnload],
+        make: |context| {
+            let module = Module::from_ptx(context, PTX).expect("a module");
+            Some(Box::new(module.global("word").expect("a variable")))
+        },
+        pass: |_| None,
+    },
+    Row {
+        name: "Library",
+        ends: &[Function::cuLibraryUnload],
+        make: |_| Some(Box::new(Library::from_ptx(PTX).expect("a library"))),
+        pass: |_| {
+            let library = Library::from_ptx(PTX).expect("a library");
+            pass!((), library, |raw, _| Library::from_raw(raw), |raw| {
+                Library::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "Linker",
+        ends: &[Function::cuLinkDestroy],
+        make: |context| {
+            Some(Box::new(
+                Linker::new(context, &JitOptions::default()).expect("a linker"),
+            ))
+        },
+        pass: |context| {
+            let linker = Linker::new(context, &JitOptions::default()).expect("a linker");
+            pass!(context, linker, |raw, c| Linker::from_raw(raw, c), |raw| {
+                Linker::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "DeviceBuffer",
+        ends: &[Function::cuMemFree_v2],
+        make: |context| Some(Box::new(DeviceBuffer::<u32>::zeroed(context, 16).expect("memory"))),
+        pass: |context| {
+            let buffer = DeviceBuffer::<u32>::zeroed(context, 16).expect("memory");
+            let raw = buffer.as_raw();
+            assert_eq!(buffer.into_raw(), raw);
+            // SAFETY: the memory is allocated, and its owner gave it up.
+            Some(Box::new(unsafe { DeviceBuffer::<u32>::from_raw(raw, 16, context) }))
+        },
+    },
+    Row {
+        name: "HostBuffer",
+        ends: &[Function::cuMemFreeHost],
+        make: |context| Some(Box::new(HostBuffer::<u32>::zeroed(context, 16).expect("memory"))),
+        pass: |context| {
+            let buffer = HostBuffer::<u32>::zeroed(context, 16).expect("memory");
+            let raw = buffer.as_raw();
+            assert_eq!(buffer.into_raw(), raw);
+            let raw = std::ptr::NonNull::new(raw).expect("memory");
+            // SAFETY: the memory is allocated, and its owner gave it up.
+            Some(Box::new(unsafe { HostBuffer::from_raw(raw, 16, context) }))
+        },
+    },
+    Row {
+        name: "Pending",
+        ends: &[
+            Function::cuMemFreeHost,
+            Function::cuMemFree_v2,
+            Function::cuEventDestroy_v2,
+            Function::cuStreamDestroy_v2,
+        ],
+        make: pending,
+        pass: |_| None,
+    },
+    Row {
+        name: "StreamBuffer",
+        ends: &[Function::cuMemFree_v2, Function::cuStreamDestroy_v2],
+        make: |context| {
+            let stream = Stream::new(context).expect("a stream");
+            let buffer = StreamBuffer::<u32>::alloc(context, &stream, 16).expect("memory");
+            Some(Box::new((buffer, stream)))
+        },
+        pass: |_| None,
+    },
+    Row {
+        name: "MemPool",
+        ends: &[Function::cuMemPoolDestroy],
+        make: |_| Some(Box::new(MemPool::new(Device::first().ok()?).expect("a pool"))),
+        pass: |context| {
+            let pool = MemPool::new(Device::first().ok()?).expect("a pool");
+            pass!(context, pool, |raw, _| MemPool::from_raw(raw), |raw| {
+                MemPool::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "ManagedBuffer",
+        ends: &[Function::cuMemFree_v2],
+        make: |context| Some(Box::new(ManagedBuffer::<u32>::alloc(context, 16).expect("memory"))),
+        pass: |context| {
+            let raw = ManagedBuffer::<u32>::alloc(context, 16).expect("memory").into_raw();
+            // SAFETY: the memory is allocated, and its owner gave it up.
+            let buffer = unsafe { ManagedBuffer::<u32>::from_raw(raw, 16, context) }.expect("an owner");
+            assert_eq!(buffer.as_raw(), raw);
+            Some(Box::new(buffer))
+        },
+    },
+    Row {
+        name: "PitchedBuffer",
+        ends: &[Function::cuMemFree_v2],
+        make: |context| Some(Box::new(PitchedBuffer::<u32>::alloc(context, 5, 3).expect("memory"))),
+        pass: |context| {
+            let raw = PitchedBuffer::<u32>::alloc(context, 5, 3).expect("memory").into_raw();
+            // SAFETY: the memory is allocated with at least this pitch, and its owner gave it up.
+            let buffer = unsafe { PitchedBuffer::<u32>::from_raw(raw, 512, 5, 3, context) };
+            assert_eq!(buffer.as_raw(), raw);
+            Some(Box::new(buffer))
+        },
+    },
+    Row {
+        name: "PhysicalMemory",
+        ends: &[Function::cuMemRelease],
+        make: |_| Some(Box::new(physical_memory()?)),
+        pass: |context| {
+            let memory = physical_memory()?;
+            let size = memory.size_bytes();
+            pass!(context, memory, |raw, _| PhysicalMemory::from_raw(raw, size), |raw| {
+                PhysicalMemory::borrow_raw(raw, size)
+            })
+        },
+    },
+    Row {
+        name: "AddressRange",
+        ends: &[Function::cuMemAddressFree],
+        make: |context| Some(Box::new(AddressRange::reserve(context, 1 << 21).expect("addresses"))),
+        pass: |context| {
+            let raw = AddressRange::reserve(context, 1 << 21).expect("addresses").into_raw();
+            // SAFETY: the range is reserved, and its owner gave it up.
+            let range = unsafe { AddressRange::from_raw(raw, 1 << 21, context) };
+            assert_eq!(range.as_raw(), raw);
+            Some(Box::new(range))
+        },
+    },
+    Row {
+        name: "Array",
+        ends: &[Function::cuArrayDestroy],
+        make: |context| Some(Box::new(array(context))),
+        pass: |context| {
+            let array = array(context);
+            pass!(context, array, |raw, c| Array::<f32>::from_raw(raw, c), |raw| {
+                Array::<f32>::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "MipmappedArray",
+        ends: &[Function::cuMipmappedArrayDestroy],
+        make: |context| {
+            Some(Box::new(
+                MipmappedArray::<f32>::new(context, shape(), 2).expect("an array"),
+            ))
+        },
+        pass: |context| {
+            let array = MipmappedArray::<f32>::new(context, shape(), 2).expect("an array");
+            pass!(
+                context,
+                array,
+                |raw, c| MipmappedArray::<f32>::from_raw(raw, c),
+                |raw| MipmappedArray::<f32>::borrow_raw(raw)
+            )
+        },
+    },
+    Row {
+        name: "Texture",
+        ends: &[Function::cuTexObjectDestroy, Function::cuArrayDestroy],
+        make: |context| {
+            let texture = Texture::new(&array(context), &TextureDescriptor::new());
+            Some(Box::new(texture.expect("a texture")))
+        },
+        pass: |context| {
+            let texture = Texture::new(&array(context), &TextureDescriptor::new()).expect("a texture");
+            pass!(context, texture, |raw, c| Texture::from_raw(raw, c), |raw| {
+                Texture::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "Surface",
+        ends: &[Function::cuSurfObjectDestroy, Function::cuArrayDestroy],
+        make: |context| Some(Box::new(Surface::new(&surface_array(context)).expect("a surface"))),
+        pass: |context| {
+            let surface = Surface::new(&surface_array(context)).expect("a surface");
+            pass!(context, surface, |raw, c| Surface::from_raw(raw, c), |raw| {
+                Surface::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "LogCallback",
+        ends: &[Function::cuLogsUnregisterCallback],
+        make: |_| {
+            LogCallback::new(|_, _| ())
+                .ok()
+                .map(|callback| Box::new(callback) as Owner)
+        },
+        pass: |_| None,
+    },
+];
+
+/// Makes the driver under test the default library, with a hook that counts the calls of the process.
+fn counter() -> &'static Counter {
+    static COUNTER: OnceLock<Counter> = OnceLock::new();
+    COUNTER.get_or_init(|| {
+        let selection = match cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software) {
+            Ok(selection) => selection,
+            Err(error) => panic!("the driver under test cannot be used: {error}"),
+        };
+        let counter = Counter::new();
+        let options = Options::new().hook(counter.clone());
+        set_default_with(Source::library(selection.library()), options).expect("no default library yet");
+        counter
+    })
+}
+
+fn context() -> Context {
+    counter();
+    cuda_driver::init().expect("cuInit");
+    Context::create(Device::first().expect("a device")).expect("a context")
+}
+
+/// Owners of all types, with the calls that must end their handles.
+struct Owners {
+    owners: Vec<Owner>,
+    ends: Vec<Function>,
+}
+
+/// Makes two owners of each type in `rows`, one after the other, and resets the counts.
+fn owners_of<'a>(context: &Context, rows: impl Iterator<Item = &'a Row> + Clone) -> Owners {
+    let mut all = Owners {
+        owners: Vec::new(),
+        ends: Vec::new(),
+    };
+    for _ in 0..2 {
+        for row in rows.clone() {
+            if let Some(owner) = (row.make)(context) {
+                all.owners.push(owner);
+                all.ends.extend(row.ends);
+            }
+        }
+    }
+    counter().reset();
+    all
+}
+
+/// Makes two owners of each type, one after the other, and resets the counts.
+fn owners(context: &Context) -> Owners {
+    owners_of(context, ROWS.iter())
+}
+
+/// Returns the functions of `ends` whose count is not as often as they are in it: name, calls, expected calls.
+fn differences(ends: &[Function]) -> Vec<(&'static str, u64, u64)> {
+    let mut differences = Vec::new();
+    let all = ROWS.iter().flat_map(|row| row.ends);
+    for function in all {
+        let expected = ends.iter().filter(|other| *other == function).count() as u64;
+        let calls = counter().calls(*function);
+        let difference = (function.name(), calls, expected);
+        if calls != expected && !differences.contains(&difference) {
+            differences.push(difference);
+        }
+    }
+    differences
+}
+
+#[test]
+fn handles_go_in_and_out() {
+    child!("handles_go_in_and_out", {
+        let context = context();
+        for row in ROWS {
+            counter().reset();
+            let Some(owner) = (row.pass)(&context) else { continue };
+            assert_eq!(differences(&[]), [], "{}: before the drop", row.name);
+            drop(owner);
+            assert_eq!(differences(&row.ends[..1]), [], "{}", row.name);
+        }
+    });
+}
+
+#[test]
+fn owners_are_dropped_in_any_order() {
+    child!("owners_are_dropped_in_any_order", {
+        let orders: [fn(&mut Vec<Owner>) -> Option<Owner>; 3] = [
+            Vec::pop,
+            |owners| (!owners.is_empty()).then(|| owners.remove(0)),
+            |owners| (!owners.is_empty()).then(|| owners.swap_remove(owners.len() / 3)),
+        ];
+        for order in orders {
+            let context = context();
+            let mut all = owners(&context);
+            // The last owner that refers to it destroys it.
+            all.ends.push(Function::cuCtxDestroy_v2);
+            context.destroy().expect("other references");
+            while let Some(owner) = order(&mut all.owners) {
+                drop(owner);
+            }
+            assert_eq!(differences(&all.ends), []);
+        }
+        assert!(Context::current_raw().expect("the current context").is_null());
+    });
+}
+
+#[test]
+fn owners_are_dropped_on_other_threads() {
+    child!("owners_are_dropped_on_other_threads", {
+        let context = context();
+        let mut all = owners(&context);
+        all.ends.push(Function::cuCtxDestroy_v2);
+        drop(context);
+        let threads: Vec<_> = all
+            .owners
+            .into_iter()
+            .map(|owner| std::thread::spawn(move || drop(owner)))
+            .collect();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        assert_eq!(differences(&all.ends), []);
+    });
+}
+
+#[test]
+fn owners_are_dropped_after_a_fault() {
+    child!("owners_are_dropped_after_a_fault", {
+        let context = context();
+        // The driver cannot say if work that failed still uses a value, so that value is leaked.
+        const WAITING: [&str; 3] = ["Pending", "StreamBuffer", "ManagedBuffer"];
+        let waiting: Vec<_> = ROWS.iter().filter(|row| WAITING.contains(&row.name)).collect();
+        let waiting: Vec<_> = waiting.iter().map(|row| (row.make)(&context)).collect();
+        let mut all = owners_of(&context, ROWS.iter().filter(|row| !WAITING.contains(&row.name)));
+        let text = std::fs::read_to_string(ptx_path("faults.ptx")).expect("the kernels");
+        let module = Module::from_ptx(&context, &text).expect("a module");
+        let trap = module.function("fault_trap").expect("a kernel");
+        let stream = Stream::new(&context).expect("a stream");
+        // SAFETY: the parameters of the kernel, which reads no memory.
+        unsafe { trap.launch(&stream, LaunchConfig::covering(1, 1), (0_u32, 0_u64)) }.expect("a launch");
+        assert!(stream.synchronize().expect_err("a fault").is_fault());
+        all.ends
+            .extend([Function::cuModuleUnload, Function::cuStreamDestroy_v2]);
+        drop((module, trap, stream));
+        drop(all.owners);
+        assert_eq!(differences(&all.ends), []);
+        drop(waiting);
+    });
+}
+
+unsafe extern "C" {
+    fn atexit(handler: extern "C" fn()) -> std::ffi::c_int;
+}
+
+/// The owners that an exit handler drops.
+static LAST: Mutex<Option<Owners>> = Mutex::new(None);
+
+#[test]
+fn owners_are_dropped_at_exit() {
+    // A panic in a handler aborts the process, and the test fails.
+    extern "C" fn late() {
+        let all = LAST.lock().expect("no panic").take().expect("owners");
+        drop(all.owners);
+        // A value that device work may still use is leaked, because the driver cannot say that the work is done.
+        assert!(
+            differences(&all.ends)
+                .iter()
+                .all(|(_, calls, expected)| calls < expected)
+        );
+    }
+    child!("owners_are_dropped_at_exit", {
+        counter();
+        // A handler that is registered before the driver's own runs after it.
+        // SAFETY: the handler uses only statics.
+        assert_eq!(unsafe { atexit(late) }, 0);
+        let context = context();
+        // The manual does not say if a callback of the log can be unregistered after the driver has shut down.
+        let mut all = owners_of(&context, ROWS.iter().filter(|row| row.name != "LogCallback"));
+        all.ends.push(Function::cuCtxDestroy_v2);
+        drop(context);
+        *LAST.lock().expect("no panic") = Some(all);
+    });
+}
+
+#[test]
+#[cfg(unix)]
+fn owners_are_dropped_in_a_forked_process() {
+    use std::ffi::c_int;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    unsafe extern "C" {
+        fn fork() -> c_int;
+        fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+        fn _exit(code: c_int) -> !;
+    }
+    child!("owners_are_dropped_in_a_forked_process", {
+        let context = context();
+        let mut all = owners(&context);
+        all.ends.push(Function::cuCtxDestroy_v2);
+        drop(context);
+        // SAFETY: the forked process only drops the owners and ends.
+        let process = unsafe { fork() };
+        if process == 0 {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                drop(all.owners);
+                differences(&all.ends)
+                    .iter()
+                    .all(|(_, calls, expected)| calls < expected)
+            }));
+            // SAFETY: ends the process without the handlers of the parent.
+            unsafe { _exit(c_int::from(!matches!(result, Ok(true)))) };
+        }
+        let mut status = -1;
+        // SAFETY: the pointer is valid for the write.
+        assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+        assert_eq!(status, 0, "the forked process");
+        // Its drops changed nothing here.
+        assert_eq!(differences(&[]), []);
+        drop(all.owners);
+        assert_eq!(differences(&all.ends), []);
+    });
+}
