@@ -21,6 +21,8 @@ pub(crate) struct Table<'a> {
     checked: BTreeMap<&'a str, String>,
     /// Checked call → methods that call it.
     methods: BTreeMap<String, BTreeSet<String>>,
+    /// Name in C → methods that are found by it, with `doc(alias)`.
+    aliases: BTreeMap<String, BTreeSet<String>>,
     /// Exports that the software driver implements.
     software: BTreeSet<String>,
 }
@@ -33,11 +35,11 @@ impl<'a> Table<'a> {
     }
 
     fn new(registry: &'a Registry, calls: &'a [Call], software: BTreeSet<String>) -> Result<Self, String> {
-        let mut methods = BTreeMap::new();
+        let (mut methods, mut aliases) = (BTreeMap::new(), BTreeMap::new());
         let source = root().join("src");
         for file in rust_files(&source)? {
             if !file.starts_with(source.join("checked")) && !file.starts_with(source.join("tests")) {
-                calls_of_methods(&read(&file)?, &mut methods);
+                calls_of_methods(&read(&file)?, &mut methods, &mut aliases);
             }
         }
         let checked = calls.iter().map(|call| (call.symbol.as_str(), call.path()));
@@ -46,6 +48,7 @@ impl<'a> Table<'a> {
             release: headers::current_release()?,
             checked: checked.collect(),
             methods,
+            aliases,
             software,
         })
     }
@@ -95,7 +98,8 @@ impl<'a> Table<'a> {
              name means another export in C, so the function is in `legacy` only. *+ `_ptsz`*: there is a twin for per-thread \
              default streams.\n\
              - **In C**: the names in C. † marks functions that a program compiled with CUDA RELEASE cannot call.\n\
-             - **Checked**: the function in `cuda_driver::checked`. **Methods**: the methods of objects that call it.\n\
+             - **Checked**: the function in `cuda_driver::checked`. **Methods**: the methods of objects that call it, or stand \
+             for it.\n\
              - **Software**: *yes* if the software driver implements it; the others return `CUDA_ERROR_NOT_SUPPORTED`.\n\
              - **Since**: the CUDA version that the driver must have. In parentheses: the version of the older export that the \
              checked function calls on drivers without this one.\n";
@@ -144,16 +148,7 @@ impl<'a> Table<'a> {
             plain.push_str(" †");
         }
         let (checked, methods) = match self.checked.get(symbol) {
-            Some(call) => (
-                format!("`{call}`"),
-                self.methods
-                    .get(call)
-                    .into_iter()
-                    .flatten()
-                    .map(|method| format!("`{method}`"))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            ),
+            Some(call) => (format!("`{call}`"), self.methods_of(entry, call)),
             None => Default::default(),
         };
         let software = if self.software.contains(symbol) { "yes" } else { "" };
@@ -168,6 +163,18 @@ impl<'a> Table<'a> {
             "| {export} | {} | {checked} | {methods} | {software} | {since} |",
             plain.trim()
         );
+    }
+
+    /// Returns the methods that make a checked call, and those that are found by a name of the function in C.
+    fn methods_of(&self, entry: &Entry, call: &str) -> String {
+        let mut methods: BTreeSet<&str> = BTreeSet::new();
+        methods.extend(self.methods.get(call).into_iter().flatten().map(String::as_str));
+        // A legacy export has the plain name of another one.
+        let names = entry.aliases.iter().chain((!entry.legacy).then_some(&entry.symbol));
+        let named = names.filter_map(|name| self.aliases.get(name)).flatten();
+        methods.extend(named.map(String::as_str));
+        let methods: Vec<String> = methods.iter().map(|method| format!("`{method}`")).collect();
+        methods.join(", ")
     }
 }
 
@@ -187,14 +194,23 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Collects the public functions of a file that make checked calls.
-fn calls_of_methods(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+/// Collects the public functions of a file that make checked calls, and those with names in C.
+fn calls_of_methods(
+    text: &str,
+    found: &mut BTreeMap<String, BTreeSet<String>>,
+    aliases: &mut BTreeMap<String, BTreeSet<String>>,
+) {
     let mut object: Option<String> = None;
     let mut method: Option<String> = None;
+    let mut names: Vec<&str> = Vec::new();
     for line in text.lines() {
         let code = line.trim_start();
         let indent = line.len() - code.len();
         if code.starts_with("//") {
+            continue;
+        }
+        if let Some(name) = code.strip_prefix("#[doc(alias = \"") {
+            names.extend(name.strip_suffix("\")]"));
             continue;
         }
         if indent == 0 && (code.starts_with("impl ") || code.starts_with("impl<")) {
@@ -214,7 +230,16 @@ fn calls_of_methods(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) 
                     Some(object) if indent == 4 => format!("{object}::{name}"),
                     _ => name.to_owned(),
                 });
+                for alias in std::mem::take(&mut names) {
+                    if let Some(method) = &method {
+                        aliases.entry(alias.to_owned()).or_default().insert(method.clone());
+                    }
+                }
             }
+        }
+        if !code.starts_with("#[") {
+            // The names were of another item.
+            names.clear();
         }
         let Some(method) = &method else { continue };
         for (at, _) in code.match_indices("checked::") {
@@ -288,6 +313,8 @@ mod tests {
         let text = "\
 impl<T: Copy> Buffer<T> {
     /// Calls [`x`](checked::not_a_call).
+    #[doc(alias = \"cuMemAlloc\")]
+    #[inline]
     pub fn new(n: usize) -> Self {
         let raw = unsafe { checked::mem_alloc(n) }?;
     }
@@ -304,8 +331,8 @@ pub fn version() -> i32 {
     unsafe { checked::legacy::driver_get_version() }
 }
 ";
-        let mut found = BTreeMap::new();
-        calls_of_methods(text, &mut found);
+        let (mut found, mut aliases) = (BTreeMap::new(), BTreeMap::new());
+        calls_of_methods(text, &mut found, &mut aliases);
         let found: Vec<(String, Vec<String>)> = found
             .into_iter()
             .map(|(call, methods)| (call, methods.into_iter().collect()))
@@ -317,5 +344,10 @@ pub fn version() -> i32 {
                 ("mem_alloc".to_owned(), vec!["Buffer::new".to_owned()]),
             ]
         );
+        let aliases: Vec<(&str, Vec<&String>)> = aliases
+            .iter()
+            .map(|(name, methods)| (name.as_str(), methods.iter().collect()))
+            .collect();
+        assert_eq!(aliases, [("cuMemAlloc", vec![&"Buffer::new".to_owned()])]);
     }
 }
