@@ -127,8 +127,8 @@ impl<T> MipmappedArray<T> {
         unsafe { Self::create(context, shape, levels, format, channels) }
     }
 
-    /// Creates a mipmapped array without memory, to which memory is mapped later with
-    /// [`cuMemMapArrayAsync`](checked::mem_map_array_async): adds the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of
+    /// Creates a mipmapped array without memory, to which
+    /// [`checked::mem_map_array_async`] maps memory later: adds the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of
     /// CUDA 11.6.
     ///
     /// # Safety

@@ -164,9 +164,8 @@ impl<T> Array<T> {
         unsafe { Self::create(context, shape, format, channels) }
     }
 
-    /// Creates an array without memory, to which memory is mapped later with
-    /// [`cuMemMapArrayAsync`](checked::mem_map_array_async): adds the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of
-    /// CUDA 11.6.
+    /// Creates an array without memory, to which [`checked::mem_map_array_async`] maps memory later: adds the flag
+    /// `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of CUDA 11.6.
     ///
     /// # Safety
     /// As long as any part has no memory, the array must not be used in copies, and kernels must not access it through textures

@@ -100,8 +100,11 @@ impl<'a, T> Copy3d<'a, T> {
         self
     }
 
-    /// Copies in the null stream ([`cuMemcpy3D`](checked::memcpy_3d), [`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned),
-    /// or a function such as [`cuMemcpyHtoA`](checked::memcpy_htoa) for one row). Host memory is no longer accessed when the
+    /// Copies in the null stream: boxes by [`cuMemcpy3D`](checked::memcpy_3d), boxes between contexts by
+    /// [`cuMemcpy3DPeer`](checked::memcpy_3d_peer), rectangles by [`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned), and
+    /// single rows of arrays by [`cuMemcpyHtoA`](checked::memcpy_htoa), [`cuMemcpyAtoH`](checked::memcpy_atoh),
+    /// [`cuMemcpyDtoA`](checked::memcpy_dtoa), [`cuMemcpyAtoD`](checked::memcpy_atod) and
+    /// [`cuMemcpyAtoA`](checked::memcpy_atoa). Host memory is no longer accessed when the
     /// method returns, as described at [`DeviceBuffer`](crate::DeviceBuffer).
     ///
     /// # Errors
@@ -160,10 +163,10 @@ impl<'a, T> Copy3d<'a, T> {
         }
     }
 
-    /// Queues the copy in a stream ([`cuMemcpy3DAsync`](checked::memcpy_3d_async),
-    /// [`cuMemcpy2DAsync`](checked::memcpy_2d_async), or [`cuMemcpyHtoAAsync`](checked::memcpy_htoa_async) and
-    /// [`cuMemcpyAtoHAsync`](checked::memcpy_atoh_async) for one row). In a default stream, the caller must make a context
-    /// current.
+    /// Queues the copy in a stream: boxes by [`cuMemcpy3DAsync`](checked::memcpy_3d_async), boxes between contexts by
+    /// [`cuMemcpy3DPeerAsync`](checked::memcpy_3d_peer_async), rectangles by [`cuMemcpy2DAsync`](checked::memcpy_2d_async), and
+    /// single rows of arrays by [`cuMemcpyHtoAAsync`](checked::memcpy_htoa_async) and
+    /// [`cuMemcpyAtoHAsync`](checked::memcpy_atoh_async). In a default stream, the caller must make a context current.
     ///
     /// # Safety
     /// Until the copy is done, source and target must stay valid. Host memory of the target must not be accessed, and that of

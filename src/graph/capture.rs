@@ -16,6 +16,7 @@ struct Capturing<'s> {
 
 impl Capturing<'_> {
     /// Calls the function. The caller ends the capture.
+    #[track_caller]
     fn record(self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
         let recorded = record(self.stream);
         mem::forget(self);

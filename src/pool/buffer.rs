@@ -54,10 +54,7 @@ impl<T> StreamBuffer<T> {
     #[doc(alias = "cuMemAllocAsync")]
     #[track_caller]
     pub fn alloc(context: &Context, stream: &Stream, len: usize) -> Result<Self> {
-        Self::alloc_with(context, stream, len, |bytes, stream| {
-            // SAFETY: the stream is live, and the driver checks the size.
-            unsafe { checked::mem_alloc_async(bytes, stream) }
-        })
+        Self::alloc_with(context, stream, len, None)
     }
 
     /// Allocates `len` values with undefined contents from a pool
@@ -68,19 +65,11 @@ impl<T> StreamBuffer<T> {
     #[doc(alias = "cuMemAllocFromPoolAsync")]
     #[track_caller]
     pub fn alloc_from(pool: &MemPool, context: &Context, stream: &Stream, len: usize) -> Result<Self> {
-        Self::alloc_with(context, stream, len, |bytes, stream| {
-            // SAFETY: both handles are live, and the driver checks the size.
-            unsafe { checked::mem_alloc_from_pool_async(bytes, pool.as_raw(), stream) }
-        })
+        Self::alloc_with(context, stream, len, Some(pool))
     }
 
     #[track_caller]
-    fn alloc_with(
-        context: &Context,
-        stream: &Stream,
-        len: usize,
-        alloc: impl FnOnce(usize, sys::CUstream) -> Result<sys::CUdeviceptr>,
-    ) -> Result<Self> {
+    fn alloc_with(context: &Context, stream: &Stream, len: usize, pool: Option<&MemPool>) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
         let mut raw = 0;
         if bytes > 0 {
@@ -94,7 +83,12 @@ impl<T> StreamBuffer<T> {
                     Refusal::CapturedMemory,
                 ));
             }
-            raw = alloc(bytes, stream.as_raw())?;
+            raw = match pool {
+                // SAFETY: both handles are live, and the driver checks the size.
+                Some(pool) => unsafe { checked::mem_alloc_from_pool_async(bytes, pool.as_raw(), stream.as_raw()) }?,
+                // SAFETY: the stream is live, and the driver checks the size.
+                None => unsafe { checked::mem_alloc_async(bytes, stream.as_raw()) }?,
+            };
         }
         Ok(Self {
             raw,

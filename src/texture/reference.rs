@@ -122,6 +122,7 @@ impl TextureReference {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there are more values than a texture can have.
     #[inline]
+    #[doc(alias = "cuTexRefSetFormat")]
     #[doc(alias = "cuTexRefSetAddress")]
     #[track_caller]
     pub unsafe fn bind_memory<T: Texel>(&self, values: DeviceSlice<'_, T>) -> Result<usize> {
@@ -141,6 +142,7 @@ impl TextureReference {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or if address or pitch are not aligned as
     /// textures need it.
     #[inline]
+    #[doc(alias = "cuTexRefSetFormat")]
     #[doc(alias = "cuTexRefSetAddress2D")]
     #[track_caller]
     pub unsafe fn bind_pitched<T: Texel>(

@@ -50,7 +50,6 @@ macro_rules! pass {
         let (borrowed, owner) = unsafe { ($borrow(raw), $from(raw, $context)) };
         assert_eq!(borrowed.as_raw(), raw);
         assert_eq!(owner.as_raw(), raw);
-        drop(borrowed);
         Some(Box::new(owner) as Owner)
     }};
 }
@@ -442,7 +441,8 @@ fn handles_go_in_and_out() {
 #[test]
 fn owners_are_dropped_in_any_order() {
     child!("owners_are_dropped_in_any_order", {
-        let orders: [fn(&mut Vec<Owner>) -> Option<Owner>; 3] = [
+        type TakeOne = fn(&mut Vec<Owner>) -> Option<Owner>;
+        let orders: [TakeOne; 3] = [
             Vec::pop,
             |owners| (!owners.is_empty()).then(|| owners.remove(0)),
             |owners| (!owners.is_empty()).then(|| owners.swap_remove(owners.len() / 3)),
