@@ -37,8 +37,8 @@
 //!
 #![doc = include_str!("rooms.md")]
 //!
-//! The engine is slow without optimisation; a workspace that uses this crate wants
-//! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
+//! The engine is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]` of
+//! the workspace that uses this crate.
 
 mod abi;
 mod call;

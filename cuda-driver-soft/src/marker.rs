@@ -49,10 +49,10 @@ pub(crate) fn set(marker: &'static Marker) {
     let _ = EXPORTED.set(marker);
 }
 
-/// Claims the process for this copy.
+/// Claims the process for this copy of the driver.
 ///
 /// # Errors
-/// Returns the reason if another copy has claimed it: which files the two are, and what to do.
+/// Returns the reason if another copy has claimed it, with the files of both copies and the fix.
 pub(crate) fn take() -> Result<(), String> {
     let other = other();
     let claimed = [Some(own()), other]
@@ -62,7 +62,7 @@ pub(crate) fn take() -> Result<(), String> {
     if let Some(claimed) = claimed {
         let first = match claimed.owner.load(SeqCst) {
             owner if owner.is_null() => claimed,
-            // SAFETY: only `take` stores a marker here: that of a copy which is loaded and never unloaded.
+            // SAFETY: only `take` stores a marker here, and the copy that it belongs to is never unloaded.
             owner => unsafe { &*owner },
         };
         return Err(format!(
@@ -87,7 +87,7 @@ fn file(marker: &'static Marker) -> String {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the call only reads the address and writes the structure.
     let known = unsafe { libc::dladdr(std::ptr::from_ref(marker).cast(), found.as_mut_ptr()) };
-    // SAFETY: zeros are valid for the structure, whether the call wrote it or not.
+    // SAFETY: the structure was zeroed, and zeros are valid for it if the call did not write it.
     let name = unsafe { found.assume_init() }.dli_fname;
     if known == 0 || name.is_null() {
         return "a copy of unknown origin".to_owned();

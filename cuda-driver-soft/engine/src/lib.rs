@@ -8,11 +8,12 @@
 //! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice, for
 //! any lanes, and for converged warps, whose lanes all take the same branches.
 //!
-//! The interpreter is slow without optimisation: a workspace that uses this crate wants
-//! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
+//! The interpreter is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]`
+//! of the workspace that uses this crate.
 //!
-//! Unsafe code is in `memory`, `code` (registers), `ops`, and at three places each in `lanes`, `warp` and `grid`:
-//! handlers run some 10^9 times a second, and checked accesses would double their cost. Everything else forbids it.
+//! Unsafe code is in `memory`, `code` (registers and handlers), `ops`, and in a few places of `lanes`, `warp` and
+//! `grid`: handlers run some 10^9 times a second, and checked accesses would double their cost. All other modules
+//! forbid it.
 #![doc = include_str!("rooms.md")]
 
 mod code;

@@ -66,7 +66,7 @@ impl TexelArray {
     }
 }
 
-/// How a texture is sampled: the fields of `CUDA_TEXTURE_DESC`.
+/// The sampling of a texture: the fields of `CUDA_TEXTURE_DESC`.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     /// Address mode of each dimension.
@@ -75,7 +75,7 @@ pub struct Sampler {
     pub linear: bool,
     /// True if coordinates are normalized to 0..1.
     pub normalized: bool,
-    /// How channels are converted.
+    /// The conversion of channels.
     pub read: Read,
     /// Border colour.
     pub border: [f32; 4],

@@ -23,8 +23,8 @@ pub fn write_log(line: fmt::Arguments<'_>) {
     messages::add(&line.to_string());
 }
 
-/// Writes a line that belongs to no call of this thread. The program's callbacks get it when a call reports it: see
-/// [`messages::report`].
+/// Writes a line for asynchronous work, which belongs to no call of this thread. Callbacks get it when a call reports
+/// the error: see [`messages::report`].
 #[cold]
 pub fn write_log_of_work(line: &str) {
     if environment::log() {

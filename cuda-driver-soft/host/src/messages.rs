@@ -1,7 +1,7 @@
 //! The messages of the log that the program can read: the last hundred, and callbacks for new ones.
 //!
-//! A callback may call the driver, and a message may be written while the driver holds locks. So the messages that a
-//! thread writes in its calls reach the callbacks when a call of that thread fails; see [`deliver`].
+//! A callback may call the driver, and a message may be written while the driver holds locks. So messages are delivered
+//! later, when a call of the thread that wrote them fails: see [`deliver`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -57,12 +57,12 @@ pub(crate) fn keep(text: &str) {
     messages.count += 1;
 }
 
-/// Gives a message to the callbacks, but does not add it, when a call of the thread fails.
+/// Queues a message for the callbacks without adding it to the log. They get it when a call of the thread fails.
 pub fn report(text: &str) {
     if messages().callbacks.is_empty() {
         return;
     }
-    // A thread that is ending has no such list any more, and its messages reach no callback.
+    // A thread that is ending no longer has this list: its messages reach no callback.
     let _ = UNDELIVERED.try_with(|list| {
         if let Ok(mut list) = list.try_borrow_mut()
             && list.len() < KEPT
@@ -72,7 +72,7 @@ pub fn report(text: &str) {
     });
 }
 
-/// Gives the callbacks the messages that the calling thread has written. The caller holds no lock.
+/// Passes the messages that the calling thread has written to the callbacks. The caller must hold no lock.
 pub fn deliver() {
     let written = UNDELIVERED.try_with(|list| list.try_borrow_mut().map(|mut list| std::mem::take(&mut *list)));
     let Ok(Ok(written)) = written else { return };
@@ -96,7 +96,7 @@ pub fn register(callback: Callback) -> usize {
     number
 }
 
-/// Unregisters a callback; false if no callback has this number.
+/// Unregisters a callback. Returns false if no callback has this number.
 pub fn unregister(number: usize) -> bool {
     let mut messages = messages();
     let before = messages.callbacks.len();
@@ -109,14 +109,14 @@ pub fn count() -> usize {
     messages().count
 }
 
-/// The messages from an iterator on.
+/// The messages after an iterator.
 #[derive(Debug)]
 pub struct Dump {
     /// One line for each message.
     pub lines: Vec<String>,
-    /// True if messages since the iterator are not kept any more.
+    /// True if some messages after the iterator are no longer kept.
     pub rolled_over: bool,
-    /// The iterator after the last message.
+    /// The iterator at the end of the log.
     pub end: usize,
 }
 
@@ -149,7 +149,7 @@ struct Stamp {
 impl Stamp {
     fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // The address of a thread-local is a number that no other live thread has.
+        // No other live thread has this thread-local at the same address.
         let thread = UNDELIVERED.try_with(|list| std::ptr::from_ref(list).addr() as u64);
         Stamp {
             milliseconds: since.as_millis() as u64 % 86_400_000,

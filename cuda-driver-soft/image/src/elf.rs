@@ -49,12 +49,12 @@ pub(crate) fn contents<'a>(file: &'a [u8], section_header: &[u8]) -> Option<&'a 
 
 /// A section of a file.
 pub(crate) struct Section<'a> {
-    /// The names of sections, from the name of this one on.
+    /// The table of section names, from this section's name on.
     names: &'a [u8],
     pub(crate) contents: &'a [u8],
 }
 
-/// Names of sections are cut off at this length: a damaged one may be as long as the file.
+/// Longer section names are cut off: a damaged name may be as long as the file.
 const LONGEST_NAME: usize = 4096;
 
 impl<'a> Section<'a> {

@@ -231,13 +231,14 @@ pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
 
 /// Maximum length of decompressed PTX text in bytes: more than any compiler writes.
 const MAX_TEXT: usize = 1 << 30;
-/// Maximum number of times that decompressed text is longer than its data. PTX of a thousand equal lines reaches 100.
+/// Maximum ratio of the length of decompressed text to the length of its data. PTX of a thousand equal lines reaches
+/// 100.
 const MAX_RATIO: usize = 1 << 10;
-/// Length of decompressed text in bytes that any data may have.
+/// Length in bytes up to which decompressed text is accepted, however short its data is.
 const SMALL_TEXT: usize = 1 << 16;
 /// Maximum number of bytes that a zstd frame may refer back to.
 const MAX_WINDOW: u64 = 1 << 27;
-/// The same for the smallest texts: encoders state a window of this size whatever the text is.
+/// Minimum of that limit: encoders declare a window of this size even for short text.
 const MIN_WINDOW: u64 = 1 << 23;
 
 /// Returns the decompressed payload of an entry.
@@ -364,7 +365,7 @@ mod tests {
             (FLAG_ZSTD, &zstd, "the zstd data of an entry is damaged"),
         ] {
             let of = |bytes: usize, data: &[u8]| ptx(&binary(&[entry(KIND_PTX, 52, flag, data, bytes, &[])]), 90);
-            // The data ends before the stated length: the text is what there is.
+            // The data ends before the stated length, which is not an error.
             assert_eq!(of(SMALL_TEXT, data).as_deref(), Ok(TEXT));
             assert_eq!(of(MAX_TEXT, data), Err(too_long));
             assert_eq!(
@@ -373,7 +374,8 @@ mod tests {
             );
             assert_eq!(of(1000, &[0xFF; 100]), Err(damaged(name)));
         }
-        // A frame that says it refers back 1 GiB, and 128 KiB of one byte: as much as four bytes can say.
+        // `far` declares a window of 1 GiB. `bomb` is 128 KiB of one byte, the most that a block of four bytes can
+        // hold.
         let far = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 20 << 3];
         let bomb = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 7 << 3, 0x03, 0x00, 0x10, b'x'];
         let of = |bytes: usize, data: &[u8]| ptx(&binary(&[entry(KIND_PTX, 52, FLAG_ZSTD, data, bytes, &[])]), 90);

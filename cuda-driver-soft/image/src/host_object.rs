@@ -49,7 +49,7 @@ impl<'a> Iterator for Members<'a> {
 
 /// Adds the fat binaries of an object; `None` if it is not an ELF file of 64 bits, or is damaged.
 fn of_object(object: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
-    // Sections do not overlap, so that all together are no longer than the file.
+    // Sections do not overlap, so together they are no longer than the file.
     let mut left = object.len();
     for section in elf::sections(object)? {
         let section = section?;
@@ -149,7 +149,7 @@ mod tests {
         elf[60..62].copy_from_slice(&60_001u16.to_le_bytes());
         elf[62..64].copy_from_slice(&0u16.to_le_bytes());
         assert_eq!(fat_binaries(&elf), None);
-        // 60,000 sections whose names never end.
+        // 60,000 sections whose names have no NUL.
         content.fill(b'x');
         let mut elf = object(&[(".text", &content)]);
         let table = u64::from_le_bytes(elf[40..48].try_into().unwrap()) as usize;

@@ -144,7 +144,7 @@ struct Linker<'a> {
     functions: Vec<(usize, usize)>,
     variable_names: HashMap<&'a str, VarId>,
     function_names: HashMap<&'a str, FuncId>,
-    /// For each input.
+    /// The indices of each input.
     new_ids: Vec<NewIds>,
 }
 

@@ -1,4 +1,4 @@
-//! The names of the kernels in machine code, for messages: this driver cannot run them.
+//! The names of the kernels in machine code, for messages. This driver cannot run machine code.
 
 use crate::elf::{ELF_MAGIC, sections};
 use crate::fatbin;
@@ -12,7 +12,7 @@ pub fn kernels(image: &[u8]) -> Vec<String> {
     if image.starts_with(&ELF_MAGIC) {
         return of_elf(image);
     }
-    // All entries have the same kernels, for different architectures.
+    // All entries contain the same kernels, for different architectures.
     let first = fatbin::machine_code(image);
     first.map_or(Vec::new(), |elf| of_elf(&elf))
 }
@@ -57,7 +57,7 @@ mod tests {
     fn kernels_are_named_by_their_sections() {
         let file = elf(&[".shstrtab", ".text.scale", ".nv.info.scale", ".text.add"]);
         assert_eq!(kernels(&file), ["scale", "add"]);
-        // Every shorter file is damaged, and has no more names.
+        // Every shorter file is damaged and yields no other names.
         for length in 0..file.len() {
             assert!(kernels(&file[..length]).len() <= 2);
         }

@@ -39,8 +39,8 @@ impl Caller {
         Ok(unsafe { pointer.read_unaligned() })
     }
 
-    /// Returns a copy of an array; NULL is permitted only if the length is 0. A length for which the host has no memory
-    /// is an error.
+    /// Returns a copy of an array; NULL is permitted only if the length is 0. Returns `CUDA_ERROR_OUT_OF_MEMORY` if the
+    /// host has no memory for the copy.
     pub(crate) fn array<T: Copy>(self, pointer: *const T, length: usize) -> Result<Vec<T>> {
         if length == 0 {
             return Ok(Vec::new());
@@ -54,7 +54,7 @@ impl Caller {
             Error::CUDA_ERROR_OUT_OF_MEMORY
         })?;
         // SAFETY: the array is not NULL, so valid for reads by the caller's promise, and the vector has room for it.
-        // The copy is of bytes, because the array may be unaligned.
+        // Bytes are copied, because the array may be unaligned.
         unsafe {
             let bytes = length * size_of::<T>();
             std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), values.as_mut_ptr().cast::<u8>(), bytes);
@@ -63,8 +63,8 @@ impl Caller {
         Ok(values)
     }
 
-    /// Returns the values of an array one by one, without a copy of all: a caller that stops at the first wrong value
-    /// reads no further, however long the array is said to be. NULL is permitted only if the length is 0.
+    /// Returns the values of an array one by one. A caller that stops at the first wrong value reads no further, even
+    /// if the length is wrong. NULL is permitted only if the length is 0.
     pub(crate) fn items<T: Copy>(self, pointer: *const T, length: usize) -> Result<impl Iterator<Item = T>> {
         if length > 0 && pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

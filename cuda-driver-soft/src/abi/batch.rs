@@ -31,8 +31,8 @@ fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
     Ok(stream)
 }
 
-/// Maps items to entries of a list: entry `i` holds from item `indexes[i]` on. Returns a function to be called for one
-/// item after the other.
+/// Returns a function from items to entries of a list: entry `i` covers the items from `indexes[i]` on. It must be
+/// called with ascending items.
 fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<impl FnMut(usize) -> usize> {
     let mut starts: Vec<usize> = Vec::new();
     for start in c.items(indexes.cast_const(), entries)? {

@@ -30,8 +30,8 @@ fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     })
 }
 
-/// Returns the handle of a node, or an error if no node can have it. So the length of a list is trusted only as far as
-/// it contains handles.
+/// Returns the handle of a node, or an error for a value that no node can have. A wrong length of a list is thus found
+/// at the first value beyond the list that is not a handle.
 fn node_handle(node: CUgraphNode) -> Result<usize> {
     let handle = node as usize;
     HandleKind::Node.may_have(handle).then_some(handle).ok_or_else(|| {

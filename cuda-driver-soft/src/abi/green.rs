@@ -19,10 +19,10 @@ const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 const SCATTERED: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING.0;
 const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE.0;
 
-/// Stands in the private bytes of each resource that this driver wrote, before the device.
+/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device.
 const SIGNATURE: [u8; 8] = *b"softpart";
 
-/// Returns C's form of a resource, with its device in the private bytes.
+/// Returns the C structure of a resource, with its device in the private bytes.
 fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     let granularity = if part.split {
         // Driver 580 leaves these fields of a part at 0.
@@ -44,19 +44,19 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     Ok(out)
 }
 
-/// Returns a resource that stands for nothing.
+/// Returns an empty resource.
 fn none() -> CUdevResource {
     CUdevResource::default()
 }
 
-/// Reads a resource: `CUDA_ERROR_INVALID_RESOURCE_TYPE` if it is not of multiprocessors,
+/// Reads a resource. Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` if it does not consist of multiprocessors, and
 /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if this driver did not write it.
 fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
     if c.type_ != SM {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_TYPE);
     }
     let [a, b, d, e] = [8, 9, 10, 11].map(|i| c._internal_padding[i]);
-    // SAFETY: the type says that this member is set; any bytes are valid for it.
+    // SAFETY: the type selects this member; any bytes are valid for it.
     let sm = unsafe { c.anonymous1.sm };
     if c._internal_padding[..8] != SIGNATURE {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);

@@ -30,7 +30,7 @@ pub(super) fn image_or_wrapper(c: Caller, pointer: *const c_void) -> Result<Imag
     image(c, pointer)
 }
 
-/// Returns true if memory starts with `magic`. Reads byte by byte, because a text may end before that, with its NUL.
+/// Returns true if memory starts with `magic`. Reads byte by byte, because a shorter text may end there with its NUL.
 fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
     for (i, expected) in magic.iter().enumerate() {
         if c.read(bytes.wrapping_add(i))? != *expected {
@@ -55,8 +55,8 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
     Ok(Image::Text(c.bytes(pointer.cast::<c_char>())?))
 }
 
-/// Returns a copy of `length` bytes that a caller says there are. Memory that cannot be read is an error, where the
-/// system can tell: the length may be wrong.
+/// Returns a copy of `length` bytes of the program's memory. The length may be wrong: returns an error if the system
+/// can tell that the memory is not readable.
 pub(super) fn readable(c: Caller, bytes: *const u8, length: usize) -> Result<Vec<u8>> {
     if mapping(bytes as u64, length as u64) == Mapping::Inaccessible {
         host::log!("the {length} bytes at {bytes:p} cannot all be read: pass the size of the data");
@@ -65,10 +65,10 @@ pub(super) fn readable(c: Caller, bytes: *const u8, length: usize) -> Result<Vec
     c.array(bytes, length)
 }
 
-/// Returns the length of a text of at most `most` bytes: to its NUL, or all of them. Memory that cannot be read before
-/// that is an error, where the system can tell.
+/// Returns the length of a text: up to its NUL, and at most `most` bytes. Returns an error if the system can tell that
+/// the memory up to there is not readable.
 pub(super) fn text_length(c: Caller, text: *const u8, most: usize) -> Result<usize> {
-    /// No page of any system is smaller.
+    /// The smallest page size of all systems.
     const PAGE: usize = 4096;
     let trusted = mapping(text as u64, most as u64) != Mapping::Inaccessible;
     let mut length = 0;
@@ -88,8 +88,8 @@ pub(super) fn text_length(c: Caller, text: *const u8, most: usize) -> Result<usi
     Ok(most)
 }
 
-/// Returns a copy of an image whose header states its length. A long one is checked, because the header may be damaged;
-/// the check takes longer than to copy a short one.
+/// Returns a copy of an image whose header states its length. The header may be damaged, so long images are checked for
+/// readable memory; for short ones the check would take longer than the copy.
 fn stated(c: Caller, bytes: *const u8, length: usize) -> Result<Vec<u8>> {
     const LONG: usize = 1 << 20;
     if length < LONG {
@@ -109,7 +109,7 @@ fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     Ok(Image::FatBinary(stated(c, bytes, length)?))
 }
 
-/// Reads an ELF file, as long as its header states.
+/// Reads an ELF file, whose header determines its length.
 fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
     // Class (2 for 64 bits), byte order and version follow the magic. With other values the header's layout is unknown.
     for (at, expected) in [(4, 2), (5, 1), (6, 1)] {
@@ -147,7 +147,7 @@ pub(super) struct Jit {
 const TARGETS: [u32; 26] = [
     0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121,
 ];
-/// Driver 580 takes the numbers that old headers gave to these architectures, too. It compiles only for the last two.
+/// Driver 580 also accepts the numbers that old headers gave to these architectures. It compiles only for the last two.
 const OLD_TARGETS: [u32; 10] = [10, 11, 12, 13, 20, 21, 30, 35, 50, 52];
 /// Added to an architecture for its variants `a` and `f`.
 const ACCELERATED: u32 = 1 << 16;

@@ -23,8 +23,8 @@ struct Listener {
 impl Listener {
     fn hear(&self, message: &str) {
         let mut text: Vec<u8> = message.bytes().chain([0]).collect();
-        // SAFETY: the program registered the function for this call; the text is NUL-terminated and lives until it
-        // returns.
+        // SAFETY: the program registered the function for such calls; the text is NUL-terminated and lives until the
+        // function returns.
         unsafe {
             (self.function)(
                 self.data as *mut c_void,
@@ -36,7 +36,7 @@ impl Listener {
     }
 }
 
-/// Returns the messages from an iterator of the program on; all that are kept for NULL.
+/// Returns the messages after an iterator of the program; all messages that are kept if it is NULL.
 fn dump(c: Caller, iterator: *mut CUlogIterator) -> Result<Dump> {
     let start = if iterator.is_null() {
         None
@@ -49,7 +49,7 @@ fn dump(c: Caller, iterator: *mut CUlogIterator) -> Result<Dump> {
     })
 }
 
-/// Returns the newest lines that fit into `capacity` bytes with their NUL byte, after a note on those that do not fit.
+/// Returns the newest lines that fit into `capacity` bytes with their NUL byte. If some do not fit, a note comes first.
 fn fit(dump: &Dump, capacity: usize) -> Option<String> {
     let note = if dump.rolled_over { ROLLED_OVER } else { "" };
     let whole: usize = dump.lines.iter().map(String::len).sum();

@@ -107,7 +107,8 @@ fn guard_dyn(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -
     }
 }
 
-/// Writes the result of a failed call to the log. The call has ended, so its messages reach the program's callbacks.
+/// Writes the result of a failed call to the log. The call holds no locks any more, so its messages are delivered to
+/// the callbacks.
 #[cold]
 fn log_result(function: &str, result: CUresult) {
     host::write_result(function, result.0, result.name().unwrap_or("unknown"));

@@ -86,7 +86,7 @@ fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdr
     })
 }
 
-/// Writes the text of a result code, or NULL and returns an error.
+/// Writes the text of a result code. For an unknown code, writes NULL and returns an error.
 fn describe(text: Option<&'static std::ffi::CStr>, out: super::args::Out<*const c_char>) -> Result<()> {
     out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
     text.map(|_| ()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)

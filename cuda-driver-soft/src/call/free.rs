@@ -1,4 +1,5 @@
-//! Frees memory after all work of its context and all queued copies of it, and removes it from the objects that know it.
+//! Frees memory after all work of its context and all queued copies of it, and removes it from the objects that refer
+//! to it.
 
 use crate::call::lookup::current_context;
 use crate::object::graph_memory::{self, GraphMemory};

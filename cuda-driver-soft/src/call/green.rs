@@ -35,13 +35,13 @@ pub(crate) fn create(descriptor: usize, ordinal: i32, flags: u32) -> Result<usiz
     Ok(green::create(&primary, part))
 }
 
-/// `cuGreenCtxDestroy`: releases the primary context. Work in its streams goes on, but the streams end.
+/// `cuGreenCtxDestroy`: releases the primary context. Queued work still runs, but the streams become invalid.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     let green = green::remove(handle)?;
     teardown::primary_release(green.resource.device)
 }
 
-/// `cuGreenCtxStreamCreate`: only for non-blocking streams.
+/// `cuGreenCtxStreamCreate`: accepts only the flag for non-blocking streams.
 pub(crate) fn create_stream(green: &GreenContext, flags: u32, priority: i32) -> Result<usize> {
     if flags != NON_BLOCKING {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -56,7 +56,7 @@ pub(crate) fn record(green: &GreenContext, handle: usize) -> Result<()> {
     event::record_context(&*event::get(handle)?, &primary)
 }
 
-/// `cuGreenCtxWaitEvent`: later work of the green context's streams waits for the event.
+/// `cuGreenCtxWaitEvent`: makes later work of the green context's streams wait for the event.
 pub(crate) fn hold(green: &GreenContext, handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let primary = context::by_handle(green.context.handle)?;

@@ -66,9 +66,9 @@ fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64>
     Ok(address)
 }
 
-/// Allocates memory that has room only after streams have done their pending frees. Waits for these frees one after the
+/// Allocates memory for which there is room only after pending frees on streams. Waits for these frees one after the
 /// other, except for frees behind a host function, which may itself wait for the caller. Memory of those frees counts
-/// as free, as on a GPU, where it is handed out again in stream order.
+/// as free, as on a GPU, which reuses it in stream order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);

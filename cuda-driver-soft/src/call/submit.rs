@@ -22,8 +22,8 @@ use engine::memory::host::HostRange;
 /// Copies from pageable memory of up to this many bytes read their source at once and write it later.
 const STAGED: u64 = 64 << 10;
 
-/// Runs a task that uses these places in stream order; in the calling thread if `wait` is true. If another thread freed
-/// the memory during the wait, this counts as freed before the call.
+/// Runs a task that uses these places, in stream order. If `wait` is true, it runs in the calling thread. Memory that
+/// another thread frees during the wait counts as freed before the call.
 fn run(
     places: &[MemoryPlace],
     task: impl FnOnce() -> RangeResult + Send + 'static,

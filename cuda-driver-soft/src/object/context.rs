@@ -21,7 +21,7 @@ pub(crate) struct Context {
     pub(crate) handle: usize,
     pub(crate) device: &'static Device,
     pub(crate) primary: bool,
-    /// For the context of a green context, the primary context, which owns all objects made in it.
+    /// For the context of a green context: the primary context, which owns all objects created in it.
     parent: Option<Arc<Context>>,
     serial: AtomicU64,
     flags: AtomicU32,
@@ -93,8 +93,8 @@ pub(crate) fn current_handle() -> usize {
     stack(|s| s.last().map_or(0, |entry| entry.handle))
 }
 
-/// Returns the live context with this handle, or the primary context if the handle is a green context's:
-/// `CUDA_ERROR_INVALID_CONTEXT` if the handle is unknown, `CUDA_ERROR_CONTEXT_IS_DESTROYED` if the context is destroyed.
+/// Returns the live context with this handle, or the primary context if the handle belongs to a green context. Returns
+/// `CUDA_ERROR_INVALID_CONTEXT` for an unknown handle, `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed context.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     let context = exactly(handle)?;
     match &context.parent {
@@ -104,7 +104,8 @@ pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     }
 }
 
-/// Returns the live context with this handle, like [`by_handle`], but a green context's own one.
+/// Returns the live context with this handle, like [`by_handle`], but without replacing a green context by its primary
+/// one.
 pub(crate) fn exactly(handle: usize) -> Result<Arc<Context>> {
     match TABLE.get(handle) {
         Ok(context) if context.is_alive() => Ok(context),
@@ -178,7 +179,7 @@ pub(crate) fn make(flags: u32, device: &'static Device, primary: bool) -> Arc<Co
     insert(flags, device, primary, None)
 }
 
-/// Makes the context of a green context: calls that make or look for objects use `primary` in its place.
+/// Creates the context of a green context. Calls that create or look up objects use `primary` instead of it.
 pub(crate) fn make_green(primary: &Arc<Context>) -> Arc<Context> {
     insert(primary.flags(), primary.device, false, Some(primary.clone()))
 }

@@ -1,4 +1,4 @@
-//! Queued copies and fills that use memory of another context: freeing the memory waits for them, too.
+//! Queued copies and fills that use memory of another context. Freeing the memory waits for them, too.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use crate::queue::streams::QueueId;
 use crate::queue::work::TaskId;
 use engine::memory::Allocation;
 
-/// The last use by a stream: work of a stream is done in order, so earlier uses are done before it.
+/// The last use by a stream. A stream runs its work in order, so earlier uses are done before it.
 #[derive(Clone, Copy)]
 struct LastUse {
     context: u64,
@@ -20,7 +20,7 @@ struct LastUse {
 
 type Uses = HashMap<u64, Vec<LastUse>>;
 
-/// The number of allocations with such uses. It is usually 0, and then freeing needs no lock.
+/// The number of allocations with such uses. Usually 0; then freeing memory takes no lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Locks the uses by allocation ID.
@@ -29,7 +29,7 @@ fn all() -> MutexGuard<'static, Uses> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes that a task of a stream uses an allocation, if this belongs to another context.
+/// Records that a task of a stream uses an allocation, if the allocation belongs to another context.
 pub(crate) fn note(allocation: &Allocation, stream: &StreamRef, task: TaskId) {
     let context = stream.context.id();
     if allocation.owner == context {
@@ -46,7 +46,7 @@ pub(crate) fn note(allocation: &Allocation, stream: &StreamRef, task: TaskId) {
     COUNT.store(all.len(), Relaxed);
 }
 
-/// Waits for the noted uses of an allocation that is about to be freed.
+/// Waits for the recorded uses of an allocation that is about to be freed.
 pub(crate) fn drain(allocation: &Allocation) {
     if COUNT.load(Relaxed) == 0 {
         return;

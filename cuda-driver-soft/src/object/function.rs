@@ -121,7 +121,7 @@ impl Function {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Links the `CUkernel` of the function. Its settings apply until the function has settings of its own.
+    /// Sets the `CUkernel` of the function. Its settings apply unless the function has settings of its own.
     pub(crate) fn link_library_kernel(&self, handle: usize, settings: &Arc<KernelSettings>) {
         self.of_kernel.get_or_init(|| (handle, Arc::downgrade(settings)));
     }

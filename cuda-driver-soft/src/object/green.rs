@@ -1,8 +1,7 @@
-//! Green contexts: parts of a primary context that run on some multiprocessors of the device.
+//! Green contexts, which restrict kernels to some multiprocessors of the device, each within a primary context.
 //!
-//! Memory, modules, events and arrays that are made in a green context belong to the primary context. Streams remember
-//! the green context. Kernels run the same way in all of them: the number of multiprocessors is what the program asked
-//! for, and has no effect.
+//! Memory, modules, events and arrays that are created in a green context belong to the primary context. Streams keep
+//! the handle of their green context. The number of multiprocessors can be queried, but has no effect on kernels.
 
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<GreenContext>> {
     })
 }
 
-/// Returns the green context whose context has this handle, alive or not.
+/// Returns the green context whose context has this handle, live or destroyed.
 pub(crate) fn of_context(handle: usize) -> Option<Arc<GreenContext>> {
     TABLE.all().into_iter().find(|green| green.context.handle == handle)
 }

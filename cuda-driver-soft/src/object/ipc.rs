@@ -207,7 +207,7 @@ pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
     entry.is_some_and(|o| o.id == allocation.id && o.is_pooled)
 }
 
-/// Forgets memory of another process that was closed, or whose context was destroyed.
+/// Removes the record of another process's memory that was closed, or whose context was destroyed.
 pub(crate) fn forget(freed: &Allocation) {
     if freed.kind != AllocationKind::Mapped {
         return;
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(IpcHandle::decode(&handle.encode()), Some(handle));
         assert_eq!(IpcHandle::decode(&[0; BYTES]), None);
         assert_eq!(IpcHandle::decode(&[0x5A; BYTES]), None);
-        // Any bytes of a handle name a file of some process, or none; only a shared file of the right kind is opened.
+        // Arbitrary bytes may identify a file of some process. Only a shared file of the right kind is opened.
         for at in 0..BYTES {
             for value in [0, 1, 0x7F, 0xFF] {
                 let mut bytes = handle.encode();

@@ -130,8 +130,8 @@ pub(crate) fn drain_users(allocation: &Allocation) {
     foreign_use::drain(allocation);
 }
 
-/// Returns the error of driver 580 for a descriptor that cannot be imported: it is one of the driver with another
-/// purpose, or anything else.
+/// Returns the error of driver 580 for a descriptor that cannot be imported: it depends on the descriptor being one of
+/// the driver for the `other` purpose.
 pub(crate) fn not_importable(descriptor: i32, other: Purpose) -> Error {
     match SharedFile::open(descriptor, other) {
         Some(_) => Error::CUDA_ERROR_NOT_SUPPORTED,

@@ -1,19 +1,19 @@
 //! The message for an image without PTX for the device.
 //!
-//! Programs that ignore `CUDA_ERROR_NO_BINARY_FOR_GPU` go on with wrong results. So this message goes to standard error
-//! even if the log is off, once for each set of kernels.
+//! Programs that ignore `CUDA_ERROR_NO_BINARY_FOR_GPU` continue with wrong results. So this message is written to
+//! standard error even if the log is off, once for each set of kernels.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use host::console::{self, Stream};
 
-/// The number of messages after which no more are written.
+/// Maximum number of messages of the process.
 const MOST: usize = 20;
-/// The number of kernels that a message names.
+/// Maximum number of kernels that a message names.
 const NAMED: usize = 4;
 
-/// Says which kernels cannot run, and what to do.
+/// Writes the kernels that cannot run, and the fix.
 pub(super) fn tell(image: &[u8], sm: u32) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let message = message(&image::kernels(image), sm);

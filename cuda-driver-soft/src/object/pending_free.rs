@@ -20,7 +20,7 @@ pub(crate) struct PendingFree {
 #[derive(Default)]
 pub(crate) struct PendingFrees(HashMap<u64, PendingFree>);
 
-/// The number of pending frees. It is usually 0, and then lookups need no lock.
+/// The number of pending frees. Usually 0; then lookups take no lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Locks the pending frees. Code that also locks the pools locks this first.

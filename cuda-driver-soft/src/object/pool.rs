@@ -283,7 +283,7 @@ impl Pool {
                 device::get(ordinal)?;
             }
             let own = self.home.first_access(from) != 0;
-            // Codes of driver 580.
+            // The errors are those of driver 580.
             match flags {
                 0 if own && from.is_some() => return Err(Error::CUDA_ERROR_INVALID_DEVICE),
                 0 if own => return Err(Error::CUDA_ERROR_INVALID_VALUE),

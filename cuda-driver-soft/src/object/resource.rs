@@ -1,4 +1,4 @@
-//! Device resources: parts of the multiprocessors of a device, which green contexts are made from.
+//! Device resources: sets of multiprocessors of a device, from which green contexts are created.
 
 use std::sync::Arc;
 
@@ -13,34 +13,34 @@ use crate::state::handle::{HandleKind, Table};
 pub(crate) struct Multiprocessors {
     pub(crate) device: i32,
     pub(crate) count: u32,
-    /// True for a part that `cuDevSmResourceSplitByCount` made: it cannot be split again.
+    /// True for a part that `cuDevSmResourceSplitByCount` returned: it cannot be split again.
     pub(crate) split: bool,
 }
 
-/// The number of multiprocessors that a part has at least, and a multiple of which it has.
+/// The minimum number of multiprocessors of a part, and the number that its size must be a multiple of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Granularity {
     pub(crate) least: u32,
     pub(crate) multiple: u32,
 }
 
-/// The parts that a split makes.
+/// The result of splitting multiprocessors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split {
-    /// The number of parts that can be made.
+    /// Number of parts.
     pub(crate) parts: u32,
-    /// Multiprocessors of each part.
+    /// Number of multiprocessors of each part.
     pub(crate) each: u32,
 }
 
-/// The resources that a descriptor names.
+/// The resources of a descriptor.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     pub(crate) device: i32,
     pub(crate) multiprocessors: u32,
 }
 
-/// Descriptors live as long as the process: there is no call that destroys one.
+/// Descriptors live as long as the process: no call destroys one.
 static DESCRIPTORS: Table<Descriptor> = Table::new(HandleKind::ResourceDescriptor);
 
 /// Returns all multiprocessors of a device.
@@ -53,7 +53,7 @@ pub(crate) fn of_device(ordinal: i32) -> Result<Multiprocessors> {
     })
 }
 
-/// Returns the granularity of parts, by the manual's table of compute capabilities.
+/// Returns the granularity of parts, according to the manual's table of compute capabilities.
 pub(crate) fn granularity(device: &Device) -> Granularity {
     let (least, multiple) = match device.limit(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
         ..=6 => (1, 1),
@@ -65,8 +65,8 @@ pub(crate) fn granularity(device: &Device) -> Granularity {
 }
 
 impl Multiprocessors {
-    /// Returns the parts of at least `least` multiprocessors each that these can be split into. `scattered` parts need
-    /// not be close to each other, so they may be smaller.
+    /// Splits these into parts of at least `least` multiprocessors each. With `scattered`, the multiprocessors of a
+    /// part need not be close to each other, so parts can be smaller.
     pub(crate) fn split(self, least: u32, scattered: bool) -> Result<Split> {
         if self.split || least > self.count {
             return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);

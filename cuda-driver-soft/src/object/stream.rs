@@ -40,9 +40,9 @@ pub(crate) struct Stream {
     handle: usize,
     pub(crate) context: Weak<Context>,
     pub(crate) context_handle: usize,
-    /// Number of the context that owns the stream's work: of the primary one for a green context.
+    /// Number of the context that owns the stream's work: the primary context for a green context.
     pub(crate) owner: u64,
-    /// Handle of the green context that the stream was made in; 0 if none.
+    /// Handle of the green context that the stream was created in; 0 if none.
     green: usize,
     flags: u32,
     priority: AtomicI32,

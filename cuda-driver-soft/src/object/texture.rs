@@ -239,7 +239,7 @@ fn view_format(format: u32) -> Option<(Channel, u32)> {
     Some((*kind, 1 << (index % 3)))
 }
 
-/// Returns width, height and depth of the array of a resource, as it was created.
+/// Returns the width, height and depth that the array of a resource was created with.
 fn array_size(resource: &Resource) -> Result<[u64; 3]> {
     let descriptor = match *resource {
         Resource::Array(handle) => array::get(handle)?.descriptor,
@@ -249,8 +249,8 @@ fn array_size(resource: &Resource) -> Result<[u64; 3]> {
     Ok([descriptor.width, descriptor.height, descriptor.depth])
 }
 
-/// Applies a view to the image of an array of this size. Driver 580 needs a format and the array's own size, with 0 for a
-/// dimension that the array does not have.
+/// Applies a view to the image of an array of this size. Driver 580 requires a format and the array's own size, with 0
+/// for a dimension that the array does not have.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView) -> Result<Image> {
     let depth = u64::from(image.levels[0].size[2]);
     let last_level = view.levels[1] as usize;

@@ -86,7 +86,7 @@ pub(crate) struct CopyOperation {
 }
 
 impl CopyOperation {
-    /// Creates a checked copy. `host` vouches for memory of the program for as long as the copy may run.
+    /// Creates a checked copy. `host` returns memory of the program that stays valid as long as the copy may run.
     pub(crate) fn new(to: Side, from: Side, extent: Extent, host: &impl Fn(u64, u64) -> HostRange) -> Result<Self> {
         if extent.is_empty() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -46,7 +46,7 @@ pub(crate) struct Region {
     /// First address, with the kind of memory of the side.
     base: Base,
     bytes: u64,
-    /// Memory of the program, which the caller vouched for.
+    /// Memory of the program, which the caller keeps valid.
     host: Option<HostRange>,
     /// Memory of an array.
     texels: Option<Allocation>,
@@ -73,7 +73,8 @@ impl Side {
         }
     }
 
-    /// Returns the range that the side covers. `host` vouches for a range of the program's memory.
+    /// Returns the range that the side covers. `host` turns an address and a length into memory of the program, which
+    /// the caller keeps valid.
     pub(crate) fn region(&self, extent: Extent, host: &impl Fn(u64, u64) -> HostRange) -> Result<Region> {
         if let Base::Array(handle, level) = self.base {
             return self.in_array(extent, handle, level);

@@ -101,7 +101,7 @@ pub(crate) struct Captures {
     last: u64,
 }
 
-/// The number of active captures. Usually 0, and then the lock is not taken.
+/// The number of active captures. Usually 0; then the lock is not taken.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the captures of the process.

@@ -115,9 +115,9 @@ impl Queues {
         self.sweep_at = 2 * self.tails.len();
     }
 
-    /// Returns the tasks that must be done for a queue to be idle: for the legacy stream, those of the blocking streams
-    /// too. The last task of the legacy stream waits for all older ones of blocking streams, so those are left out:
-    /// otherwise many streams with pending work would take memory for each pair of them.
+    /// Returns the tasks that must be done for a queue to be idle. For the legacy stream, this includes the tasks of
+    /// blocking streams. Its last task waits for all older tasks of blocking streams, so those are left out: otherwise
+    /// many streams with pending work would take memory for each pair of them.
     pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
         match queue {
             QueueId::Legacy => {

@@ -1,10 +1,10 @@
 //! Device profiles: the value of each `CUdevice_attribute` by architecture.
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200 with measured values. Features
-//! that this driver does not implement are 0 even if the H200 has them, so that programs that ask use another way:
-//! cooperative launches on several devices, tensor maps, access policy windows and persisting L2, compression, sparse
-//! arrays, semaphores, RDMA, DMA buffers. ECC and the PCI device ID are 0, too. The change that implements a feature
-//! sets its attribute.
+//! that this driver does not implement are 0 even if the H200 has them, so that programs that query them choose another
+//! way: cooperative launches on several devices, access policy windows and persisting L2, compression, sparse arrays,
+//! semaphores, RDMA, DMA buffers. ECC and the PCI device ID are 0, too. The change that implements a feature sets its
+//! attribute.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 

@@ -1,14 +1,14 @@
-//! Tests of calls with sizes and counts that cannot be right: each is an error, and none makes the driver read much
-//! further than the list is valid, or take memory for it. NVIDIA's driver crashes at most of them.
+//! Tests of calls with impossible sizes and counts. Each call must return an error without reading far beyond the list,
+//! and without allocating memory for the stated size. NVIDIA's driver crashes at most of them.
 
 use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
-/// More bytes than any machine has.
+/// A number of bytes larger than any machine's memory.
 const HUGE: usize = 1 << 43;
-/// More elements than any machine has bytes.
+/// A number of elements larger than any machine's memory.
 const COUNT: usize = 1 << 40;
 
 const PTX: &std::ffi::CStr = c".version 7.7\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
@@ -112,7 +112,7 @@ fn sizes_of_linker_inputs_are_checked() {
     };
     let without_nul = PTX.to_bytes().to_vec();
     check(add(&without_nul, without_nul.len()));
-    // Two bytes are no text of PTX.
+    // Two bytes are not PTX text.
     expect(add(&without_nul, 2), 200);
     let text = PTX.to_bytes_with_nul();
     expect(add(text, 0), 1);

@@ -1,7 +1,7 @@
-//! Load: many threads with streams, copies and events, many allocations, many modules. All results must be right, and
-//! the memory of the process must not grow.
+//! Load tests: many threads with streams, copies and events; many allocations; many modules. All results must be
+//! correct, and the memory of the process must not grow.
 //!
-//! `cargo test --test driver load -- --ignored` runs the large load, which takes minutes.
+//! `cargo test --test driver load -- --ignored` runs the large tests, which take minutes.
 
 use crate::common::{Context, Kernel, check, cuda, in_child, ptr};
 use cuda_driver_sys::*;
@@ -39,8 +39,8 @@ fn adds(number: u32) -> CString {
     .unwrap()
 }
 
-/// Returns the bytes of the process that are in memory; `None` if the system does not tell, or if a sanitizer keeps
-/// memory of its own.
+/// Returns the number of bytes of the process that are in memory; `None` if the system does not report it, or if a
+/// sanitizer keeps memory of its own.
 fn resident() -> Option<u64> {
     if ["ASAN_OPTIONS", "TSAN_OPTIONS"]
         .iter()
@@ -77,10 +77,11 @@ fn flat(what: &str, count: usize, mut step: impl FnMut(usize)) {
     }
 }
 
-/// Launches of one thread between two waits.
+/// Launches by one thread between two waits.
 const ROUND: u32 = 100;
 
-/// Each thread adds 1 to its own number, `ROUND` times, with copies between, and waits for an event of another thread.
+/// Each thread adds 1 to its own number, `ROUND` times, with copies in between, and waits for an event of another
+/// thread.
 fn streams(load: &Load, context: CUcontext, kernel: &Kernel) {
     let cuda = cuda();
     let function = kernel.function as usize;
@@ -135,7 +136,7 @@ fn streams(load: &Load, context: CUcontext, kernel: &Kernel) {
     }
 }
 
-/// Keeps some allocations of different sizes live, each with its number in it.
+/// Keeps some allocations of different sizes live, each filled with its number.
 fn allocations(load: &Load) {
     const LIVE: usize = 64;
     let cuda = cuda();
@@ -191,7 +192,7 @@ fn run(load: &Load) {
     modules(load);
 }
 
-// Each in a process of its own: other tests allocate, too.
+// Each test runs in a process of its own, because other tests allocate memory, too.
 #[test]
 fn a_small_load() {
     in_child("load::a_small_load", &[], || run(&SMALL));

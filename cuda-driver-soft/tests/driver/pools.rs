@@ -204,7 +204,7 @@ fn the_next_allocation_at_the_same_address_is_untouched() {
         let cuda = cuda();
         let working = Context::new();
         let (door, late, host) = (Door::default(), stream(NON_BLOCKING), pinned(BYTES));
-        // The owner of the memory: freeing it waits for the copy, too, which is in the other context.
+        // This context owns the memory. Freeing it also waits for the copy, which is in the other context.
         let owner = Context::new();
         let address = managed(BYTES);
         unsafe {

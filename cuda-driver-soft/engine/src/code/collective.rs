@@ -1,4 +1,4 @@
-//! Operations across the lanes of a warp (`shfl`, `vote`, `match`, `redux`, `elect`), and where they have their
+//! Operations across the lanes of a warp (`shfl`, `vote`, `match`, `redux`, `elect`), and the locations of their
 //! operands.
 
 #![forbid(unsafe_code)]

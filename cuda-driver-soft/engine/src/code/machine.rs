@@ -8,7 +8,7 @@ use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 use crate::semantics::affine::Rows;
 use ptx::ir::{FuncId, Space};
 
-/// Bytes freed by threads after which a worker ends.
+/// Number of freed bytes after which a worker ends.
 const MUCH_FREED: u64 = 16 << 20;
 
 /// The part of a worker's state that handlers see.
@@ -36,7 +36,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) stack_limit: u64,
     /// Limit on the memory that the context's kernels have from `malloc`, in bytes.
     pub(crate) heap_limit: u64,
-    /// Bytes that threads have freed since this worker began. The host keeps them until the worker ends.
+    /// Bytes that threads have freed since this worker began. The host keeps this memory until the worker ends.
     pub(crate) freed: u64,
     /// Output of `printf`.
     pub(crate) output: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct Machine<'m> {
 }
 
 impl Machine<'_> {
-    /// Returns true if the worker should end soon, because the host keeps much memory that threads have freed.
+    /// Returns true if the worker should end soon, because the host keeps much freed memory.
     #[inline]
     pub(crate) fn has_freed_much(&self) -> bool {
         self.freed >= MUCH_FREED

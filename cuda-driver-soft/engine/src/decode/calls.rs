@@ -9,8 +9,8 @@ use crate::code::registers::Slot;
 use crate::ops::collective;
 use ptx::ir::{BarOp, CallSlot, Callee, Inst, Operand, RegClass};
 
-/// Decodes an instruction across the lanes of a warp. Its operands are the value, two more for `shfl`, and the member
-/// mask if there is one.
+/// Decodes an instruction across the lanes of a warp. Its operands are the value, two more for `shfl`, and an optional
+/// member mask.
 pub(super) fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (what, sync) = Collective::of(&inst.op)?;
     let mut srcs = inst.srcs.iter();

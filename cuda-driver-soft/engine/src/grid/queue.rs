@@ -35,7 +35,7 @@ struct Waiting {
     returned: BTreeSet<u64>,
     /// Limit on `begun`.
     most_begun: u64,
-    /// Clusters that have started and not finished: in the hands of workers, or parked.
+    /// Clusters that have started and not finished: taken by workers, or parked.
     begun: u64,
     /// Parked clusters, the next one to continue first.
     parked: VecDeque<Box<Cluster>>,

@@ -4,7 +4,7 @@
 
 use ptx::ir::FuncId;
 
-/// The size of a grid, its clusters and its blocks, with what else all blocks of a launch have in common.
+/// The size of a grid, its clusters and its blocks, and the other properties that all blocks of a launch share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GridShape {
     /// Blocks of the grid.

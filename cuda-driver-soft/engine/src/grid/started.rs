@@ -10,7 +10,7 @@ use crate::launch::Launch;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A started launch, as its workers see it.
+/// The part of a started launch that its workers share.
 pub(crate) struct StartedLaunch {
     pub(super) launch: Launch,
     /// Decoded code by function; `None` for functions that the kernel cannot reach.

@@ -25,7 +25,7 @@ pub struct AddressSpace {
     index: Mutex<Index>,
     pages: PageTable,
     epochs: Epochs<Arc<Record>>,
-    /// May be locked while `index` is, never the other way round.
+    /// Lock order: `index` before `usage`.
     usage: Arc<Usage>,
     /// Bytes past the end of an allocation that kernels may access without a fault.
     slack: u64,

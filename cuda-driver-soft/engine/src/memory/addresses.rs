@@ -16,7 +16,7 @@ pub(super) struct FreeAddresses {
 }
 
 impl FreeAddresses {
-    /// All addresses of a range are free.
+    /// Returns a value in which all addresses of a range are free.
     pub(super) fn new(range: Range<u64>) -> Self {
         FreeAddresses {
             cursor: range.start,
@@ -72,7 +72,7 @@ impl FreeAddresses {
         }
     }
 
-    /// Gives addresses back and joins them with their free neighbours.
+    /// Frees addresses, and joins them with their free neighbours.
     pub(super) fn give(&mut self, start: u64, bytes: u64) {
         let mut start = start;
         let mut end = start + bytes.max(1).next_multiple_of(PAGE);

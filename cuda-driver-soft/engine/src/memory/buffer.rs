@@ -9,7 +9,7 @@ pub(crate) const MOST_LOCAL: u64 = (512 << 10) - 1024;
 /// Alignment of a buffer in bytes, and the unit of its size.
 const LINE: u64 = 128;
 
-/// Bytes from which clearing gives pages back to the system.
+/// The size in bytes from which clearing returns pages to the system.
 const MUCH: usize = 1 << 20;
 
 /// Owned bytes at an address that is a multiple of 128, initially zero.
@@ -67,8 +67,8 @@ impl Buffer {
         self.clear_range(0, self.bytes as usize);
     }
 
-    /// Sets a range of bytes to zero; does nothing if it is not inside the buffer. Pages of a large range are given
-    /// back to the system, so that those that were never touched still take no memory.
+    /// Sets a range of bytes to zero; does nothing if it is not inside the buffer. Pages of a large range are returned
+    /// to the system, so that untouched pages still take no memory.
     #[inline]
     pub(crate) fn clear_range(&mut self, start: usize, bytes: usize) {
         // Filling an empty slice is slow on some CPUs.
@@ -163,7 +163,7 @@ impl LocalMemory {
         }
     }
 
-    /// Sets the first bytes of every thread's stack to zero; the rest of the stacks need not keep its contents.
+    /// Sets the first bytes of every thread's stack to zero. The rest of the stacks may change.
     pub(crate) fn restart(&mut self, bytes: u64) {
         // Most kernels use no local memory, and filling an empty slice is slow on some CPUs.
         if bytes == 0 {
@@ -185,7 +185,7 @@ impl LocalMemory {
 mod tests {
     use super::{Buffer, LocalMemory, MOST_LOCAL};
 
-    /// Returns the bytes of a buffer that take memory.
+    /// Returns the number of bytes of a buffer that are in memory.
     fn resident(buffer: &mut Buffer) -> usize {
         const PAGE: usize = 4096;
         let (start, bytes) = (buffer.host() as usize, buffer.len() as usize);

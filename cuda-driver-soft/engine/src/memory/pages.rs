@@ -93,7 +93,7 @@ impl PageTable {
         });
     }
 
-    /// Takes an allocation off all its pages. Mixed pages stay mixed, which is slower but not wrong.
+    /// Removes an allocation from all its pages. Mixed pages stay mixed, which is slower but not wrong.
     pub(super) fn remove(&self, start: u64, bytes: u64, record: *const Record) {
         let end = start.saturating_add(bytes.max(1)) - 1;
         self.each_page(start, end, |entry| {

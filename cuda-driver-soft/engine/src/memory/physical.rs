@@ -59,7 +59,7 @@ impl Physical {
         self.bytes
     }
 
-    /// Returns the file that holds the memory, if other processes can have it.
+    /// Returns the file that holds the memory, if other processes can open it.
     pub fn file(&self) -> Option<&SharedFile> {
         match &self.memory {
             Memory::Private(_) => None,

@@ -29,7 +29,7 @@ pub(super) enum Backing {
         /// Kept for its destructor.
         _memory: Zeroed,
     },
-    /// Memory that other mappings may have, too.
+    /// Memory that other mappings may share.
     Physical(Arc<Physical>),
     /// Registered memory, which the program owns.
     Program,
@@ -57,7 +57,7 @@ impl Record {
         record
     }
 
-    /// Makes all of the allocation accessible, or nothing of it.
+    /// Makes the whole allocation accessible, or makes it inaccessible.
     pub(super) fn set_accessible(&self, accessible: bool) {
         let length = if accessible { self.full_length } else { 0 };
         self.length.store(length, Ordering::SeqCst);

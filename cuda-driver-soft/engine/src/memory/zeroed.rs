@@ -4,8 +4,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// The size in bytes from which allocators take new memory from the system.
 const LARGE: usize = 128 << 10;
-/// The size in bytes from which memory is mapped without the allocator, which writes the zeros itself when it reuses
-/// memory, and so touches every page.
+/// The size in bytes from which memory is mapped directly. An allocator that reuses memory clears it, and so touches
+/// every page.
 const MAPPED: usize = 1 << 20;
 
 /// Owned memory, initially zero. Its users synchronise their accesses.
@@ -16,10 +16,10 @@ pub(super) struct Zeroed {
     origin: Origin,
 }
 
-/// The source of memory, to which it is given back.
+/// The way in which memory was allocated, which decides how it is freed.
 #[derive(Debug)]
 enum Origin {
-    /// Nothing was allocated.
+    /// No memory was allocated.
     Nothing,
     /// The allocator returned this pointer for this layout.
     Allocator(*mut u8, Layout),
@@ -49,8 +49,8 @@ impl Zeroed {
         if bytes < LARGE {
             return Self::from_allocator(Layout::from_size_align(bytes, align).ok()?, align);
         }
-        // Allocated with extra bytes and aligned here: for alignments above the one of `malloc`, the allocator writes the
-        // zeros itself.
+        // Allocated with extra bytes and aligned here: above the alignment of `malloc`, the allocator clears the memory
+        // itself.
         let room = bytes.checked_add(align)?;
         if bytes >= MAPPED
             && let Some(start) = system::map(room)
@@ -60,7 +60,7 @@ impl Zeroed {
                 origin: Origin::System(start, room),
             });
         }
-        // A process can have a limited number of mappings.
+        // The system limits the number of mappings of a process, so mapping can fail.
         Self::from_allocator(Layout::from_size_align(room, align_of::<u64>()).ok()?, align)
     }
 
@@ -79,8 +79,8 @@ impl Zeroed {
         self.address
     }
 
-    /// Gives the pages that lie inside a range of bytes back to the system, which makes them zero. Returns the range
-    /// of bytes that is zero now; it may be empty.
+    /// Returns the whole pages in a range of bytes to the system, which makes them zero. Returns the range of bytes
+    /// that is now zero; it may be empty.
     ///
     /// # Safety
     /// The range is inside the memory, and no other reference to it is in use.
@@ -128,7 +128,7 @@ mod system {
         unsafe { libc::munmap(start.cast(), bytes) };
     }
 
-    /// Gives the pages inside a range back, and returns the part of the range that is zero now.
+    /// Returns the whole pages in a range to the system. Returns the part of the range that is now zero.
     ///
     /// # Safety
     /// The range is part of a mapping from [`map`], and nothing else accesses it.
@@ -147,7 +147,7 @@ mod system {
         }
     }
 
-    /// Returns true if pages that are given back are zero. Some systems and emulators only take it as a hint.
+    /// Returns true if discarded pages read as zero. Some systems and emulators treat the call only as a hint.
     fn zeroes() -> bool {
         let page = page();
         let Some(start) = map(page) else { return false };
@@ -171,7 +171,7 @@ mod system {
     /// # Safety
     /// The pages belong to a mapping from [`map`], and nothing else accesses them.
     unsafe fn give_back(start: *mut u8, bytes: usize) -> bool {
-        // SAFETY: by the caller's contract, nobody needs the contents.
+        // SAFETY: by the caller's contract, the contents are not needed.
         unsafe { libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) == 0 }
     }
 }
@@ -185,13 +185,13 @@ mod system {
         None
     }
 
-    /// Does nothing.
+    /// Does nothing: nothing is ever mapped.
     ///
     /// # Safety
     /// None.
     pub(super) unsafe fn unmap(_start: *mut u8, _bytes: usize) {}
 
-    /// Gives nothing back.
+    /// Does nothing, and returns an empty range.
     ///
     /// # Safety
     /// None.

@@ -332,7 +332,7 @@ impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for TestAndBranch
 pub(crate) struct Comparison {
     /// The handlers; `a` and `b` are affine rows, `d` a predicate.
     pub(crate) handlers: Handlers,
-    /// Handlers that also run the branch that follows, whose `aux` and `mods` they take.
+    /// Handlers that also run the branch that follows, with its `aux` and `mods`.
     pub(crate) with_branch: Handlers,
     /// The class of the registers that are compared.
     pub(crate) class: RegClass,

@@ -47,8 +47,8 @@ pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     }
 }
 
-/// Adds the product of A and B, of 8-bit floating-point numbers, to C, as code for sm_90 does: elements become f16, two
-/// products of halves of the columns of A are added, then C is added in the type of the result.
+/// Adds the product of the 8-bit floating-point matrices A and B to C, as code for sm_90 does: it converts elements to
+/// f16, adds the products of two halves of the columns of A, then adds C in the type of the result.
 pub(super) fn add_small(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     let k = usize::from(mma.shape[2]).max(1);
     let halves = |all: &[u64], ty| -> Vec<[Factors; 2]> {

@@ -1,7 +1,7 @@
-//! `mma` of shape `.m8n8k4` and `.f16`: four products, each by four lanes of the lower half of the warp and the lanes 16
-//! above them.
+//! `mma` of shape `.m8n8k4` and `.f16`: four products. Each is computed by four lanes of the lower half of the warp and
+//! the four lanes 16 above them.
 //!
-//! Later architectures than sm_70 have no such instruction. Its sums are those of the code that ptxas emits for sm_90.
+//! Architectures after sm_70 have no such instruction. The sums are those of the code that ptxas emits for sm_90.
 
 #![forbid(unsafe_code)]
 
@@ -18,24 +18,24 @@ const PRODUCTS: usize = 4;
 /// Rows of A and columns of B.
 const LINES: usize = 8;
 
-/// Returns the lane with the number `line` of those that compute a product.
+/// Returns the lane of the warp that is lane `line`, 0 to 7, of a product.
 fn lane_of(product: usize, line: usize) -> usize {
     4 * product + line % 4 + line / 4 * 16
 }
 
-/// Returns the row and column of register `i` of a fragment of f32 in the lane with the number `line`.
+/// Returns the row and column of register `i` of an f32 fragment in lane `line` of a product.
 fn place_of_single(line: usize, i: usize) -> (usize, usize) {
     ((line & 1) + (i & 2) + line / 4 * 4, (i & 4) + (line & 2) + (i & 1))
 }
 
-/// Returns the halves of the registers of a lane.
+/// Returns the f16 halves of a lane's registers, as f32.
 fn halves(file: &mut RegFile, slots: &[Slot], lane: usize) -> Vec<f32> {
     let words: Vec<u64> = slots.iter().map(|slot| file.get(*slot, 4, lane)).collect();
     let halves = words.iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]);
     halves.map(f16_to_f32).collect()
 }
 
-/// Returns the rows of A, or the columns of B.
+/// Returns the rows of A, or the columns of B. `swapped`: the matrix is stored the other way round.
 fn factors(file: &mut RegFile, slots: &[Slot], product: usize, swapped: bool) -> [[f32; 4]; LINES] {
     let mut lines = [[0.0; 4]; LINES];
     for line in 0..LINES {
@@ -97,7 +97,8 @@ pub(super) fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: M
     }
 }
 
-/// Returns the sum of four products and `c`: of a result in f16 the products are added in pairs, else in a row.
+/// Returns the sum of four products and `c`. `pairs`: products are added in pairs, as for an f16 result; otherwise one
+/// after another.
 fn dot(a: &[f32; 4], b: &[f32; 4], c: f32, pairs: bool) -> f32 {
     let fma = |i: usize, sum| fma_f32(a[i], b[i], sum, Rounding::Rn, false, false, BASELINE_FUSED);
     let add = |a, b| add_f32(a, b, Rounding::Rn, false, false);

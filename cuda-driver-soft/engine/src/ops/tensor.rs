@@ -1,6 +1,6 @@
 //! Tensor copies (`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`) and `tensormap.replace`.
 //!
-//! A copy completes with its instruction.
+//! A copy is complete when its instruction has run.
 
 use super::atomic;
 use super::bulk::{complete_tx, of_rank};
@@ -16,7 +16,7 @@ use crate::semantics::half::OUT_OF_BOUNDS;
 use crate::tensor_map::{BYTES, Mode, TensorMap, replace};
 use ptx::ir::{AtomOp, Op, Rounding, Space, TensorCopy, TensorDirection, TensorMapReplace, TensorMode, Type};
 
-/// The most sources that an instruction has: three addresses, five coordinates, three offsets, the mask of blocks.
+/// Maximum number of sources of an instruction: three addresses, five coordinates, three offsets, the mask of blocks.
 const SOURCES: usize = 12;
 /// Alignment of a box in shared memory.
 const SHARED_ALIGN: u64 = 128;
@@ -110,7 +110,7 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
         );
     }
     let first = &place.coordinates[..rank];
-    // An H200 refuses both.
+    // An H200 faults in both of these cases.
     if matches!(copy.direction, TensorDirection::Store { .. }) && first.iter().any(|at| *at < 0) {
         return refuse(m, lane, "a coordinate of a store is negative");
     }
@@ -238,7 +238,7 @@ fn round_to_tf32(bits: u32) -> u32 {
     }
 }
 
-/// Fills a row with zeros, or with the NaN that `fma.oob` recognises in each 16 bits.
+/// Fills a row with zeros, or with the NaN that `fma.oob` recognises in each half-word.
 fn fill(row: &mut [u8], fill: u8) {
     let element = match fill {
         0 => 0,
@@ -280,7 +280,7 @@ fn store(
             None => unsafe { access::copy(to, part.as_ptr(), part.len()) },
             Some(mods) => {
                 let element = layout.element as usize;
-                // Only the types that are named so flush subnormal numbers.
+                // Of the f32 types, only those with `FTZ` in their names flush subnormal numbers.
                 let flushes = !matches!(map.data_type, 7 | 11);
                 for (i, value) in part.chunks_exact(element).enumerate() {
                     let b = value.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
@@ -301,7 +301,7 @@ fn reduction(op: AtomOp, data_type: u8) -> Option<u32> {
         2 => Type::U32,
         3 => Type::S32,
         4 => Type::U64,
-        // An H200 has only these two on signed numbers of 64 bits.
+        // An H200 has only these two operations on signed 64-bit integers.
         5 if matches!(op, Min | Max) => Type::S64,
         6 => Type::F16,
         7 | 10..=12 => Type::F32,

@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub(super) inside: Range<u32>,
 }
 
-/// The shape in shared memory of what a tensor map describes.
+/// The shape in shared memory of the box that a tensor map describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Bytes of an element.
@@ -172,7 +172,7 @@ pub(super) fn each_row(
 struct Walk<'a> {
     map: &'a TensorMap,
     place: &'a Place,
-    /// The last position of an im2col copy, without offsets, and its number.
+    /// The most recently computed position of an im2col copy, without offsets, and its number.
     last: (u32, [i64; 5]),
 }
 
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the coordinates of a pixel; dimension 0 is the caller's.
+    /// Returns the coordinates of a pixel. The caller sets dimension 0.
     fn pixel(&mut self, number: u32) -> [i64; 5] {
         let rank = usize::from(self.map.rank);
         let mut at = self.place.coordinates.map(i64::from);
@@ -227,8 +227,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns the address in shared memory at which the byte with this address before swizzling is: the number of the
-/// 16 bytes within the swizzle span is combined with the number of the 128 bytes.
+/// Returns the swizzled address of a byte in shared memory: the index of its 16-byte unit is XORed with low bits of the
+/// index of its 128-byte unit.
 pub(super) fn swizzled(address: u64, swizzle: u8) -> u64 {
     let mask = (1u64 << swizzle.min(3)) - 1;
     address ^ (address >> 7 & mask) << 4

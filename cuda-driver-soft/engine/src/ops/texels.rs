@@ -6,7 +6,7 @@ use crate::memory::access;
 use crate::texture::{Plane, TexelArray};
 use ptx::ir::Space;
 
-/// The most results that an instruction has: four values and a predicate.
+/// Maximum number of results of an instruction: four values and a predicate.
 pub(super) const RESULTS: usize = 5;
 
 /// Access to texels by one lane.

@@ -16,7 +16,7 @@ use crate::texture::{Object, Plane, Sampler, TexelArray, TextureShape, object};
 use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
 use std::sync::Arc;
 
-/// The most sources that an instruction has: four coordinates, two gradients, the offsets.
+/// Maximum number of sources of an instruction: four coordinates, two gradients, the offsets.
 const SOURCES: usize = 16;
 
 /// Runs an instruction for the lanes of the mask. Returns `Err` if a lane faults; the machine then has the fault.
@@ -33,7 +33,7 @@ pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, call: &TextureInst, m
         };
         last = Some((handle, found.clone()));
         if found.is_none() && handle != 0 {
-            // An H200 faults, too, but takes handle 0 for an object without texels.
+            // An H200 faults, too, but treats handle 0 as an object without texels.
             m.fault = Some((no_object(handle), lane));
             return Err(());
         }

@@ -26,7 +26,7 @@ pub(crate) struct LoadedModule {
     managed: Option<Arc<LoadedModule>>,
     /// By instruction set, layout of a warp's lanes (one row or several), and function.
     codes: [[Vec<LazyCode>; 2]; 2],
-    /// The functions whose addresses the module takes, found when a kernel first needs them.
+    /// The functions whose addresses the module takes, computed when first needed.
     taken: OnceLock<Vec<FuncId>>,
 }
 

@@ -13,7 +13,7 @@ use ptx::ir::Rounding;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Nan,
-    /// Negative or not.
+    /// True if the number is negative.
     Infinite(bool),
     Finite {
         significand: i64,
@@ -250,7 +250,7 @@ impl Factors {
     }
 }
 
-/// The most products that are added at once.
+/// Maximum number of products that are added at once.
 const MOST: usize = 32;
 
 /// Returns the sum of a group of products and an accumulator, as [`sum`] does.

@@ -1,4 +1,4 @@
-//! Kernels that ask for much of the host, and small overruns that a GPU does not notice.
+//! Tests of kernels that use much host memory, and of small overruns that a GPU does not detect.
 
 use super::{Arg, Bench};
 use crate::{Execution, Isa, Launch, Options, Progress};
@@ -35,7 +35,7 @@ fn a_kernel_that_allocates_and_frees_lets_the_host_free_too() {
     while execution.work(u64::MAX) != Progress::Finished {
         workers += 1;
     }
-    // Freed memory is kept until a worker ends: of the 2 GB, each has a small part.
+    // A worker keeps freed memory until it ends, so the 2 GB that the kernel frees are spread over many workers.
     assert!(workers > 30, "{workers} workers");
     assert_eq!(
         (execution.fault(), bench.get(out, 1, u32::from_le_bytes)),
@@ -66,7 +66,7 @@ fn blocks_with_much_local_memory_take_little() {
     let mut bench = Bench::text(&ptx, Isa::best());
     let out = bench.put(&[0u32], u32::to_le_bytes);
     Bench::run(bench.launch("k", 16, 1024, &[Arg::U64(out)]));
-    // Each block finds zeros, although its memory is used again.
+    // Each block reads zeros, although its memory is reused.
     assert_eq!(bench.get(out, 1, u32::from_le_bytes), [16 * 1024]);
 }
 

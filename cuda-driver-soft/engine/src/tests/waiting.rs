@@ -172,7 +172,7 @@ fn a_loop_by_jump_table_waits() {
 
 #[test]
 fn a_weak_load_in_a_loop_waits_for_a_later_block() {
-    // The kernel has only weak loads, so nothing shows that threads see stores of others.
+    // The kernel has only weak loads, so the engine cannot tell that threads see stores of others.
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
             ld.param.u64 %rd1, [out];

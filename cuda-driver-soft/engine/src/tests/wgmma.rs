@@ -15,7 +15,7 @@ struct Placed {
     stride: usize,
     /// The unit of the pattern's rows at which the matrix starts.
     first: usize,
-    /// True if elements that are adjacent in memory do not lie along k.
+    /// True if elements that are adjacent in memory are not adjacent along k.
     transposed: bool,
 }
 

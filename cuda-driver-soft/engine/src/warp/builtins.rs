@@ -11,7 +11,7 @@ use ptx::ir::Space;
 /// Limit on the length of a string in device memory.
 const MAX_TEXT: u64 = 64 * 1024;
 
-/// Bytes of the host that a freed allocation takes besides its own, about.
+/// Approximate number of host bytes that a freed allocation takes in addition to its own.
 const FREED_OVERHEAD: u64 = 512;
 
 /// Runs a builtin for one lane and returns its result.

@@ -2,8 +2,8 @@
 //!
 //! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame,
 //! the split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there.
-//! Lanes parked at a barrier are no split; they become ready together. When a split has jumped backwards too often,
-//! another split runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
+//! Lanes parked at a barrier are not in a split; they become ready together. When a split has jumped backwards too
+//! often, another split runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
 
 mod barrier;
 mod builtins;

@@ -43,7 +43,7 @@ pub(crate) enum Lowering {
     Pointers(Op),
     /// A tensor copy, one of whose address operands is a tensor map with coordinates.
     Tensor(TensorCopy),
-    /// A prefetch with the operands of a tensor copy. No effect.
+    /// A prefetch with the operands of a tensor copy. It has no effect.
     TensorHint(TensorCopy),
     /// `st.async`, `red.async`: the operation, then an `mbarrier.complete_tx` with its number of bytes.
     StoreThenSignal(Op),

@@ -405,8 +405,8 @@ pub enum Op {
         arrive: bool,
         aligned: bool,
     },
-    /// `cp.async`: source 0 is the address in shared memory, source 1 the address in global memory. `part` says what
-    /// source 2 is.
+    /// `cp.async`: source 0 is the address in shared memory, source 1 the address in global memory. `part` determines
+    /// source 2.
     CpAsync {
         bytes: u8,
         part: CopyPart,

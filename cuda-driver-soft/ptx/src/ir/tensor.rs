@@ -14,13 +14,13 @@ pub enum TensorMode {
     Im2colNoOffsets,
 }
 
-/// The direction of a tensor copy.
+/// The direction of a tensor copy, with its options.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorDirection {
-    /// From global to shared memory: of this block, or with [`Space::SharedCluster`] of any block of the cluster.
+    /// From global to shared memory of this block, or with [`Space::SharedCluster`] of any block of the cluster.
     Load { to: Space, multicast: bool },
-    /// From shared to global memory, with `reduce` by `cp.reduce.async.bulk.tensor`.
+    /// From shared to global memory; with `reduce`, a `cp.reduce.async.bulk.tensor`.
     Store { reduce: Option<AtomOp> },
 }
 

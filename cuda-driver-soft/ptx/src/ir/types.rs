@@ -315,7 +315,7 @@ pub struct Mma {
     pub bits: Option<BoolOp>,
     /// True for `wmma.mma`, which has another layout of fragments than `mma`
     pub wmma: bool,
-    /// True if A, or B, is stored the other way round than in `.row.col`; only in `mma` of shape `.m8n8k4` and `.f16`
+    /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` and `.f16`
     pub swapped: [bool; 2],
 }
 

@@ -61,7 +61,7 @@ impl Walker<'_> {
             return self.error(list.pos, message.to_owned());
         };
         let labels = unit.ast.operands(Span { start, len });
-        // Many instructions with one long list would take memory for their product.
+        // Many instructions that share one long list would take quadratic memory.
         self.targets += labels.len();
         if self.targets > MAX_TARGETS {
             let message = format!("Too many branch targets in one function: more than {MAX_TARGETS}");

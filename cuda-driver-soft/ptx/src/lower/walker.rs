@@ -19,7 +19,7 @@ pub(crate) struct Uses {
     /// Functions that it calls or takes the address of.
     pub(crate) functions: BTreeSet<FuncId>,
     pub(crate) variables: BTreeSet<VarId>,
-    /// Number of registers that it declares or needs.
+    /// Number of registers that it declares or that lowering adds.
     pub(crate) registers: usize,
 }
 

@@ -77,8 +77,8 @@ pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Di
     })
 }
 
-/// Checks that the functions do not declare far more registers than a text of this length can use: compiling takes time
-/// and memory for each of them.
+/// Checks that the functions do not declare far more registers than a text of this length can use: each register takes
+/// time and memory when the module is compiled.
 fn check_registers(uses: &[Uses], text: &[u8], diagnostics: &mut Diagnostics) {
     const ANY_TEXT: usize = 1 << 22;
     const PER_BYTE: usize = 64;

@@ -193,10 +193,10 @@ fn depth_and_size_are_limited() {
     ));
 }
 
-/// Returns the number of lines of the log of a text, and checks that the text is refused.
+/// Checks that a text is refused, and returns the number of lines of its log.
 fn errors(text: &str) -> usize {
     let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
-    // A line is a message of bounded length, and a name.
+    // A line consists of a message of bounded length and a name.
     assert!(failure.log.len() < 300 * failure.log.lines().count() + 4 * text.len());
     failure.log.lines().count()
 }

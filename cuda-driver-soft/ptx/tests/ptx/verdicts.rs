@@ -256,7 +256,7 @@ fn kinds_of_failure() {
         FailureKind::Invalid
     );
     assert_eq!(kind(b".version 9.0\n.target sm_100\n"), FailureKind::Invalid);
-    // The limits decide.
+    // The limits determine the verdict.
     let older = Limits {
         max_version: (9, 0),
         ..referee::LIMITS

@@ -20,7 +20,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Returns true if it takes no time: the thread that finishes its last dependency finishes it too.
+    /// Returns true if the work takes no time: the thread that finishes its last dependency finishes it, too.
     pub(super) fn is_instant(&self) -> bool {
         matches!(self.work, None | Some(Work::Join | Work::Stamp(_)))
     }
@@ -69,7 +69,7 @@ pub(super) struct Running {
     pub(super) inside: usize,
 }
 
-/// The state of the worker threads, which avoids waking threads in vain.
+/// The state of the worker threads, from which the scheduler knows if waking one is useful.
 #[derive(Default)]
 pub(super) struct WorkerState {
     pub(super) sleeping: usize,

@@ -1,4 +1,5 @@
-//! Addresses and memory apart: reserved ranges of addresses, physical memory, and the mappings between them.
+//! Addresses without memory and memory without addresses: reserved ranges, physical memory, and the mappings between
+//! them.
 
 use super::AddressSpace;
 use crate::memory::access;
@@ -13,7 +14,7 @@ use crate::memory::zeroed::Zeroed;
 use std::sync::Arc;
 
 impl AddressSpace {
-    /// Creates zeroed memory without an address. With a label, other processes can have it.
+    /// Creates zeroed memory without an address. With a label, other processes can open it.
     ///
     /// # Errors
     /// No memory left, or more than `quota` would be in use.

@@ -6,7 +6,7 @@ use crate::ir::{AtomOp, Op, Space, TensorCopy, TensorDirection, TensorMapField, 
 
 #[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
-    // --- from global to shared memory; a copy completes with its instruction
+    // --- from global to shared memory; a copy is complete when its instruction has run
     row("cp.async.bulk.tensor<tdim>.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [t], [b]{, policy}", 80, 90, load),
     row("cp.async.bulk.tensor<tdim>.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint} [d], [t], [b], c:u16{, policy}", 80, 90, load),
     row("cp.async.bulk.tensor<tdim>.shared::cta.global{.tile}.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [t], [b]{, policy}", 86, 90, load),
