@@ -28,6 +28,13 @@
 //! }
 //! ```
 //!
+//! # Guide
+//!
+//! - [From .cu to a launch](guide::from_cu_to_a_launch): how kernels are compiled to PTX and loaded
+//! - [Driver or Runtime API](guide::driver_or_runtime): differences, contexts, and both in one process
+//! - [Safety](guide::safety): what is `unsafe` and why
+//! - [Using it in your CI](guide::ci): tests without a GPU
+//!
 //! # Rules
 //!
 //! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. Drop ignores
@@ -79,6 +86,7 @@ mod function;
 pub mod graph;
 pub mod graphics;
 pub mod green_context;
+pub mod guide;
 mod host_fn;
 pub mod ipc;
 pub mod jit;

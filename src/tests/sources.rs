@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the files of the objects: all of `src` except tests and the files that objects are built on.
+/// Returns the files of the objects: all of `src` except tests, the guide and the files that objects are built on.
 fn object_files() -> Vec<(PathBuf, String)> {
     const OTHERS: &[&str] = &["lib.rs", "checked.rs", "error.rs", "tests.rs"];
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -15,7 +15,7 @@ fn object_files() -> Vec<(PathBuf, String)> {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(&src).unwrap().to_str().unwrap().replace('\\', "/");
             if path.is_dir() {
-                if !["checked", "tests"].contains(&name.as_str()) {
+                if !["checked", "guide", "tests"].contains(&name.as_str()) {
                     folders.push(path);
                 }
             } else if !OTHERS.contains(&name.as_str()) {
