@@ -31,7 +31,7 @@ build() {
     sed -n 's|.*"out_dir":"\([^"]*/cuda-driver-sys-[^"]*\)".*|\1|p' "$work/messages" | tail -n 1
 }
 
-# refused WORDS…: the build must fail with a message that contains all of the words, and without a panic.
+# refused WORDS…: fails unless the build fails without a panic, with a message that contains all of the words.
 refused() {
     local words
     if build >/dev/null; then
@@ -73,7 +73,7 @@ echo "--- no libclang"
 LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused "LIBCLANG_PATH ($work/nothing)" "Install it" "$off"
 
 echo "--- libclang without its own headers"
-# Also without the headers of a clang on this machine, which bindgen would query for its folders.
+# Hides the clang of this machine, which bindgen would ask for the folders of its headers.
 CLANG_PATH=$(type -P true) BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current \
     refused "stddef.h" "libclang-common" "$off"
 

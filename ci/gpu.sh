@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests and examples on a GPU machine without Rust: builds them into a folder here, which is copied there.
 #
-# ci/gpu.sh pack [FOLDER]  builds the contract tests, the examples, the comparison of the registry with the driver, and a
-#                          program that is linked against the driver into FOLDER (default target/gpu-pack) and the
+# ci/gpu.sh pack [FOLDER]  builds the contract tests, the examples, the comparison of the registry with the driver, and
+#                          a program that is linked against the driver into FOLDER (default target/gpu-pack) and the
 #                          archive FOLDER.tar.xz (56 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
 #

@@ -5,7 +5,7 @@
 # nowhere: checked for a target that cannot load libraries. The first two also compare the layouts of every header
 # package (`cargo xtask every-header`) with that platform's C compiler.
 #
-# Missing packages of Debian (its own Rust, cross compilers, qemu, wine) are installed, which needs root. Builds are
+# Missing Debian packages (Debian's Rust, cross compilers, qemu, wine) are installed, which needs root. Builds are
 # kept in target/platforms, or in the folder that PLATFORMS_WORK names.
 #
 # Exit code 75: a download failed three times. Exit code 77: this machine cannot run the step, for the reason printed.
@@ -14,15 +14,15 @@ cd "$(dirname "$0")/.."
 
 work=${PLATFORMS_WORK:-$PWD/target/platforms}
 mkdir -p "$work"
-# One command for both, so that common dependencies are built once. Under qemu a well-optimised software driver is not
-# faster, but it takes twice as long to build.
+# One command for all packages, so that common dependencies are built once. Under qemu, full optimisation makes the
+# software driver no faster, but doubles its build time.
 test=(
     cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver-hooks --package cuda-driver
     --config profile.dev.package.cuda-driver-soft-engine.opt-level=1
     --config profile.dev.package.cuda-driver-soft-ptx.opt-level=1
 )
 
-# need PACKAGE...: installs what is missing.
+# need PACKAGE...: installs the missing packages.
 need() {
     local package missing=() try
     for package in "$@"; do
@@ -33,7 +33,7 @@ need() {
         echo "ci/platforms.sh: needs the packages ${missing[*]}"
         exit 77
     fi
-    # Only one at a time, because several of these scripts may run.
+    # Only one installation at a time: several of these scripts may run at once.
     (
         flock 9
         for try in 1 2 3; do
@@ -49,9 +49,9 @@ need() {
     exit 75
 }
 
-# debian_rust PLATFORM: Debian's Rust has, or can build, the standard library of other targets. Each platform has its own
-# build folder: cargo would give macros that are built with and without RUSTC_BOOTSTRAP the same file, and a crate that
-# was compiled with the one cannot be loaded with the other.
+# debian_rust PLATFORM: selects Debian's Rust, which has or can build the standard library of other targets. Each
+# platform has its own build folder: cargo gives procedural macros the same file with and without RUSTC_BOOTSTRAP, and
+# rustc with one setting cannot load a crate that was compiled with the other.
 debian_rust() {
     export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/$1 CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
     unset RUSTUP_TOOLCHAIN RUSTC RUSTDOC CARGO
@@ -66,7 +66,7 @@ headers() {
         cargo test --quiet --workspace --test abi_headers -- --include-ignored --nocapture
 }
 
-# Tests start programs of the target, so the kernel must know the interpreter.
+# Registers qemu with the kernel as the interpreter of aarch64 programs, because tests start programs.
 binfmt() {
     local table=/proc/sys/fs/binfmt_misc
     [ -e "$table/register" ] || mount -t binfmt_misc none "$table" 2>/dev/null || true
@@ -88,7 +88,7 @@ aarch64() {
     aarch64-linux-gnu-gcc -std=c11 -O2 -fPIC -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.so"
     export CUDA_ABI_STUB=$work/abi_stub.so
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-    # Under qemu it takes ten seconds to reserve the terabyte of addresses that the software driver otherwise reserves.
+    # Without this limit the software driver reserves a terabyte of addresses, which takes ten seconds under qemu.
     ulimit -v $((64 << 20))
     "${test[@]}" --target aarch64-unknown-linux-gnu
 }

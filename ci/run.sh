@@ -37,8 +37,8 @@ ended() {
     esac
 }
 
-# parallel NAME COMMAND...: like step, but runs the command in the background, next to others that also leave processors
-# idle. `finish_parallel` waits for them and prints their output one after another.
+# parallel NAME COMMAND...: like step, but runs the command in the background, together with other commands that do not
+# use all processors. `finish_parallel` waits for them and prints their output one after another.
 parallel_logs=$root/target/ci-parallel
 parallel_steps=()
 rm -rf "$parallel_logs" && mkdir -p "$parallel_logs"
@@ -99,7 +99,7 @@ with_header() {
 }
 
 # Runs a CI script in the clean clone, so that it uses the clone's test builds; builds for other platforms are kept
-# outside of the clone.
+# outside the clone.
 in_clone() {
     ln -sfn "$cache" "$clone/.cache"
     PLATFORMS_WORK=$root/target/platforms "$clone/ci/$1" "${@:2}"

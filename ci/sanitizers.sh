@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs the software driver's tests under AddressSanitizer and ThreadSanitizer: graphs, conditions, IPC, the scheduler and
-# a small load included. Not part of ci/run.sh: it compiles everything twice more.
+# Runs the software driver's unit tests and its test program `driver` under AddressSanitizer and ThreadSanitizer. Not
+# part of ci/run.sh, because each sanitizer needs a build of its own.
 #
 # ci/sanitizers.sh [address|thread] [FILTER...]
 #
-# AddressSanitizer needs only Rust. ThreadSanitizer needs a standard library that is instrumented, or else it reports
-# locks and channels as races: Debian's Rust with its sources, which ci/platforms.sh also uses, and clang for the runtime
-# (rustc-web cargo-web rust-web-src clang-19 libclang-rt-19-dev).
+# AddressSanitizer needs only Rust. ThreadSanitizer needs an instrumented standard library; otherwise it reports locks
+# and channels as races. That takes Debian's Rust with its sources, which ci/platforms.sh also uses, and clang for the
+# runtime (rustc-web cargo-web rust-web-src clang-19 libclang-rt-19-dev).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,10 +20,10 @@ case ${1-} in
 esac
 
 export RUSTC_BOOTSTRAP=1
-# The leaks are the tables of the process, which live as long as it.
+# Without leak detection, which would report the tables that live as long as the process.
 export ASAN_OPTIONS="detect_leaks=0:quarantine_size_mb=16:allocator_may_return_null=1"
 export TSAN_OPTIONS="second_deadlock_stack=1"
-# A sanitizer's code is slow to compile with full optimisation.
+# Instrumented code is slow to compile with full optimisation.
 config=(
     --config 'profile.dev.debug="line-tables-only"'
     --config 'profile.dev.package.cuda-driver-soft-engine.opt-level=1'

@@ -204,7 +204,7 @@ fn graphs_built_with_the_older_exports() {
         let exec = checked::graph_instantiate_with_flags(graph, 0).expect("an executable graph");
         assert_eq!(run(exec), [10.5, 20.5, 30.5, 40.5]);
 
-        // Changed in the graph; an update takes the change to the executable graph.
+        // Changed in the graph; an update applies the change to the executable graph.
         let params = with(&mut arguments, &mut places, -10.0);
         checked::graph_kernel_node_set_params(node, &params).expect("a change");
         assert_eq!(newer(node).2, -10.0);

@@ -27,8 +27,8 @@ impl Counter {
         Self((0..Function::COUNT).map(|_| Count::default()).collect())
     }
 
-    /// Returns the number of calls of a function under the name that the caller used. Calls that have not returned yet are
-    /// not counted.
+    /// Returns the number of calls of a function under the name that the caller used. Calls that have not returned yet
+    /// are not counted.
     #[inline]
     #[must_use]
     pub fn calls(&self, function: Function) -> u64 {

@@ -11,11 +11,11 @@ use cuda_driver_sys::{CUresult, Function};
 
 /// Makes calls fail with a code instead of passing them to the driver. Clones share their count of calls.
 ///
-/// A call that is not made cannot have succeeded: with [`CUDA_SUCCESS`](CUresult::CUDA_SUCCESS) as the code, no call fails
-/// and all are passed on.
+/// A call that is not made cannot have succeeded: with [`CUDA_SUCCESS`](CUresult::CUDA_SUCCESS) as the code, no call
+/// fails and all are passed on.
 ///
-/// To test a program against the failure of each of its calls, run it with [`nth_of_all`](Self::nth_of_all) for 1, 2, 3 …
-/// until [`failed`](Self::failed) returns 0.
+/// To test a program against the failure of each of its calls, run it with [`nth_of_all`](Self::nth_of_all) for 1, 2, 3
+/// … until [`failed`](Self::failed) returns 0.
 ///
 /// Used as a hook, it counts the calls of all threads since the library was made. Tests that share a process and its
 /// default library use [`in_this_thread`](Self::in_this_thread) instead, so that each makes only its own calls fail.
@@ -95,8 +95,8 @@ impl Fail {
         self.first > 0 && self.first <= number && number <= self.last
     }
 
-    /// Applies to the calls of this thread until the returned guard is dropped. Only calls through a library that has the
-    /// hook [`FailInThread`] are counted and fail.
+    /// Applies to the calls of this thread until the returned guard is dropped. Only calls through a library that has
+    /// the hook [`FailInThread`] are counted and fail.
     #[inline]
     #[must_use = "calls fail only until the guard is dropped"]
     pub fn in_this_thread(&self) -> Failing {
@@ -127,8 +127,8 @@ thread_local! {
     static FAILING: RefCell<Vec<Fail>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes calls fail in threads that asked for it with [`Fail::in_this_thread`]. This is the hook for tests, which run as
-/// threads of one process: set it once, and let each test ask for its own failures.
+/// Makes calls fail in threads that asked for it with [`Fail::in_this_thread`]. This is the hook for tests, which run
+/// as threads of one process: set it once, and let each test ask for its own failures.
 ///
 /// ```
 /// use cuda_driver_hooks::{Fail, FailInThread};
@@ -155,8 +155,8 @@ pub struct FailInThread;
 impl Interposer for FailInThread {
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
-        // Every active `Fail` counts the call, including those after the first that makes it fail. `try_with` fails while
-        // the thread ends, when no guard is left.
+        // Every active `Fail` counts the call, including those after the first that makes it fail. `try_with` fails
+        // while the thread ends, when no guard is left.
         let code = FAILING.try_with(|failing| {
             let failing = failing.borrow();
             let hit = failing.iter().filter(|fail| fail.count_and_check(call.function()));

@@ -6,8 +6,8 @@ use cuda_driver_sys::Function;
 use cuda_driver_sys::library::{Faithful, Interposer};
 
 /// Hides functions, as if the driver did not export them: calls return
-/// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`], [`supports`] returns false, and `cuGetProcAddress` finds the next older
-/// variant or nothing.
+/// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`], [`supports`] returns false, and `cuGetProcAddress` finds the next
+/// older variant or nothing.
 ///
 /// The per-thread twin of a hidden function is also hidden.
 ///

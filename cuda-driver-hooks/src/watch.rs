@@ -11,8 +11,8 @@ use cuda_driver_sys::{CUresult, Function, Library};
 pub struct Watch<F>(F);
 
 impl<F: Fn(&Observed<'_>) + Send + Sync> Watch<F> {
-    /// Returns a hook that calls `watcher` on the thread of the call, possibly on several threads at once. Calls that the
-    /// watcher makes itself are not watched.
+    /// Returns a hook that calls `watcher` on the thread of the call, possibly on several threads at once. Calls that
+    /// the watcher makes itself are not watched.
     #[inline]
     #[must_use]
     pub const fn new(watcher: F) -> Self {
@@ -61,8 +61,8 @@ pub struct Observed<'a> {
     pub arguments: Arguments<'a>,
     /// The result that the caller gets, unless an interposer before this one changes it.
     pub result: CUresult,
-    /// Duration of the call, including the interposers after this one. About 50 ns of it are the cost of reading the clock
-    /// and of the hook itself.
+    /// Duration of the call, including the interposers after this one. About 50 ns of it are the cost of reading the
+    /// clock and of the hook itself.
     pub elapsed: Duration,
 }
 

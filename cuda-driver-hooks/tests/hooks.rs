@@ -307,8 +307,8 @@ fn calls_of_the_library_itself_are_not_seen() {
             .hook(fail.clone())
             .hook(DriverVersion::claim(12010)),
     );
-    // A missing function makes no driver call. Noting the version for a message does, but the interposers do not count it.
-    // SAFETY: the functions take any arguments, or are missing.
+    // A missing function makes no driver call. Noting the version for a message does, but the interposers do not count
+    // it. SAFETY: the functions take any arguments, or are missing.
     unsafe {
         _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
         assert_eq!(library.known_version(), None);

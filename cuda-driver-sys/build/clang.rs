@@ -1,5 +1,5 @@
-//! Error messages for a header that could not be read. The usual cause is an incomplete clang, which bindgen reports with a
-//! panic or with clang's own message.
+//! Error messages for a header that could not be read. The usual cause is an incomplete clang, which bindgen reports
+//! with a panic or with clang's own message.
 
 use std::panic;
 

@@ -1,5 +1,5 @@
-//! The data of `Function` and `Parameter`. Macros could make it from the table of functions, but about ten thousand macro
-//! calls take too long to compile. Structs instead of plain numbers also take four times as long.
+//! The data of `Function` and `Parameter`. Macros could make it from the table of functions, but about ten thousand
+//! macro calls take too long to compile. Structs instead of plain numbers also take four times as long.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! Generates the raw bindings from `cuda.h`.
 //!
 //! `cargo xtask generate` and, with the feature `bindgen`, `build.rs` both include this file. bindgen reads the header;
-//! `model` sorts its items into constants, enumerations, records, aliases and functions; `render` writes the Rust source,
-//! which contains no text of the header.
+//! `model` sorts its items into constants, enumerations, records, aliases and functions; `render` writes the Rust
+//! source, which contains no text of the header.
 
 // Only build.rs needs this.
 #[cfg(feature = "bindgen")]
@@ -47,8 +47,8 @@ pub(crate) fn read_header(input: &Input) -> Result<Model, String> {
     Model::from_bindgen(&file)
 }
 
-/// Writes the committed bindings of a package, extended by the header in `include`, to `out`. `build.rs` calls this with
-/// the feature `bindgen`.
+/// Writes the committed bindings of a package, extended by the header in `include`, to `out`. `build.rs` calls this
+/// with the feature `bindgen`.
 ///
 /// # Errors
 /// The differences between the header and the committed bindings, one line each, or a file that could not be read.

@@ -1,7 +1,7 @@
 //! Links programs against the driver's library, for the feature `link`.
 //!
-//! Linking needs only the library's name and one symbol: functions are looked up at run time. So any `libcuda.so` of the
-//! target is enough, including the toolkit's stub; if there is none, a stub with that symbol is built. On Windows
+//! Linking needs only the library's name and one symbol: functions are looked up at run time. So any `libcuda.so` of
+//! the target is enough, including the toolkit's stub; if there is none, a stub with that symbol is built. On Windows
 //! `raw-dylib` needs no file.
 
 use std::io::Read;
@@ -52,8 +52,8 @@ pub(crate) fn link() -> Result<(), String> {
         .into_iter()
         .map(|folder| folder.join(FILE))
         .find(|file| fits(file, &arch));
-    // Every dependent program is linked with this folder in its search path. A folder of the toolkit or the system could
-    // change which other libraries they find, so this folder contains nothing else.
+    // Every dependent program is linked with this folder in its search path. A folder of the toolkit or the system
+    // could change which other libraries they find, so this folder contains nothing else.
     let out = PathBuf::from(variable("OUT_DIR")?);
     let folder = out.join("linked");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::Declaration;
 
-/// How an export treats the default stream.
+/// The meaning of NULL as a stream for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamMode {
     /// No per-thread twin exists.
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) base: String,
     /// The CUDA version that introduced it, for instance 12050.
     pub(crate) since: u32,
-    /// How it treats the default stream.
+    /// The meaning of NULL as a stream.
     pub(crate) stream: StreamMode,
     /// Plain names, as C programs write them, that mean this export, other than its own symbol.
     pub(crate) aliases: Vec<String>,

@@ -14,7 +14,8 @@ use super::unnamed::ANONYMOUS;
 /// The generator's name in the first line of every generated file.
 pub(crate) const GENERATOR: &str = "cuda-driver-sys/build/generate.rs (bindgen 0.73.2)";
 
-/// Enumerations whose values are bits that are combined. Neither names nor values show this, so the list is kept by hand.
+/// Enumerations whose values are bits that are combined. Neither names nor values show this, so the list is kept by
+/// hand.
 pub(crate) const FLAG_SETS: &[&str] = &[
     "CUipcMem_flags",
     "CUmemAttach_flags",

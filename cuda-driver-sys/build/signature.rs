@@ -1,5 +1,5 @@
-//! Compares the signatures of a function in two headers. They agree if parameters are passed in the same way, and the targets
-//! of pointers have the same size, alignment and kind at every level.
+//! Compares the signatures of a function in two headers. They agree if parameters are passed in the same way, and the
+//! targets of pointers have the same size, alignment and kind at every level.
 
 use std::fmt;
 

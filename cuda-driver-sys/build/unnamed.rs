@@ -1,8 +1,8 @@
 //! Names structures and unions that have no name in the header.
 //!
-//! bindgen numbers them in the order of the header, so that a new member in a release would rename the others. Here they are
-//! named after the member whose type they are: `CUDA_RESOURCE_DESC_st__res`. The members of an anonymous union belong to
-//! the record around it, as in C: `CUmemLocation_st__localized`.
+//! bindgen numbers them in the order of the header, so that a new member in a release would rename the others. Here
+//! they are named after the member whose type they are: `CUDA_RESOURCE_DESC_st__res`. The members of an anonymous union
+//! belong to the record around it, as in C: `CUmemLocation_st__localized`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use cuda_driver_sys::*;
 
-/// Checks a result like the macros of C programs: on an error, prints file, line, call, and the code's name and text, and
-/// ends the program.
+/// Checks a result like the macros of C programs: on an error, prints file, line, call, and the code's name and text,
+/// and ends the program.
 macro_rules! check {
     ($call:expr) => {
         // SAFETY: the arguments of the calls below are valid as the manual requires.

@@ -17,8 +17,8 @@ macro_rules! define {
         plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
     ) => {
         /// The driver's functions. In a library with
-        /// [per-thread default streams](crate::library::Options::per_thread_default_stream), unsuffixed names call their
-        /// per-thread twins; `_ptds` and `_ptsz` names always call the export of that name.
+        /// [per-thread default streams](crate::library::Options::per_thread_default_stream), unsuffixed names call
+        /// their per-thread twins; `_ptds` and `_ptsz` names always call the export of that name.
         #[allow(non_snake_case, clippy::too_many_arguments)]
         impl Library {
             $(

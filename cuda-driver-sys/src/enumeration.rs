@@ -143,8 +143,8 @@ macro_rules! records {
                 /// All bytes zero.
                 #[inline]
                 fn default() -> Self {
-                    // SAFETY: records of the C API consist of integers, floats, raw pointers, optional function pointers,
-                    // and arrays, structs and unions of these, for which zeros are valid.
+                    // SAFETY: records of the C API consist of integers, floats, raw pointers, optional function
+                    // pointers, and arrays, structs and unions of these, for which zeros are valid.
                     unsafe { core::mem::zeroed() }
                 }
             }
@@ -184,7 +184,8 @@ macro_rules! anonymous_members {
                     #[doc = concat!("Returns the member `", stringify!($member), "`; in C `record.", stringify!($member), "`.")]
                     ///
                     /// # Safety
-                    /// The bytes of the union must be a valid value of this type, for instance because this member was written.
+                    /// The bytes of the union must be a valid value of this type, for instance because this member was
+                    /// written.
                     #[inline]
                     #[must_use]
                     pub const unsafe fn $member(&self) -> $ty {
@@ -216,8 +217,8 @@ macro_rules! layout {
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 pub(crate) use layout;
 
-/// Panics with `message` unless the numbers are equal. Called once for each record, because thousands of assertions take
-/// long to compile.
+/// Panics with `message` unless the numbers are equal. Called once for each record, because thousands of assertions
+/// take long to compile.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 #[allow(dead_code)] // Rust 1.85 does not count uses in constants.
 pub(crate) const fn same_layout(message: &str, ours: &[usize], theirs: &[usize]) {

@@ -210,8 +210,8 @@ impl Function {
         self.fact(fact::SINCE) as u32
     }
 
-    /// Returns the function's group in the manual, for instance `CUDA_MEM`; `None` for a function of a header that is newer
-    /// than these bindings.
+    /// Returns the function's group in the manual, for instance `CUDA_MEM`; `None` for a function of a header that is
+    /// newer than these bindings.
     #[inline]
     #[must_use]
     pub const fn group(self) -> Option<&'static str> {
@@ -230,7 +230,8 @@ impl Function {
         }
     }
 
-    /// Returns the per-thread twin, for instance `cuMemcpyHtoD_v2_ptds`: its default stream is the calling thread's own.
+    /// Returns the per-thread twin, for instance `cuMemcpyHtoD_v2_ptds`: its default stream is the calling thread's
+    /// own.
     #[inline]
     #[must_use]
     pub const fn per_thread(self) -> Option<Self> {
@@ -247,8 +248,8 @@ impl Function {
         self.0 as usize >= OWN
     }
 
-    /// Returns true for an export from before CUDA 3.2 that has 32-bit device pointers or sizes and was replaced by a `_v2`
-    /// of CUDA 3.2.
+    /// Returns true for an export from before CUDA 3.2 that has 32-bit device pointers or sizes and was replaced by a
+    /// `_v2` of CUDA 3.2.
     #[inline]
     #[must_use]
     pub fn is_32_bit(self) -> bool {

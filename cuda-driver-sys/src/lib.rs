@@ -1,9 +1,9 @@
 //! Raw bindings to the CUDA Driver API, found and loaded at run time.
 //!
 //! Every type, constant and exported function of CUDA 13.5's `cuda.h`. Building needs no CUDA toolkit, no libclang and
-//! no GPU: `libcuda.so.1` or `nvcuda.dll` is loaded when a function is first called, and each function is looked up when
-//! it is first used. One build runs on every driver from CUDA 11.7 on: a missing function is an error when it is called,
-//! not when the program starts.
+//! no GPU: `libcuda.so.1` or `nvcuda.dll` is loaded when a function is first called, and each function is looked up
+//! when it is first used. One build runs on every driver from CUDA 11.7 on: a missing function is an error when it is
+//! called, not when the program starts.
 //!
 //! ```no_run
 //! # #[cfg(feature = "loader")] {
@@ -24,9 +24,9 @@
 //! # }
 //! ```
 //!
-//! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is the function that a C program gets by that
-//!   name from a CUDA 12 header; for later functions, the first variant. Exports whose own name means another export in C
-//!   are in [`legacy`].
+//! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is the function that a C program gets by
+//!   that name from a CUDA 12 header; for later functions, the first variant. Exports whose own name means another
+//!   export in C are in [`legacy`].
 //! - **Structs and unions without a name** in C are named after the member whose type they are:
 //!   [`CUDA_RESOURCE_DESC_st__res`]. Members that C reaches through an unnamed member have a setter and a getter:
 //!   [`location.with_id(0)`](CUmemLocation::with_id), [`location.id()`](CUmemLocation::id).
@@ -40,9 +40,9 @@
 //!
 //! - [`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED): no driver was found.
 //!   [`Library::load_error`] lists the places that were tried.
-//! - [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND): the driver does
-//!   not export the function. [`Library::missing`] names the CUDA version that does, and [`Library::supports`] tells
-//!   before the call.
+//! - [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND): the driver
+//!   does not export the function. [`Library::missing`] names the CUDA version that does, and [`Library::supports`]
+//!   tells before the call.
 //!
 //! This crate never panics; a panic of a resolver or an interposer passes through the call. Functions are only called
 //! through their own type. No driver is loaded on targets that are not 64-bit, where device pointers have another size.
@@ -57,9 +57,9 @@
 //! # Which driver
 //!
 //! [`Source::search`](library::Source::search) lists the places where the system's driver is searched; the environment
-//! variable `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) select per-thread default streams and
-//! put an [`Interposer`](library::Interposer) between the program and the driver, for example to count or watch calls,
-//! to hide functions or to make calls fail. The crate `cuda-driver-hooks` has ready-made interposers for that.
+//! variable `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) select per-thread default streams
+//! and put an [`Interposer`](library::Interposer) between the program and the driver, for example to count or watch
+//! calls, to hide functions or to make calls fail. The crate `cuda-driver-hooks` has ready-made interposers for that.
 //!
 //! # Features
 //!
@@ -73,8 +73,8 @@
 //! - `bindgen` checks this machine's `cuda.h` against these bindings at build time and, if the header's CUDA version is
 //!   newer, adds the new items. New functions change [`Function::COUNT`] and each function's
 //!   [`index`](Function::index); existing items do not change, including [`CUDA_VERSION`]. The feature needs libclang.
-//!   Cargo rebuilds when the header, or a variable that leads to it, changes. Cargo compares file times: after pointing a
-//!   link such as `/usr/local/cuda` to another toolkit, run `cargo clean -p cuda-driver-sys`.
+//!   Cargo rebuilds when the header, or a variable that leads to it, changes. Cargo compares file times: after pointing
+//!   a link such as `/usr/local/cuda` to another toolkit, run `cargo clean -p cuda-driver-sys`.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; this crate contains no text of `cuda.h`.
 #![cfg_attr(docsrs, feature(doc_cfg))]

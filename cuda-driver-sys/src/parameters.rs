@@ -80,7 +80,8 @@ impl Function {
         // In bounds: the table ends with a row whose first parameter is the end of all parameters.
         let (start, end) = (self.first_parameter(0), self.first_parameter(1));
         let numbers = &PARAMETERS[start * NUMBERS..end * NUMBERS];
-        // SAFETY: a `Parameter` is `repr(C)` and consists of `NUMBERS` numbers, and the slice has `end - start` of them.
+        // SAFETY: a `Parameter` is `repr(C)` and consists of `NUMBERS` numbers, and the slice has `end - start` of
+        // them.
         unsafe { slice::from_raw_parts(numbers.as_ptr().cast(), end - start) }
     }
 }

@@ -1,5 +1,5 @@
-//! Substrings of constant strings. Names are stored in few long strings, because thousands of separate strings would make
-//! up most of the crate's size.
+//! Substrings of constant strings. Names are stored in few long strings, because thousands of separate strings would
+//! make up most of the crate's size.
 #![forbid(unsafe_code)]
 
 /// Returns the substring between two byte offsets.

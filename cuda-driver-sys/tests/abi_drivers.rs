@@ -1,8 +1,8 @@
 //! Tests of the loader and the registry with NVIDIA's drivers: versions 450 to 555 on a machine without a GPU, and the
 //! installed driver on a machine with a GPU.
 //!
-//! `ci/drivers.sh` downloads the drivers and runs this test; `ci/gpu.sh` runs it on a GPU machine. Each driver is loaded in
-//! a process of its own, which drops root privileges first: as root, `cuInit` would create a device node.
+//! `ci/drivers.sh` downloads the drivers and runs this test; `ci/gpu.sh` runs it on a GPU machine. Each driver is
+//! loaded in a process of its own, which drops root privileges first: as root, `cuInit` would create a device node.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "loader"))]
 
 use core::ffi::{c_int, c_void};
@@ -89,7 +89,8 @@ fn this_machines_driver_is_what_the_registry_says() {
     let file = match Library::load() {
         Ok(library) if !library.is_software() => library.path().expect("it is a file"),
         _ => {
-            // Written to stderr directly, because the harness captures the output of passing tests and CI lists this line.
+            // Written to stderr directly, because the harness captures the output of passing tests and CI lists this
+            // line.
             _ = writeln!(std::io::stderr(), "needs NVIDIA's driver");
             return;
         }
@@ -143,8 +144,8 @@ fn one_driver(file: &Path, version: Option<u32>) {
     assert_eq!(library.version(), Some(version));
     assert!(!library.is_software());
 
-    // The driver exports all functions of its version and none that is newer. The error for a missing function names the
-    // version that it needs.
+    // The driver exports all functions of its version and none that is newer. The error for a missing function names
+    // the version that it needs.
     let mut present = 0;
     let mut lacking = Vec::new();
     for &function in Function::ALL {
@@ -219,8 +220,8 @@ fn one_driver(file: &Path, version: Option<u32>) {
     );
 }
 
-/// Checks that `cuGetProcAddress` returns the loader's address for the base name, version and stream mode of each function.
-/// Returns the number of functions that were compared.
+/// Checks that `cuGetProcAddress` returns the loader's address for the base name, version and stream mode of each
+/// function. Returns the number of functions that were compared.
 fn ask_the_driver(library: &'static Library, version: u32) -> usize {
     let known: Vec<Function> = Function::ALL
         .iter()

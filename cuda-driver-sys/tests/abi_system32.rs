@@ -1,5 +1,5 @@
-//! On Windows, only `nvcuda.dll` from the system folder is loaded, not a file of that name in the program's or the current
-//! folder. This test needs its own process, because it changes the current folder.
+//! On Windows, only `nvcuda.dll` from the system folder is loaded, not a file of that name in the program's or the
+//! current folder. This test needs its own process, because it changes the current folder.
 #![cfg(all(windows, feature = "loader"))]
 
 use std::path::{Path, PathBuf};

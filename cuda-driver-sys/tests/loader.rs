@@ -161,7 +161,8 @@ fn privileged_process_ignores_the_variable() {
     };
     let program = folder().join("setuid");
     std::fs::copy(std::env::current_exe().expect("this test"), &program).expect("a copy");
-    // The test harness has options that write files, so only this user may run the setuid copy, and only during the test.
+    // The test harness has options that write files, so only this user may run the setuid copy, and only during the
+    // test.
     chown(&program, None, Some(NOBODY)).expect("this process owns the file");
     let mode = std::fs::Permissions::from_mode(0o4750);
     std::fs::set_permissions(&program, mode).expect("this process owns the file");

@@ -1,4 +1,5 @@
-//! Tests of constants, enumerations and records: known difficulties of the generator, and items that are written by hand.
+//! Tests of constants, enumerations and records: known difficulties of the generator, and items that are written by
+//! hand.
 
 use core::ffi::c_int;
 

@@ -1,7 +1,7 @@
 //! A library of all 685 exports that record their arguments and write planned values.
 //!
-//! Every value in a trial is a pattern of bytes that identifies its parameter, and whether the caller or the library wrote
-//! it.
+//! Every value in a trial is a pattern of bytes that identifies its parameter, and whether the caller or the library
+//! wrote it.
 
 use core::ffi::*;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! One type for each way in which a checked call passes a parameter.
 //!
-//! `new` makes the value and plans what the library writes, `argument` is passed to the call, `check` looks at what reached
-//! the library, and `check_returned` compares a returned value with what the library wrote.
+//! `new` makes the value and plans what the library writes, `argument` is passed to the call, `check` looks at what
+//! reached the library, and `check_returned` compares a returned value with what the library wrote.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -17,8 +17,8 @@ fn value<T>(index: usize) -> T {
     let mut value = MaybeUninit::<T>::uninit();
     // SAFETY: the pattern has the size of the value.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), bytes.len()) };
-    // SAFETY: C's types are numbers, pointers and structs of them. A function pointer of this pattern is not null, and is
-    // never called.
+    // SAFETY: C's types are numbers, pointers and structs of them. A function pointer of this pattern is not null, and
+    // is never called.
     unsafe { value.assume_init() }
 }
 

@@ -17,8 +17,8 @@
 //! | `out`, `out[8]`, `bool`, `text`, `string[n]` | returned |
 //! | `vec[n]`, `list[n]`, `copied[n]` | returned as a `Vec` |
 //!
-//! `*n` is a count behind a pointer, `n-1` one less than the count. If a call returns several values, each word is followed by
-//! the name of its field: `out.free`.
+//! `*n` is a count behind a pointer, `n-1` one less than the count. If a call returns several values, each word is
+//! followed by the name of its field: `out.free`.
 //!
 //! The types are not in the table: the compiler infers them from the checked call.
 

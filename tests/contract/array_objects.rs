@@ -56,7 +56,7 @@ fn arrays_of_every_shape() {
         ArrayShape::d1(usize::MAX),
         ArrayShape::layered_cubemap(5, usize::MAX),
         ArrayShape::d2(7, 5).with_flags(0x200),
-        // Its memory is mapped later, and copies fault until then.
+        // Copies fault until memory is mapped, so the safe constructor rejects the flag.
         ArrayShape::d2(7, 5).with_flags(CUDA_ARRAY3D_DEFERRED_MAPPING),
     ] {
         assert_eq!(code(Array::<u32>::new(&context, shape)), INVALID, "{shape:?}");
@@ -86,7 +86,7 @@ fn texels_of_every_type() {
     there_and_back(&context, &[float4::new(1.0, 2.0, 3.0, 4.0), float4::default()]);
     there_and_back(&context, &[uchar4::new(1, 2, 3, 4)]);
 
-    // A type of another crate, whose format is passed.
+    // A type of another crate: the caller passes its format.
     let half = CUarray_format::CU_AD_FORMAT_HALF;
     let shape = ArrayShape::d2(2, 1);
     let array = Array::<f16>::with_format(&context, shape, half, 1).expect("an array");
@@ -99,7 +99,7 @@ fn texels_of_every_type() {
     assert!(wrong.to_string().contains("size"), "{wrong}");
     let wrong = MipmappedArray::<u8>::with_format(&context, shape, 1, half, 1);
     assert_eq!(code(wrong), INVALID);
-    // The size of a type of three values is right, but there are no arrays of three channels.
+    // Three values have the size of three channels, but arrays have one, two or four.
     assert_eq!(
         code(Array::<[u8; 3]>::with_format(&context, shape, u8::FORMAT, 3)),
         INVALID
@@ -108,14 +108,15 @@ fn texels_of_every_type() {
     assert_eq!(code(unknown), INVALID);
 }
 
-/// A place of 6 x 5 x 4 values.
+/// The extent of the memory and arrays between which boxes are copied.
 const ROOM: [usize; 3] = [6, 5, 4];
 
 fn at([x, y, z]: [usize; 3]) -> usize {
     (z * ROOM[1] + y) * ROOM[0] + x
 }
 
-/// Copies a box between two places of the same shape, of every kind, and compares all values.
+/// Copies a box between host memory, device memory and arrays, in every combination but host to host, and compares all
+/// values.
 fn boxes(context: &Context, extent: [usize; 3], from: [usize; 3], to: [usize; 3]) {
     let values: Vec<u16> = (0..).take(ROOM.iter().product()).collect();
     let old = vec![9999; values.len()];
@@ -199,7 +200,7 @@ fn rows_without_gaps() {
         .run()
         .expect("a copy");
     assert_eq!(part, [17, 18, 19, 25, 26, 27, 49, 50, 51, 57, 58, 59]);
-    // Each row has the offset before it, too.
+    // The offset applies to each row: its pitch is the offset and the copied part.
     let mut part = [0; 8];
     Copy3d::new(&array, &mut part, [3, 2, 1])
         .target_offset([1, 0, 0])
@@ -269,11 +270,11 @@ fn boxes_that_are_not_inside() {
     ] {
         assert_eq!(code(copy.run()), INVALID);
     }
-    // 119 values hold all rows but the last; slices of another length than the array are not copied.
+    // The last row does not fit in 119 values; `copy_from` and `copy_to` need slices of the array's length.
     assert_eq!(code(Copy3d::new(&values[..119], &array, [6, 5, 4]).run()), INVALID);
     assert_eq!(code(array.copy_from(&values[..119])), INVALID);
     assert_eq!(code(array.copy_to(&mut [0; 121])), INVALID);
-    // Nothing is copied without an extent.
+    // A box with an extent of 0 is valid, and copies nothing.
     for extent in [[0, 1, 1], [1, 0, 1], [1, 1, 0]] {
         Copy3d::new(&values, &array, extent).run().expect("nothing");
     }
@@ -344,14 +345,14 @@ fn levels_keep_their_array_alive() {
     }
     assert_eq!(code(mipmapped.level(5)), INVALID);
     assert_eq!(code(mipmapped.level(u32::MAX)), INVALID);
-    // Another reference exists, so nothing is destroyed.
+    // Destroys nothing, because the levels refer to the array.
     mipmapped.destroy().expect("no last reference");
     let level = levels.swap_remove(1);
     drop(levels);
     level.copy_from(&[0.5; 16]).expect("a copy");
     drop(context);
     assert_eq!(level.to_vec().expect("a copy"), [0.5; 16]);
-    // Destroys the whole array, because a level is not destroyed alone.
+    // Destroys the whole array, because this is the last reference to it.
     level.destroy().expect("the end");
 }
 
@@ -409,7 +410,7 @@ fn raw_handles() {
     let array = unsafe { Array::<u8>::from_raw(raw, &context) };
     assert_eq!(array.as_raw(), raw);
     assert_eq!(array.to_vec().expect("a copy"), [1, 2, 3, 4, 5, 6]);
-    // The driver tells the size, so bounds are still checked.
+    // The size comes from the driver, so bounds are still checked.
     assert_eq!(code(Copy3d::new(&[0; 8], &array, [4, 2, 1]).run()), INVALID);
 
     // SAFETY: the array lives longer.
@@ -469,7 +470,7 @@ fn views_without_a_context() {
     let mut seen = [0; 4];
     let copy = Copy3d::new(view, &mut seen, [2, 2, 1]).run();
     assert_eq!(code(copy), CUresult::CUDA_ERROR_INVALID_CONTEXT);
-    // The array's context is enough.
+    // With an array on the other side, the copy uses the array's context.
     let array = Array::<u8>::new(&context, ArrayShape::d2(2, 2)).expect("an array");
     Copy3d::new(view, &array, [2, 2, 1]).run().expect("a copy");
     assert_eq!(array.to_vec().expect("a copy"), [1, 2, 3, 4]);

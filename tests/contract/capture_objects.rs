@@ -7,7 +7,7 @@ use cuda_driver::{Context, Device, DeviceBuffer, Event, Graph, GraphExec, Launch
 use crate::common::{driver, driver_version, needs};
 use crate::graph_tools::PTX;
 
-/// Does not forbid calls of other tests in other threads.
+/// The mode that does not forbid calls of other tests in other threads.
 const RELAXED: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 
 fn context() -> Context {
@@ -83,7 +83,7 @@ fn work_of_two_streams() {
 fn captures_that_fail() {
     let context = context();
     let stream = Stream::non_blocking(&context).expect("a stream");
-    // A call that is not allowed spoils the capture.
+    // A call that captures forbid invalidates the capture.
     let failed = stream.capture(RELAXED, Stream::synchronize);
     let unsupported = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     assert_eq!(failed.map(drop).map_err(|error| error.code()), Err(unsupported));
@@ -93,22 +93,22 @@ fn captures_that_fail() {
     });
     let invalidated = CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     assert_eq!(failed.map(drop).map_err(|error| error.code()), Err(invalidated));
-    // A host function of a stream can only run once.
+    // `launch_host_fn` takes a function that can run only once, and a graph may be launched several times.
     let failed = stream.capture(RELAXED, |stream| stream.launch_host_fn(|| ()));
     assert!(failed.expect_err("an error").to_string().contains("add_host_fn"));
     // The function's error is returned, and the capture is over.
     let failed = stream.capture(RELAXED, |_| Device::get(u32::MAX).map(drop));
     assert_eq!(code(failed), CUresult::CUDA_ERROR_INVALID_DEVICE.0);
-    // A capture in a capture.
+    // Captures cannot be nested.
     let nested = stream.capture(RELAXED, |stream| stream.capture(RELAXED, |_| Ok(())).map(drop));
     assert_eq!(code(nested), CUresult::CUDA_ERROR_ILLEGAL_STATE.0);
-    // After a panic the capture is over, too.
+    // A panic also ends the capture.
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         stream.capture(RELAXED, |_| panic!("in a capture"))
     }));
     assert!(caught.is_err());
     stream.synchronize().expect("no capture");
-    // The legacy default stream.
+    // The legacy default stream cannot be captured.
     let _current = context.push().expect("a push");
     assert_eq!(code(Stream::null().capture(RELAXED, |_| Ok(()))), unsupported.0);
 }
@@ -133,9 +133,9 @@ fn into_a_graph() {
     assert_eq!(graph.edges().expect("edges").len(), 1);
     let exec = graph.instantiate().expect("an executable graph");
     assert_eq!(run(&exec, &stream, &data), [1, 2]);
-    // A position without a node.
+    // There is no node at this position.
     assert_eq!(code(stream.capture_to(graph, &[2], RELAXED, |_| Ok(()))), 1);
-    // The graph of a capture that fails is gone.
+    // A capture that fails destroys the graph.
     let graph = Graph::new(&context).expect("a graph");
     assert_eq!(code(stream.capture_to(graph, &[], RELAXED, Stream::synchronize)), 900);
     stream.synchronize().expect("no capture");
@@ -151,7 +151,7 @@ fn dependencies_of_a_capture() {
         .capture(RELAXED, |stream| {
             // SAFETY: the buffer outlives the graph.
             unsafe { data.fill_u32_async(1, stream) }?;
-            // SAFETY: an empty list; the next work waits for nothing.
+            // SAFETY: the list is empty; the next work waits for nothing.
             unsafe { stream.update_capture_dependencies(&[], replace) }?;
             // SAFETY: as above.
             unsafe { data.fill_u32_async(1, stream) }
@@ -169,7 +169,7 @@ fn dependencies_of_a_capture() {
 #[test]
 fn the_mode_of_a_thread() {
     driver();
-    // A thread of its own, because the mode is that of the thread.
+    // In a new thread, because the mode belongs to the thread.
     let modes = std::thread::spawn(|| {
         let before = exchange_capture_mode(RELAXED).expect("a mode");
         (before, exchange_capture_mode(before).expect("a mode"))

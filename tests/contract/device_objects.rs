@@ -73,7 +73,7 @@ fn attributes_have_names_and_types() {
     let _ = attributes.compute_mode().expect("an attribute");
     assert!(attributes.host_numa_id().is_ok_and(|node| node >= -1) || driver_version() < 12020);
     if driver_version() < 13050 {
-        // A later attribute.
+        // CUDA 13.5 added this attribute.
         let later = attributes.vulkan_cig_streams_supported();
         assert_eq!(later.map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_VALUE));
     }
@@ -169,7 +169,8 @@ fn options_of_contexts() {
         .expect("a preference");
     let _ = context.shared_mem_config().expect("an answer");
     context.reset_persisting_l2_cache().expect("an effect");
-    // Only a device under the Multi-Process Service has contexts with a part of the multiprocessors.
+    // Contexts limited to some multiprocessors need execution affinity, which devices support only under the
+    // Multi-Process Service.
     let limited = Context::create_with(
         device,
         &ContextOptions {
@@ -201,7 +202,7 @@ fn events_of_contexts() {
     context.wait_event(&event).expect("a wait");
     event.synchronize().expect("no fault");
     stream.synchronize().expect("no fault");
-    // The event is of another context.
+    // The event belongs to another context.
     let other = self::context();
     assert!(other.record_event(&event).is_err());
 }

@@ -1,5 +1,5 @@
-//! Tests of all owners of handles: handles go in and out of them, and are destroyed once, whenever and wherever an owner is
-//! dropped.
+//! Tests of all types that own handles: each handle passes through `into_raw` and `from_raw`, and is destroyed once, in
+//! whatever order, on whatever thread and at whatever time its owner is dropped.
 //!
 //! Each test counts the calls of its process, so it runs in a process of its own.
 
@@ -24,10 +24,10 @@ use crate::common::ptx_path;
 /// An owner of any type.
 type Owner = Box<dyn Send>;
 
-/// A type of owners.
+/// A type that owns handles.
 struct Row {
     name: &'static str,
-    /// The functions that end the handles of one owner, each as often as it is in the list.
+    /// The functions that destroy the handles of one owner. A function that is called twice is listed twice.
     ends: &'static [Function],
     /// Makes an owner, or returns `None` if the driver has no such objects.
     make: fn(&Context) -> Option<Owner>,
@@ -39,7 +39,7 @@ struct Row {
 const PTX: &str =
     ".version 6.4\n.target sm_52\n.address_size 64\n.global .u32 word;\n.visible .entry nothing() { ret; }\n";
 
-/// Passes a handle through all forms of a type, whose methods the arguments are.
+/// Passes a handle through `into_raw`, `$borrow` and `$from`, and returns the new owner.
 macro_rules! pass {
     ($context:expr, $made:expr, $from:expr, $borrow:expr) => {{
         let owner = $made;
@@ -380,7 +380,7 @@ fn context() -> Context {
     Context::create(Device::first().expect("a device")).expect("a context")
 }
 
-/// Owners of all types, with the calls that must end their handles.
+/// Owners, with the calls that must destroy their handles.
 struct Owners {
     owners: Vec<Owner>,
     ends: Vec<Function>,
@@ -409,7 +409,7 @@ fn owners(context: &Context) -> Owners {
     owners_of(context, ROWS.iter())
 }
 
-/// Returns the functions of `ends` whose count is not as often as they are in it: name, calls, expected calls.
+/// Returns the functions of [`ROWS`] that were not called as often as `ends` lists them: name, calls, expected calls.
 fn differences(ends: &[Function]) -> Vec<(&'static str, u64, u64)> {
     let mut differences = Vec::new();
     let all = ROWS.iter().flat_map(|row| row.ends);
@@ -450,7 +450,7 @@ fn owners_are_dropped_in_any_order() {
         for order in orders {
             let context = context();
             let mut all = owners(&context);
-            // The last owner that refers to it destroys it.
+            // The context is destroyed with the last owner that refers to it.
             all.ends.push(Function::cuCtxDestroy_v2);
             context.destroy().expect("other references");
             while let Some(owner) = order(&mut all.owners) {
@@ -485,7 +485,8 @@ fn owners_are_dropped_on_other_threads() {
 fn owners_are_dropped_after_a_fault() {
     child!("owners_are_dropped_after_a_fault", {
         let context = context();
-        // The driver cannot say if work that failed still uses a value, so that value is leaked.
+        // `Pending` and `StreamBuffer` wait for work when they are dropped. If the wait fails, the work may still use the
+        // value, which is leaked.
         const WAITING: [&str; 3] = ["Pending", "StreamBuffer", "ManagedBuffer"];
         let waiting: Vec<_> = ROWS.iter().filter(|row| WAITING.contains(&row.name)).collect();
         let waiting: Vec<_> = waiting.iter().map(|row| (row.make)(&context)).collect();
@@ -494,7 +495,7 @@ fn owners_are_dropped_after_a_fault() {
         let module = Module::from_ptx(&context, &text).expect("a module");
         let trap = module.function("fault_trap").expect("a kernel");
         let stream = Stream::new(&context).expect("a stream");
-        // SAFETY: the parameters of the kernel, which reads no memory.
+        // SAFETY: the arguments have the types of the kernel's parameters, and it reads no memory.
         unsafe { trap.launch(&stream, LaunchConfig::covering(1, 1), (0_u32, 0_u64)) }.expect("a launch");
         assert!(stream.synchronize().expect_err("a fault").is_fault());
         all.ends
@@ -515,11 +516,11 @@ static LAST: Mutex<Option<Owners>> = Mutex::new(None);
 
 #[test]
 fn owners_are_dropped_at_exit() {
-    // A panic in a handler aborts the process, and the test fails.
+    // A panic here aborts the process, which fails the test.
     extern "C" fn late() {
         let all = LAST.lock().expect("no panic").take().expect("owners");
         drop(all.owners);
-        // A value that device work may still use is leaked, because the driver cannot say that the work is done.
+        // Values that device work may still use are leaked, because the driver no longer reports the end of work.
         assert!(
             differences(&all.ends)
                 .iter()
@@ -528,11 +529,11 @@ fn owners_are_dropped_at_exit() {
     }
     child!("owners_are_dropped_at_exit", {
         counter();
-        // A handler that is registered before the driver's own runs after it.
+        // Handlers run in reverse order, so this one runs after the driver's own.
         // SAFETY: the handler uses only statics.
         assert_eq!(unsafe { atexit(late) }, 0);
         let context = context();
-        // The manual does not say if a callback of the log can be unregistered after the driver has shut down.
+        // Without log callbacks: the manual does not define unregistering one after the driver has shut down.
         let mut all = owners_of(&context, ROWS.iter().filter(|row| row.name != "LogCallback"));
         all.ends.push(Function::cuCtxDestroy_v2);
         drop(context);
@@ -565,14 +566,14 @@ fn owners_are_dropped_in_a_forked_process() {
                     .iter()
                     .all(|(_, calls, expected)| calls < expected)
             }));
-            // SAFETY: ends the process without the handlers of the parent.
+            // SAFETY: ends the forked process without running this program's exit handlers.
             unsafe { _exit(c_int::from(!matches!(result, Ok(true)))) };
         }
         let mut status = -1;
         // SAFETY: the pointer is valid for the write.
         assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
         assert_eq!(status, 0, "the forked process");
-        // Its drops changed nothing here.
+        // Drops in the forked process are not counted in this one.
         assert_eq!(differences(&[]), []);
         drop(all.owners);
         assert_eq!(differences(&all.ends), []);

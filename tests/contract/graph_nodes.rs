@@ -134,7 +134,7 @@ fn attributes_of_launches() {
     let get = |node, id| {
         let mut value = CUlaunchAttributeValue::default();
         let code = crate::call!(cuGraphKernelNodeGetAttribute(node, id, &raw mut value)).0;
-        // SAFETY: a number, for which any bits are a valid value.
+        // SAFETY: the member is a number, for which any bits are a valid value.
         (code, unsafe { value.priority })
     };
     let priority = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY;

@@ -83,7 +83,7 @@ macro_rules! digit {
 fn nodes_edges_and_queries() {
     let mut s = Setup::new();
     let graph = s.graph();
-    // The nodes are added in another order than they run in.
+    // The nodes are not added in the order in which they run.
     let last = digit!(s, graph, &[], 3);
     let first = digit!(s, graph, &[], 1);
     let middle = digit!(s, graph, &[first], 2);
@@ -105,7 +105,7 @@ fn nodes_edges_and_queries() {
     let exec = graph.instantiate().expect("an executable graph");
     assert_eq!(s.run(&exec)[0], 123);
 
-    // Wrong edges.
+    // Invalid edges.
     let other = s.graph();
     let foreign = other.add_empty(&[]).expect("a node");
     assert_eq!(code(graph.add_empty(&[foreign])), 1);
@@ -200,7 +200,7 @@ fn copies_fills_and_their_changes() {
     exec.update(&graph).expect("an update");
     assert_eq!(s.run(&exec), [0x0002_0002, 0, 0x0002_0002, 0]);
 
-    // Wrong parameters.
+    // Invalid parameters.
     let odd = DeviceBuffer::<u8>::alloc(&s.context, 3).expect("memory");
     // SAFETY: the view is only used for its size.
     let view = || unsafe { DeviceSliceMut::<u8>::from_raw_parts(odd.ptr(), 3, None) };
@@ -265,12 +265,12 @@ fn kernels_change_and_modules_stay_loaded() {
     let priority = cuda_driver::sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
     let mut value = node.kernel_attribute(priority).expect("an attribute");
     value.priority = -1;
-    // SAFETY: a number.
+    // SAFETY: the member is a number, for which any bits are a valid value.
     unsafe { node.set_kernel_attribute(priority, &value) }.expect("a change");
     let other = digit!(s, graph, &[], 1);
     other.copy_kernel_attributes(node).expect("a copy");
     let copied = other.kernel_attribute(priority).expect("an attribute");
-    // SAFETY: a number.
+    // SAFETY: as above.
     assert_eq!(unsafe { copied.priority }, -1);
 }
 
@@ -398,7 +398,7 @@ fn graphs_in_graphs() {
     assert_eq!(code(own.instantiate()), CUresult::CUDA_ERROR_NOT_SUPPORTED.0);
     let exec = outer.instantiate().expect("an executable graph");
     assert_eq!(s.run(&exec)[0], 123);
-    // The node has a copy.
+    // The node owns a copy of the child graph.
     // SAFETY: the kernel takes an address and a number.
     unsafe { first.set_kernel(&s.step(), LaunchConfig::default(), (s.data.ptr(), 7_u32)) }.expect("a change");
     assert_eq!(s.run(&exec)[0], 123);
@@ -411,7 +411,7 @@ fn graphs_in_graphs() {
     digit!(s, inner, &[first], 8);
     let failed = exec.set_child(child, &inner);
     assert_eq!(code(failed), CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE.0);
-    // Changes of the child graph count at the next instantiation.
+    // Changes of the child graph take effect at the next instantiation.
     let node = own.nodes().expect("nodes")[0];
     digit!(s, own, &[node], 9);
     drop(inner);
@@ -528,7 +528,7 @@ fn memory_of_nodes() {
         assert_eq!(s.run(&exec), [6; 4]);
     }
     let used = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
-    // Not the memory in use, because another test resets that mark.
+    // Checks the mark of reserved memory, because another test resets that of used memory.
     let reserved = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
     assert!(device.graph_memory(reserved).expect("a number") >= 4096);
     device.trim_graph_memory().expect("a trim");
@@ -591,7 +591,7 @@ fn user_objects_own_values() {
         .release()
         .expect("its end");
     assert_eq!(receiver.recv().expect("a value"), 2);
-    // Every sender is gone with its value.
+    // All values were dropped, so no sender is left.
     assert!(receiver.recv().is_err());
 }
 

@@ -10,7 +10,7 @@ use crate::{arguments, is, ok};
 
 const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 
-/// Returns false, and says so, on drivers and devices without green contexts.
+/// Returns true if the driver and the device have green contexts; otherwise reports that they are missing.
 fn has_green_contexts() -> bool {
     if driver_version() < 12050 {
         needs("a driver of CUDA 12.5");
@@ -114,7 +114,7 @@ fn a_device_is_split_into_equal_parts_and_a_rest() {
     assert_eq!(count(&parts[0]), least);
     assert_eq!(count(&parts[1]), least);
     assert_eq!(count(&rest), all - 2 * least);
-    // All of the device: nothing is left.
+    // With the whole device as one part, nothing remains.
     let (parts, rest) = split(&whole, 2, all);
     assert_eq!((parts.len(), count(&parts[0])), (1, all));
     assert_eq!(rest.type_, CUdevResourceType::CU_DEV_RESOURCE_TYPE_INVALID);
@@ -144,7 +144,7 @@ fn wrong_resources_are_refused() {
         914,
         cuDevSmResourceSplitByCount(out, counts, &raw const other, none, 0, 8)
     );
-    // A resource that the program made up.
+    // A resource that no driver call returned.
     other.type_ = SM;
     other.anonymous1.sm.smCount = 16;
     is!(
@@ -254,7 +254,7 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ok!(cuStreamGetCtx(stream, &raw mut at));
     assert_eq!(at, context);
 
-    // Kernels of the primary context run in its streams, and the other way round.
+    // Kernels run in streams of either context, whichever context is current.
     let text = c".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %a;\n\
         ld.param.u64 %a, [p];\nred.global.add.u32 [%a], 1;\nret;\n}\n";
     let (mut module, mut function) = (null_mut(), null_mut());
@@ -288,7 +288,7 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ok!(cuMemcpyDtoH((&raw mut value).cast(), address, 4));
     assert_eq!(value, 4);
 
-    // Destroying it ends its streams, not the objects of the primary context.
+    // Destroying the green context destroys its streams, but no objects of the primary context.
     is!(c, 201, cuCtxDestroy(context));
     ok!(cuCtxSetCurrent(context));
     ok!(cuGreenCtxDestroy(green));

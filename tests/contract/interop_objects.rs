@@ -1,4 +1,5 @@
-//! Tests of memory operations, stream attributes, tensor maps, external memory, core dumps and the driver's log as objects.
+//! Tests of memory operations, stream attributes, tensor maps, external memory, core dumps and the driver's log as
+//! objects.
 
 use cuda_driver::coredump::Settings;
 use cuda_driver::driver_log::{self, LogCallback, LogPosition};
@@ -134,7 +135,7 @@ fn tensor_maps_describe_tensors() {
     }
 }
 
-/// Returns true for the codes with which drivers reject a descriptor that is of another kind.
+/// Returns true for the codes with which drivers reject a descriptor of the wrong kind.
 fn is_rejection(error: &Error) -> bool {
     [1, 304, 400, 801, 999].contains(&error.code().0)
 }
@@ -148,7 +149,7 @@ fn imports_of_other_descriptors_fail() {
     let context = context();
     let file = || OwnedFd::from(File::open("/dev/null").expect("a file"));
     let kind = sys::CUexternalSemaphoreHandleType::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD;
-    // SAFETY: the driver looks at the descriptor, which is open.
+    // SAFETY: the descriptor is open; the driver rejects it.
     let memory = unsafe { ExternalMemory::import_fd(&context, file(), 4096) }.expect_err("no memory");
     assert!(is_rejection(&memory), "{memory}");
     // SAFETY: as above.
@@ -188,7 +189,7 @@ fn errors_have_the_drivers_words() {
         let mut position = LogPosition::end().expect("a position");
         let (sender, receiver) = std::sync::mpsc::channel();
         let callback = LogCallback::new(move |_, message| _ = sender.send(message.to_owned())).expect("a callback");
-        // SAFETY: the driver knows that this is no allocation.
+        // SAFETY: the driver rejects the address, which it did not allocate.
         let error = unsafe { DeviceBuffer::<u8>::from_raw(0x10, 1, &context) }
             .free()
             .expect_err("no memory");
@@ -196,7 +197,7 @@ fn errors_have_the_drivers_words() {
         callback.unregister().expect("no more messages");
         let messages: Vec<String> = receiver.into_iter().collect();
         assert!(!messages.is_empty());
-        // One of them repeats code and function.
+        // The message that begins with `Returning` repeats code and function, so `Error` leaves it out.
         let reasons: Vec<&str> = messages
             .iter()
             .map(String::as_str)
@@ -222,7 +223,7 @@ fn views_of_foreign_memory_name_their_context() {
     {
         // SAFETY: this test owns the memory, which has 8 values of this context.
         let mut view = unsafe { DeviceSliceMut::<u32>::from_raw_parts(DevicePtr::from_raw(memory), 8, Some(&context)) };
-        // No context is current.
+        // No context is current; the view makes its own current.
         view.copy_from(&[3; 8]).expect("a copy");
         view.slice_mut(2..4).expect("a part").fill_u32(4).expect("a fill");
         assert_eq!(view.to_vec().expect("a copy"), [3, 3, 4, 4, 3, 3, 3, 3]);

@@ -45,7 +45,7 @@ fn handles_of_this_process_and_of_none() {
     );
     // The process that made a handle cannot open it.
     let invalid_context = CUresult::CUDA_ERROR_INVALID_CONTEXT;
-    // SAFETY: this process keeps both.
+    // SAFETY: this process keeps the memory and the event until the test ends.
     let opened = unsafe { IpcBuffer::<u32>::open(&context, memory) };
     assert_eq!(opened.map(drop).map_err(|e| e.code()), Err(invalid_context));
     // SAFETY: as above.

@@ -122,7 +122,8 @@ fn invalid_attributes() {
     assert_eq!(memory.to_vec().expect("a copy")[0], 0);
 }
 
-/// The software driver of a child process is older than an attribute; the message says so, and nothing is launched.
+/// On a driver that is older than an attribute, nothing is launched, and the message names the cause. The test runs in
+/// a child process, in which the software driver reports CUDA 12.4.
 #[test]
 fn attributes_of_a_newer_driver() {
     let name = test_path!("attributes_of_a_newer_driver");
@@ -150,7 +151,7 @@ fn attributes_of_a_newer_driver() {
     });
 }
 
-/// With debug assertions, a count of another size is found before the launch.
+/// With debug assertions, an argument of the wrong size is an error before the launch.
 #[test]
 fn arguments_are_compared() {
     let context = context();
@@ -280,7 +281,7 @@ fn block_sizes() {
     let none = kernel.max_potential_block_size(100_000, 0).expect("a size");
     assert_eq!((none.threads, none.min_grid), (0, 0));
 
-    // A function of the block size.
+    // The shared memory is a function of the block size.
     let calls = Cell::new(0);
     let counted = |threads: u32| {
         assert!((1..=1024).contains(&threads));
@@ -289,7 +290,7 @@ fn block_sizes() {
     };
     assert_eq!(kernel.max_potential_block_size_with(counted, 0).expect("a size"), best);
     assert!(calls.get() > 0);
-    // Blocks of more than 256 threads would have too much.
+    // Blocks of more than 256 threads would need too much shared memory.
     let limited = |threads: u32| if threads > 256 { 1 << 20 } else { 0 };
     let found = kernel.max_potential_block_size_with(limited, 0).expect("a size");
     assert!((1..=256).contains(&found.threads), "{found:?}");

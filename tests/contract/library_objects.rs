@@ -65,7 +65,7 @@ fn one_library_in_two_contexts() {
         assert_eq!(count.size_bytes(), 4);
         assert_eq!(count.read::<u32>().expect("a copy"), 6 + runs as u32);
     }
-    // The same variable as that of the module.
+    // The module has the same variable.
     let module = library.module(&contexts[0]).expect("a module");
     let count = module.global("count").expect("a variable");
     assert_eq!(

@@ -18,7 +18,7 @@ const CALLEE: &str = ".version 6.4\n.target sm_52\n.address_size 64\n\
     .visible .func (.param .u32 r) square(.param .u32 x)\n{\n.reg .b32 %r<3>;\n\
     ld.param.u32 %r1, [x];\nmul.lo.u32 %r2, %r1, %r1;\nst.param.u32 [r], %r2;\nret;\n}\n";
 
-/// A linker and its log buffer, whose address must not change.
+/// A linker, with its log buffer, whose address must not change.
 struct Linker {
     state: CUlinkState,
     log: Box<[u8; 1024]>,
@@ -173,7 +173,7 @@ fn refused_inputs_change_nothing() {
         301,
         cuLinkAddFile(linker.state, ptx, c"/no/such/file".as_ptr(), 0, none, null_mut())
     );
-    // Of the options only those about compiling are allowed for a single input.
+    // A single input accepts only options of its compilation.
     let mut text = CString::new(CALLEE).expect("no NUL byte").into_bytes_with_nul();
     for (option, value, code) in [
         (CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 0, 0),

@@ -166,7 +166,7 @@ fn refused_inputs() {
             );
         }
     }
-    // Of the options, an input has only those for its compilation.
+    // A single input accepts only options of its compilation.
     let level = JitOptions {
         optimization_level: Some(1),
         ..JitOptions::default()
@@ -254,7 +254,7 @@ fn drops_in_any_order() {
     second.add_ptx("b.ptx", &callee()).expect("an input");
     let image = second.complete().expect("an image");
     let raw = linker(&context).into_raw();
-    // The linkers keep the context.
+    // The linkers keep the context alive.
     drop(context);
     std::thread::spawn(move || drop(first)).join().expect("a thread");
     let size = image.as_bytes().len();

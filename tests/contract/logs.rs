@@ -14,7 +14,7 @@ use crate::{child, is, ok};
 /// Messages that the callback received: the value of its argument, and the text.
 static HEARD: Mutex<Vec<(usize, String)>> = Mutex::new(Vec::new());
 
-/// Keeps each message, and calls the driver: callbacks may.
+/// Stores each message, and calls the driver, which callbacks are allowed to do.
 unsafe extern "system" fn listen(data: *mut c_void, level: CUlogLevel, message: *mut c_char, length: usize) {
     assert_eq!(level, CUlogLevel::CU_LOG_LEVEL_ERROR);
     // SAFETY: the driver passes a NUL-terminated text.
@@ -64,7 +64,7 @@ fn callbacks_get_the_messages_of_failed_calls() {
         assert_eq!(last, [(1, REFUSED.to_owned()), (2, REFUSED.to_owned())]);
 
         ok!(cuLogsUnregisterCallback(first));
-        // Messages of other threads arrive, too.
+        // The callback also receives messages of other threads.
         let thread = std::thread::spawn(|| {
             let mut address = 0;
             // SAFETY: the pointer is valid for the write.
@@ -77,7 +77,7 @@ fn callbacks_get_the_messages_of_failed_calls() {
             "{messages:?}"
         );
 
-        // A call that succeeds, and a query of unfinished work, write nothing.
+        // A successful call logs nothing.
         ok!(cuMemAlloc(&raw mut address, 16));
         assert_eq!(heard(), []);
 
@@ -169,7 +169,7 @@ fn the_log_is_read_from_an_iterator() {
         );
         assert_eq!(beyond, 1 << 20);
 
-        // A hundred messages are kept.
+        // The driver keeps the last 100 messages.
         for _ in 0..200 {
             is!(c, 1, cuMemAlloc(&raw mut address, 0));
         }

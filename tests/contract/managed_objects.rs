@@ -80,7 +80,7 @@ fn wrong_sizes_flags_and_ranges() {
     assert!(buffer.prefetch(.., CUmemLocation::device(99), &stream).is_err());
     assert!(buffer.advise(.., CUmem_advise(99), here).is_err());
     for flags in [0, 3, 99] {
-        // SAFETY: the call does nothing.
+        // SAFETY: the call fails and changes nothing.
         let error = unsafe { buffer.attach(&stream, CUmemAttach_flags(flags)) }.expect_err("wrong flags");
         assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     }
@@ -90,7 +90,7 @@ fn wrong_sizes_flags_and_ranges() {
 fn advice_prefetches_and_queries() {
     let Some((context, here)) = concurrent() else { return };
     let stream = Stream::new(&context).expect("a stream");
-    // Whole pages of every size that systems use.
+    // 64 KiB, a multiple of every system's page size.
     let half = (64 << 10) / 4;
     let buffer = ManagedBuffer::<u32>::alloc(&context, 2 * half).expect("memory");
     let device = context.device().expect("a device").as_raw();

@@ -22,7 +22,7 @@ fn copies_between_contexts() {
     to.as_mut_slice().copy_from_peer(&from).expect("a copy");
     assert_eq!(to.to_vec().expect("a copy"), values);
     to.fill_u32(0).expect("a fill");
-    // Either direction, without naming the contexts.
+    // `copy_from_device` also copies between contexts.
     to.copy_from_device(&from).expect("a copy");
     from.free().expect("a free behind the copy");
     assert_eq!(to.to_vec().expect("a copy"), values);

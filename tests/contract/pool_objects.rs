@@ -55,7 +55,7 @@ fn buffers_of_no_bytes_and_of_too_many() {
     let nothing = StreamBuffer::<u32>::alloc(&context, &stream, 0).expect("no memory at all");
     assert!(nothing.is_empty() && nothing.ptr() == DevicePtr::null());
     assert_eq!(nothing.as_slice().to_vec().expect("a copy"), [0; 0]);
-    // SAFETY: there is no work and no memory.
+    // SAFETY: the buffer has no memory, so no work uses it.
     unsafe { nothing.free_async(&stream) }.expect("a free of nothing");
     let error = StreamBuffer::<u64>::alloc(&context, &stream, 1 << 50).expect_err("too much");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
@@ -134,7 +134,7 @@ fn attributes_of_a_pool() {
 
 #[test]
 fn the_current_pool_of_a_device() {
-    // In a process of its own: other tests allocate from the current pool.
+    // In a process of its own, because other tests allocate from the current pool.
     child!("the_current_pool_of_a_device", {
         let (device, context) = (device(), context());
         let default = MemPool::default_of(device).expect("the default pool");

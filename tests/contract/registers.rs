@@ -1,4 +1,5 @@
-//! Tests of registers: how many a kernel has, and the largest block, the occupancy and the launches that follow from it.
+//! Tests of registers: how many a kernel has, and the largest block, the occupancy and the launches that follow from
+//! it.
 
 use std::ffi::{CString, c_void};
 use std::fmt::Write;
@@ -234,7 +235,8 @@ fn registers_limit_blocks() {
 
 #[test]
 fn directives_limit_registers() {
-    // The directives, then MAX_THREADS_PER_BLOCK and NUM_REGS, and the results of launches of 128, 512 and 1024 threads.
+    // The directives, then MAX_THREADS_PER_BLOCK and NUM_REGS, and the results of launches of 128, 512 and 1024
+    // threads.
     const CASES: &[(&str, i32, i32, [u32; 3])] = &[
         (".maxntid 1024", 1024, 64, [0, 0, 0]),
         (".maxntid 896", 896, 72, [0, 0, 1]),
@@ -320,7 +322,7 @@ fn options_limit_registers() {
     }
 }
 
-/// A graph takes a node whose block is too large for its registers, and is not instantiated.
+/// A graph accepts a node whose block is too large for its registers, but cannot be instantiated then.
 #[test]
 fn registers_of_graph_nodes() {
     let mut gpu = Gpu::new();

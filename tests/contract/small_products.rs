@@ -1,12 +1,13 @@
-//! Tests of matrix products that sm_90 has no instructions for: of 8-bit floating-point numbers, and of shape 8 x 8 x 4.
-//! The driver's compiler replaces them by others, which decides where sums are rounded.
+//! Tests of `mma` forms for which sm_90 has no instruction: 8-bit floating-point numbers, and shape m8n8k4. The
+//! driver's compiler replaces them with other instructions, which determine where sums are rounded.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
 use crate::common::values::{Random, fma32};
 use crate::common::{architecture, needs};
 
-/// Returns a kernel in which each lane reads the registers of A, B and C, which are `counts`, and writes those of D.
+/// Returns a kernel in which each lane reads its registers of A, B and C, and writes those of D. The last argument is
+/// the number of registers of each.
 fn kernel(name: &str, opcode: &str, [a, b, c, d]: [usize; 4]) -> String {
     let list = |letter: char, count: usize| {
         let all: Vec<String> = (0..count).map(|i| format!("%{letter}{i}")).collect();
@@ -50,13 +51,13 @@ fn f16(value: f32) -> u32 {
     bits >> 16 & 0x8000 | exponent << 10 | bits >> 13 & 0x3ff
 }
 
-/// Rounds to the nearest f16, to even in the middle. The number must be in the range of normal numbers.
+/// Rounds to the nearest f16, ties to even. The number must be in the range of normal numbers.
 fn rounded(value: f32) -> f32 {
     let bits = value.to_bits();
     f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff)
 }
 
-/// A pattern of an 8-bit type, and its value: numbers from 1 to 15 with few bits, of either sign.
+/// Returns the pattern of a random number in an 8-bit type, and its value: from 1 to 15 with few bits, of either sign.
 fn small(random: &mut Random, e5m2: bool) -> (u32, f32) {
     let (fraction, bias) = if e5m2 { (2, 15) } else { (3, 7) };
     let power = random.below(4);
@@ -94,7 +95,7 @@ fn products_of_8_bit_numbers() {
         let e5m2 = [types.starts_with("e5m2"), types.ends_with("e5m2")];
         let a: Vec<(u32, f32)> = (0..16 * k).map(|_| small(&mut random, e5m2[0])).collect();
         let b: Vec<(u32, f32)> = (0..8 * k).map(|_| small(&mut random, e5m2[1])).collect();
-        // Fractions that the sum with the products rounds off.
+        // The sum with the products cannot represent these fractions, and is rounded.
         let c: Vec<f32> = (0..128)
             .map(|_| match single {
                 true => f32::from_bits(0x3f80_0000 | random.below(1 << 23)),
@@ -130,7 +131,7 @@ fn products_of_8_bit_numbers() {
                 let chosen = (0..k).filter(|x| x % 4 / 2 == upper);
                 chosen.map(|x| a[row * k + x].1 * b[column * k + x].1).sum()
             };
-            // The products are exact; those of half the columns of A are rounded first if the sum is in f16.
+            // The products are exact. If the sum is in f16, it is rounded after half of the columns of A.
             match single {
                 true => (products(0) + products(1)) + c[row * 8 + column],
                 false => {
@@ -154,7 +155,7 @@ fn products_of_8_bit_numbers() {
     }
 }
 
-/// Returns the lane with the number `line` of those that compute a product.
+/// Returns the lane that has the index `line` among the eight lanes of a product.
 fn lane_of(product: usize, line: usize) -> usize {
     4 * product + line % 4 + line / 4 * 16
 }
@@ -186,11 +187,11 @@ fn products_of_four_quads() {
     for (name, layouts, wide_d, wide_c) in cases {
         let a: Vec<f32> = (0..4 * 8 * 4).map(|_| number(10)).collect();
         let b: Vec<f32> = (0..4 * 8 * 4).map(|_| number(10)).collect();
-        // Large enough that no sum is subnormal in f16, and inexact.
+        // Large enough that no sum is subnormal in f16, and that sums are rounded.
         let c: Vec<f32> = (0..4 * 64)
             .map(|_| 32.0 * number(if wide_c { 23 } else { 10 }))
             .collect();
-        // Rows of A, columns of B, of each product.
+        // The elements of A by row, and of B by column, for each product.
         let (a_at, b_at) = (
             |p: usize, row: usize, x: usize| a[(p * 8 + row) * 4 + x],
             |p: usize, column: usize, x: usize| b[(p * 8 + column) * 4 + x],

@@ -31,7 +31,7 @@ fn bytes(count: usize, seed: u64) -> Vec<u8> {
     (0..count).map(|_| (0x20 + random.below(0x40)) as u8).collect()
 }
 
-/// A context with the kernels, and the differences found.
+/// A context with the kernels, and the differences found so far.
 struct Bench {
     gpu: Gpu,
     module: CUmodule,
@@ -101,7 +101,8 @@ impl Bench {
         self.note(&what, got.as_deref(), &tensor.loaded(&memory, &elements));
     }
 
-    /// Compares a store with the model; of columns, if there are pixels. A store must not begin at a negative coordinate.
+    /// Compares a store with the model: of a box, or of columns if `pixels` is given. Skips negative coordinates, at
+    /// which a store faults.
     fn store(&mut self, tensor: &Tensor, pixels: Option<&Pixels>, at: &[i32], start: usize) {
         if at.iter().any(|at| *at < 0) {
             return;
@@ -292,7 +293,7 @@ fn swizzled_rows_shorter_than_the_span() {
     bench.done();
 }
 
-/// Tensors of images, pixel boxes, and the coordinates and offsets of columns.
+/// Calls `each` with tensors of images, pixel boxes, and the coordinates and offsets of columns.
 fn columns(swizzle: usize, steps: u32, mut each: impl FnMut(&Tensor, &Pixels, &[i32], &[u16])) {
     let pixels = |lower: &[i32], upper: &[i32], count| Pixels {
         lower: lower.to_vec(),

@@ -1,4 +1,4 @@
-//! Tests of textures, surfaces and references as objects.
+//! Tests of textures, surfaces and texture references as objects.
 
 use cuda_driver::array::ArrayShape;
 use cuda_driver::copy::Copy3d;
@@ -29,7 +29,8 @@ fn code<T>(result: Result<T, Error>) -> CUresult {
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 const LINEAR: CUfilter_mode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
 
-/// Kernels that sample at (x, y) or x, fetch at an index, and add to a texel of a surface; and ones that use references.
+/// Kernels that sample at (x, y) or x, fetch at an index, or add to a texel of a surface, and kernels that use
+/// references.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -387,7 +388,7 @@ fn surfaces_are_read_and_written() {
     }
     bench.stream.synchronize().expect("the end");
     assert_eq!(array.to_vec().expect("a copy"), [11, 11, 12, 13, 20, 21, 22, 25]);
-    // A level of a mipmapped array is a surface, too.
+    // A level of a mipmapped array can also be a surface.
     let mipmapped = MipmappedArray::<u32>::new(&bench.context, ArrayShape::d2(4, 4).surface(), 2).expect("an array");
     let level = mipmapped.level(1).expect("a level");
     level.copy_from(&[1, 2, 3, 4]).expect("a copy");

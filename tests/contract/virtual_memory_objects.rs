@@ -53,7 +53,7 @@ fn views_extend_over_mappings() {
     );
     let whole = range.slice_mut::<u8>(unit, 2 * unit).expect("a view of everything");
     assert_eq!(whole.ptr(), range.ptr().byte_add(unit as u64));
-    // Views of what is not mapped, not aligned, or not there.
+    // Views that are not mapped, not aligned, or outside of the range.
     for (offset, len) in [
         (0, 1),
         (unit - 4, 2),
@@ -115,7 +115,7 @@ fn mappings_that_are_not_possible() {
     let (mut range, unit) = mapped(&context);
     let (options, _) = options();
     let memory = PhysicalMemory::new(&options, 2 * unit).expect("memory");
-    // It does not fit, or something is mapped there.
+    // The memory does not fit at the offset, or overlaps a mapping.
     for offset in [0, unit, 3 * unit, 4 * unit, usize::MAX] {
         let error = range.map(offset, &memory).expect_err("no mapping");
         assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE, "{error}");
@@ -130,7 +130,7 @@ fn mappings_that_are_not_possible() {
     assert!(range.set_access(unit..4 * unit, &access).is_err());
     assert!(range.access(0, &options.location).is_err());
     assert_eq!(range.mappings().len(), 2);
-    // Sizes that are no multiples of the granularity.
+    // Zero, and sizes that are not multiples of the granularity.
     assert!(PhysicalMemory::new(&options, 0).is_err());
     assert!(PhysicalMemory::new(&options, unit + 1).is_err());
     assert!(AddressRange::reserve(&context, 0).is_err());

@@ -1,4 +1,4 @@
-// Writes a picture through an affine map to a surface: the pixel at (x, y) is the texture's sample at (u, v) . (x, y, 1).
+// Writes an affine map of a texture to a surface: pixel (x, y) is the texture's sample at (u, v) . (x, y, 1).
 extern "C" __global__ void affine(cudaTextureObject_t picture, cudaSurfaceObject_t out, unsigned width,
                                   unsigned height, float3 u, float3 v)
 {

@@ -24,8 +24,8 @@ impl Annotations {
     }
 
     /// Returns the symbol whose annotation applies to an export. Most exports have their own annotation. `_ptds` and
-    /// `_ptsz` exports use the annotation of the twin without the suffix. Exports that are only marked as replaced, such
-    /// as the exports of the 32-bit era, use the annotation of the replacement.
+    /// `_ptsz` exports use the annotation of the twin without the suffix. Exports that are only marked as replaced,
+    /// such as the exports of the 32-bit era, use the annotation of the replacement.
     fn holder<'a>(&'a self, symbol: &'a str) -> Option<&'a str> {
         let symbol = [symbol, split_stream(symbol).0]
             .into_iter()

@@ -1,4 +1,5 @@
-//! `cargo xtask directions`: records the directions of NVIDIA's Python bindings in `cuda-driver-sys/api/directions.txt`.
+//! `cargo xtask directions`: records the directions of NVIDIA's Python bindings in
+//! `cuda-driver-sys/api/directions.txt`.
 //!
 //! Each Python function takes what the C function reads and returns what it writes. Python's `help` shows both: the
 //! signature, and the list of returned values. `tests/checked_calls` compares the checked calls with the file.
@@ -40,8 +41,8 @@ for name in dir(driver):
             print("    " + line if line else "")
 "#;
 
-/// The names of parameters in the header and in the Python bindings, where they differ by more than the underscore behind
-/// a keyword.
+/// The names of parameters in the header and in the Python bindings, where they differ by more than the underscore
+/// behind a keyword.
 const RENAMED: &[(&str, &str)] = &[
     ("bytes", "numbytes"),
     ("dstStream", "dst"),

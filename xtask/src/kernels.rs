@@ -1,8 +1,8 @@
 //! `cargo xtask kernels [--check]`: compiles `tests/kernels/*.cu` to PTX with NVRTC 11.7.99.
 //!
-//! That release emits PTX 7.7, which every supported driver accepts; no GPU is needed. A file is compiled for `compute_52`
-//! unless its name contains another architecture (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds options.
-//! With `--check`, writes nothing and fails if a committed file differs.
+//! That release emits PTX 7.7, which every supported driver accepts; no GPU is needed. A file is compiled for
+//! `compute_52` unless its name contains another architecture (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds
+//! options. With `--check`, writes nothing and fails if a committed file differs.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Write as _;
@@ -70,7 +70,8 @@ pub(crate) fn run() -> Result<(), String> {
     }
 }
 
-/// Returns the PTX of one file, compiled in a process of its own: the compiler numbers calls across the files of a process.
+/// Returns the PTX of one file, compiled in a process of its own: the compiler numbers calls across the files of a
+/// process.
 fn compile(source: &Path) -> Result<String, String> {
     let this = std::env::current_exe().map_err(|e| format!("the path of this program: {e}"))?;
     let output = Command::new(this)

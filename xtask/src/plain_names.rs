@@ -7,8 +7,8 @@ use crate::bindings::registry::{Entry, entry, introduced, split_stream, variants
 
 /// Returns an entry for every declared function.
 ///
-/// A plain name means the same export as in a C program with the CUDA 12 header (`frozen`); for functions that this header
-/// lacks, it means the first variant.
+/// A plain name means the same export as in a C program with the CUDA 12 header (`frozen`); for functions that this
+/// header lacks, it means the first variant.
 ///
 /// # Errors
 /// Returns an error for an export without a version, and for a plain name without an export.

@@ -97,15 +97,15 @@ struct Row {
 
 /// The forms of the instruction table.
 pub(crate) struct Forms {
-    /// By root.
+    /// The forms of each root.
     rows: BTreeMap<String, Vec<Row>>,
-    /// Roots that only load: version and architecture.
+    /// Roots of instructions that load but do not run, with their PTX version and architecture.
     later: BTreeMap<String, (String, u32)>,
     classes: Vec<(String, String)>,
 }
 
 impl Forms {
-    /// Asks the software driver.
+    /// Reads the forms from the output of the software driver's example.
     pub(crate) fn read() -> Result<Self, String> {
         Self::parse(&output_of_example("cuda-driver-soft-engine", "ptx_forms")?)
     }
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_run_is_said() {
+    fn forms_that_do_not_run_are_listed() {
         let text = "add<int> d, a, b\t1.0\t0\t6\tadd.s16\n\
             sin.approx{.ftz}.f32 d, a\t1.0\t0\t2\t\n\
             addc.sat.s32 d, a, b\t1.2\t20\t1\taddc.sat.s32\n\

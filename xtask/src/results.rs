@@ -1,5 +1,5 @@
-//! `cargo xtask results`: compares the result codes in `annotations.toml` with the manual, and the deprecated functions with
-//! the header.
+//! `cargo xtask results`: compares the result codes in `annotations.toml` with the manual, and the deprecated functions
+//! with the header.
 //!
 //! The manual is made from the comments in `cuda.h`; only the names of codes are read from these.
 

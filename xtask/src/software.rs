@@ -1,4 +1,4 @@
-//! Runs the software driver's examples for their output.
+//! Runs examples of the software driver and returns their output.
 
 use std::process::Command;
 

@@ -1,8 +1,9 @@
-//! The structure of the workspace: which room of a crate may use which, and that files do not import in circles.
+//! Tests of the structure of the workspace: modules import only the modules that their crate's table allows, and files
+//! do not import each other in cycles.
 //!
-//! A room is a top-level module of a crate. The table `src/rooms.md` of each crate lists its rooms, and the documentation
-//! of the software driver's crates includes it; a row is `| room | purpose | rooms that it may use |`. The test reads the
-//! imports of every file, without its tests, and fails on one that no row allows.
+//! A room is a top-level module of a crate. The table `src/rooms.md` of each crate lists its rooms, and the
+//! documentation of the software driver's crates includes it; a row is `| room | purpose | rooms that it may use |`.
+//! The test reads the imports of every file, without its unit tests, and fails if no row allows one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,13 +26,13 @@ const CRATES: &[&str] = &[
     "xtask",
 ];
 
-/// A circle of more files than this is an error, even among a parent and its parts.
+/// The maximum number of files in a cycle of imports, even between a parent and its child modules.
 const LARGEST_CIRCLE: usize = 4;
 
 /// A module's path inside its crate; empty for the crate root.
 type ModulePath = Vec<String>;
 
-/// The modules of one crate that are files, and the paths that each of them names.
+/// The modules of one crate that have their own file, with the paths that each of them names.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<ModulePath, Module>,
@@ -39,15 +40,15 @@ struct Crate {
 
 #[derive(Default)]
 struct Module {
-    /// Child modules that are files.
+    /// Child modules that have their own file.
     children: BTreeSet<String>,
-    /// Names that the module makes available under its own path, and the path of each one's origin.
+    /// The names that the module re-exports, with the path of each original.
     exports: BTreeMap<String, ModulePath>,
-    /// Modules all of whose names it makes available.
+    /// The modules that it re-exports with a glob.
     globs: Vec<ModulePath>,
     /// Names of the items in the file.
     defined: BTreeSet<String>,
-    /// Absolute paths that the file names.
+    /// The paths that the file names, from the crate root.
     uses: BTreeSet<ModulePath>,
 }
 
@@ -106,8 +107,8 @@ impl Crate {
         self.modules.insert(path, module);
     }
 
-    /// The module that defines the item of this path, after re-exports. `None` if a macro may define it, behind one of
-    /// several globs.
+    /// Returns the module that defines the item of this path, after re-exports. Returns `None` if no module behind the
+    /// re-exported globs defines it, for example because a macro does.
     fn origin(&self, path: &[String]) -> Option<ModulePath> {
         self.resolve(path, 0)
     }
@@ -138,7 +139,7 @@ impl Crate {
         candidates.find(|origin| self.modules[origin].defined.contains(name))
     }
 
-    /// The rooms that each file uses besides its own, for files below the crate root. Re-exports count, too.
+    /// Returns the rooms that each file below the crate root uses besides its own. Re-exports count as uses.
     fn rooms(&self) -> BTreeMap<&ModulePath, BTreeSet<String>> {
         let of = |(path, module)| {
             let (path, module): (&ModulePath, &Module) = (path, module);
@@ -150,7 +151,7 @@ impl Crate {
         self.modules.iter().filter_map(of).collect()
     }
 
-    /// The imports of each file: module to modules.
+    /// Returns the modules that each module imports.
     fn imports(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
         let of = |(path, module): (&ModulePath, &Module)| {
             let mut targets: BTreeSet<ModulePath> = module.uses.iter().filter_map(|used| self.origin(used)).collect();
@@ -195,7 +196,7 @@ fn children(tokens: &[TokenTree]) -> Vec<Child> {
     found
 }
 
-/// The texts of the attributes of the item whose keyword is at `at`.
+/// Returns the texts of the attributes of the item whose keyword is at `at`.
 fn attributes_before(tokens: &[TokenTree], mut at: usize) -> Vec<String> {
     let mut found = Vec::new();
     while at > 0 {
@@ -215,18 +216,18 @@ fn attributes_before(tokens: &[TokenTree], mut at: usize) -> Vec<String> {
 
 struct Reader<'a> {
     module: &'a mut Module,
-    /// The path of the file's own module, whose children are known.
+    /// The path of the file's own module.
     file: &'a [String],
 }
 
 impl Reader<'_> {
-    /// Collects the paths that `tokens`, which lie in the module `path`, name.
+    /// Collects the paths in `tokens`, which are in the module `path`.
     fn tokens(&mut self, tokens: &[TokenTree], path: &[String]) {
         let mut at = 0;
         while at < tokens.len() {
             match &tokens[at] {
                 TokenTree::Ident(word) if word == "mod" => {
-                    // An inline module: `super` in it is this one.
+                    // An inline module, in which `super` is the current module.
                     if let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(body))) =
                         (tokens.get(at + 1), tokens.get(at + 2))
                     {
@@ -298,7 +299,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a tree of imports: `a::{b, c::*}`. `base` is the path before it, if that is one of this crate.
+    /// Reads a tree of imports: `a::{b, c::*}`. `base` is the path before it, if it is in this crate.
     fn tree(&mut self, tokens: &[TokenTree], path: &[String], base: Option<&[String]>, exported: bool) {
         for branch in tokens.split(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ',')) {
             let (words, rest) = words(branch, 0);
@@ -354,7 +355,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The path from the crate root that `words` are, if they name something of this crate.
+    /// Returns the path of `words` from the crate root, or `None` if they name nothing in this crate.
     fn absolute(&self, words: &[String], path: &[String]) -> Option<ModulePath> {
         let (first, rest) = words.split_first()?;
         let mut full = match first.as_str() {
@@ -379,7 +380,7 @@ impl Reader<'_> {
     }
 }
 
-/// The words of the path that starts at `at`, and the position behind it.
+/// Returns the words of the path that starts at `at`, and the position after it.
 fn words(tokens: &[TokenTree], mut at: usize) -> (Vec<String>, usize) {
     let mut words = Vec::new();
     let colon = |t: Option<&TokenTree>| matches!(t, Some(TokenTree::Punct(p)) if p.as_char() == ':');
@@ -399,7 +400,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The roots of all crates of the workspace: libraries, programs, tests and examples.
+/// Returns the root files of all crates of the workspace: libraries, programs, tests and examples.
 fn roots() -> Vec<String> {
     let mut found = Vec::new();
     for folder in CRATES {
@@ -426,7 +427,7 @@ fn roots() -> Vec<String> {
     found
 }
 
-/// A crate's table of rooms: each one's name, and the rooms that it may use. A crate of one file has no table.
+/// Returns the rooms of a crate's table, each with the rooms that it may use. A crate of one file has no table.
 fn allowed(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let file = folder.join("src/rooms.md");
     let text = std::fs::read_to_string(&file).unwrap_or_default();
@@ -506,13 +507,14 @@ fn circles_of_files_are_small_and_within_one_module() {
     assert!(wrong.is_empty(), "files import in circles:\n{}", wrong.join("\n"));
 }
 
-/// True if one of the files is the parent of the others, or all are parts of one module below the crate root.
+/// Returns true if one of the files is the parent of the others, or if all are parts of one module below the crate
+/// root.
 fn is_family(circle: &[ModulePath]) -> bool {
     let below = |parent: &[String]| circle.iter().all(|file| file.starts_with(parent));
     circle.iter().any(|parent| below(parent)) || circle[0].first().is_some_and(|room| below(std::slice::from_ref(room)))
 }
 
-/// The strongly connected components of more than one node.
+/// Returns the cycles: the strongly connected components of more than one node.
 fn circles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
     let reached_from = |start: &T| {
         let mut reached = BTreeSet::new();

@@ -11,9 +11,9 @@ pub struct Process {
     pub os: String,
     /// The processor it was built for.
     pub architecture: String,
-    /// Its user, where the system tells.
+    /// Its user; `None` if the system does not report one.
     pub user: Option<User>,
-    /// True if it has more rights than its user, so that environment variables that name a library are ignored.
+    /// True if it is privileged, so that environment variables that name a library are ignored.
     pub is_privileged: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct User {
     pub id: u32,
     /// The numbers of its groups.
     pub groups: Vec<u32>,
-    /// True if permission bits do not bind it.
+    /// True if the process may ignore permission bits.
     pub overrides_permissions: bool,
 }
 

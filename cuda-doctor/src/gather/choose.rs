@@ -5,8 +5,8 @@ use cuda_driver::sys::library::is_privileged;
 use super::surroundings::Surroundings;
 use crate::findings::Choice;
 
-/// Chooses as programs do: `CUDA_DRIVER` decides for programs that support both drivers, then `CUDA_DRIVER_LIBRARY`, then
-/// the search. A privileged process ignores paths in variables.
+/// Chooses as programs do: `CUDA_DRIVER` decides for programs that support both drivers, then `CUDA_DRIVER_LIBRARY`,
+/// then the search. A privileged process ignores paths in variables.
 pub(super) fn choose(surroundings: &Surroundings) -> Choice {
     let named = |variable: &str, path: &str| Choice::Named {
         variable: variable.to_owned(),

@@ -39,8 +39,9 @@ fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32,
         return;
     }
     let permissions = Permissions::of(&metadata);
-    // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may allow
-    // what they forbid. It says nothing about the files of another root, which belong to the user who made them.
+    // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may
+    // allow what they forbid. Below another root, the files belong to the user who made them, so only the permission
+    // bits count.
     let access = match (surroundings.is_this_machine(), &permissions, user) {
         (false, Some(permissions), Some(user)) => permissions.access(user),
         _ => open(&file),

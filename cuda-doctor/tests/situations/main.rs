@@ -21,7 +21,8 @@ const DRIVER: &str = "CUDA_DOCTOR_TEST_DRIVER";
 /// The version of most fake drivers.
 const VERSION: &str = "580.159.04";
 
-/// The child process of the other tests: performs the task in the environment variable. Without a task, it does nothing.
+/// The child process of the other tests: performs the task in the environment variable. Without a task, it does
+/// nothing.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(TASK) else {

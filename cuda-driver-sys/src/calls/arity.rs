@@ -1,11 +1,11 @@
 //! Calls through slots, one implementation for each number of parameters.
 //!
 //! A slot holds a function of the driver or null. A call through a non-null slot is one load, one test and the call. A
-//! null slot takes the cold path in `library/resolve.rs`, which resolves the function, calls the interposers or returns an
-//! error code. Functions are only called through their own type.
+//! null slot takes the cold path in `library/resolve.rs`, which resolves the function, calls the interposers or returns
+//! an error code. Functions are only called through their own type.
 //!
-//! Everything here is generic over the parameter types, so that the code is compiled in the calling crates, and only for
-//! the signatures that they use.
+//! Everything here is generic over the parameter types, so that the code is compiled in the calling crates, and only
+//! for the signatures that they use.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -17,8 +17,8 @@ pub(super) trait Arguments {
     /// Calls an export through its slot.
     ///
     /// # Safety
-    /// The types must be those of the parameters of `function` in `cuda.h`, and the contract of the call must hold. These
-    /// types are `Copy`; the trait does not require it, because that bound is slow to compile.
+    /// The types must be those of the parameters of `function` in `cuda.h`, and the contract of the call must hold.
+    /// These types are `Copy`; the trait does not require it, because that bound is slow to compile.
     unsafe fn call(self, library: &Library, function: Function) -> CUresult;
 }
 
@@ -63,7 +63,8 @@ macro_rules! arguments {
                         $(
                             // SAFETY: the caller guarantees that the pointers are those of the arguments, in order.
                             let $arg = unsafe { arguments.read().cast::<$ty>().read() };
-                            // SAFETY: there is one pointer for each argument, so the result is at most one past the end.
+                            // SAFETY: there is one pointer for each argument, so the result is at most one past the
+                            // end.
                             arguments = unsafe { arguments.add(1) };
                         )*
                         // SAFETY: the contract of the call is upheld by the caller of the method.
@@ -76,8 +77,8 @@ macro_rules! arguments {
                         // SAFETY: upheld by the caller.
                         return unsafe { unresolved(library, function $(, $arg)*) };
                     }
-                    // SAFETY: a slot holds null or the export of its function, and the caller guarantees that the types are
-                    // those in `cuda.h`.
+                    // SAFETY: a slot holds null or the export of its function, and the caller guarantees that the types
+                    // are those in `cuda.h`.
                     let function = unsafe {
                         transmute::<*mut c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(pointer)
                     };

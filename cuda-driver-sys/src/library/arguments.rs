@@ -20,8 +20,8 @@ pub struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// # Safety
-    /// There must be one pointer for each parameter of `function`, to a value of its type that lives for `'a` and is not
-    /// accessed otherwise.
+    /// There must be one pointer for each parameter of `function`, to a value of its type that lives for `'a` and is
+    /// not accessed otherwise.
     #[inline]
     pub(crate) const unsafe fn new(function: Function, pointers: &'a [*mut c_void]) -> Self {
         Self { function, pointers }

@@ -9,8 +9,8 @@ use super::source::{Options, Source};
 
 /// The library that the free functions call.
 ///
-/// Unless [`set_default`] was called before, the first use loads the system's driver as [`Source::search`] does. Without
-/// the feature `loader`, `set_default` must be called first. Without a driver, every call returns
+/// Unless [`set_default`] was called before, the first use loads the system's driver as [`Source::search`] does.
+/// Without the feature `loader`, `set_default` must be called first. Without a driver, every call returns
 /// [`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](crate::CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED), and
 /// [`Library::load_error`] gives the reason.
 pub static DEFAULT: Library = Library::unopened(0);

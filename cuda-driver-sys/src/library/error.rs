@@ -213,7 +213,8 @@ impl fmt::Display for Version {
 }
 
 impl MissingSymbol {
-    /// Returns the message without the names of the function and the library: "needs CUDA 12.5, this driver supports 12.2".
+    /// Returns the message without the names of the function and the library: "needs CUDA 12.5, this driver supports
+    /// 12.2".
     #[inline]
     #[must_use]
     pub const fn reason(&self) -> impl fmt::Display + use<> {

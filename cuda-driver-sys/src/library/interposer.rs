@@ -14,22 +14,23 @@ use crate::{CUresult, Function};
 /// fail and hide functions. Closures that take a [`Call`] are interposers, and the crate `cuda-driver-hooks` has
 /// ready-made ones.
 ///
-/// Interposers are set when a library is made, over any driver: with [`Options::hook`](super::Options::hook) if they are
-/// [`Faithful`], otherwise with [`Options::interposer`](super::Options::interposer), which is `unsafe`. Several form a
-/// chain: the one added first sees a call first, and [`Call::forward`] passes it to the next. A library without
+/// Interposers are set when a library is made, over any driver: with [`Options::hook`](super::Options::hook) if they
+/// are [`Faithful`], otherwise with [`Options::interposer`](super::Options::interposer), which is `unsafe`. Several
+/// form a chain: the one added first sees a call first, and [`Call::forward`] passes it to the next. A library without
 /// interposers has no overhead.
 ///
 /// # Calls that an interposer does not see
 /// - Calls that other libraries of the process make, such as the CUDA runtime, NCCL or a framework: they do not call
 ///   through the [`Library`].
-/// - Calls through pointers returned by [`Library::get`], [`Library::symbol`], `cuGetProcAddress` or `cuGetExportTable`.
-///   The first three do not return hidden functions, but calls through a returned pointer go directly to the driver.
+/// - Calls through pointers returned by [`Library::get`], [`Library::symbol`], `cuGetProcAddress` or
+///   `cuGetExportTable`. The first three do not return hidden functions, but calls through a returned pointer go
+///   directly to the driver.
 /// - Work inside the driver, and callbacks from the driver.
 /// - Calls that an interposer of the same library makes on the same thread: they go directly to the driver.
 /// - The library's own query of the driver's version for an error message.
 pub trait Interposer: Send + Sync {
-    /// Handles a call and returns the result for the caller. This method runs on the caller's thread, possibly on several
-    /// threads at once. A panic unwinds through the caller.
+    /// Handles a call and returns the result for the caller. This method runs on the caller's thread, possibly on
+    /// several threads at once. A panic unwinds through the caller.
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         call.forward()
@@ -44,8 +45,8 @@ pub trait Interposer: Send + Sync {
         false
     }
 
-    /// Returns the CUDA version to claim in messages about missing functions, for instance 12020 for CUDA 12.2, or `None`
-    /// to leave the driver's own. The result of `cuDriverGetVersion` is changed in [`call`](Self::call) instead.
+    /// Returns the CUDA version to claim in messages about missing functions, for instance 12020 for CUDA 12.2, or
+    /// `None` to leave the driver's own. The result of `cuDriverGetVersion` is changed in [`call`](Self::call) instead.
     fn version(&self) -> Option<u32> {
         None
     }
@@ -83,8 +84,8 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Returns the function under the name that the caller used. In a per-thread library, the driver's function may be its
-    /// per-thread twin.
+    /// Returns the function under the name that the caller used. In a per-thread library, the driver's function may be
+    /// its per-thread twin.
     #[inline]
     #[must_use]
     pub fn function(&self) -> Function {

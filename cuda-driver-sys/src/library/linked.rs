@@ -4,8 +4,8 @@ use core::ffi::{CStr, c_void};
 
 /// Returns the address of `cuInit`. This reference makes the linker add the driver to the program's libraries.
 ///
-/// Inlined, so that the reference is in the calling crate only: the linker leaves the driver out of programs that do not
-/// call this function.
+/// Inlined, so that the reference is in the calling crate only: the linker leaves the driver out of programs that do
+/// not call this function.
 #[inline]
 pub(crate) fn reference() -> usize {
     imp::reference()

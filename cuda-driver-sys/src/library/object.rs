@@ -8,8 +8,8 @@ use std::path::Path;
 pub(crate) struct Object(imp::Library);
 
 impl Object {
-    /// Loads a file. The system's loader searches for a bare name; a path must be a regular file, because opening a pipe
-    /// would hang.
+    /// Loads a file. The system's loader searches for a bare name; a path must be a regular file, because opening a
+    /// pipe would hang.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         // The system's loader would return the program itself.
         if path.as_os_str().is_empty() {
@@ -98,8 +98,9 @@ mod imp {
     }
 
     pub(super) fn open(path: &Path) -> Result<Library, String> {
-        // A bare name is loaded from System32 only. It is turned into a path, because for a bare name Windows returns any
-        // library of that name that is already loaded. A library at a path may also load its dependencies from its folder.
+        // A bare name is loaded from System32 only. It is turned into a path, because for a bare name Windows returns
+        // any library of that name that is already loaded. A library at a path may also load its dependencies from its
+        // folder.
         let (path, flags) = if path.is_absolute() {
             (
                 path.to_owned(),

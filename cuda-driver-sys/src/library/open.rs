@@ -43,8 +43,8 @@ impl Opened {
 
 /// Opens a source.
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
-    // In 32-bit programs device pointers have 32 bits in `cuda.h`, but 64 in these bindings. Functions from a resolver have
-    // the types of these bindings.
+    // In 32-bit programs device pointers have 32 bits in `cuda.h`, but 64 in these bindings. Functions from a resolver
+    // have the types of these bindings.
     let has_our_types = matches!(source.0, SourceKind::Resolver { .. } | SourceKind::Library(_));
     if cfg!(not(target_pointer_width = "64")) && !has_our_types {
         return Err(LoadError::unsupported());

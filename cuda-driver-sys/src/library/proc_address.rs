@@ -15,8 +15,8 @@ pub(crate) fn is_get_proc_address(function: Function) -> bool {
     function == Function::cuGetProcAddress_v2 || function == crate::legacy::function::cuGetProcAddress
 }
 
-/// Requests per-thread functions unless the caller requests a kind of default stream. The inline wrapper in `cuda.h` does
-/// the same in a per-thread program.
+/// Requests per-thread functions unless the caller requests a kind of default stream. The inline wrapper in `cuda.h`
+/// does the same in a per-thread program.
 ///
 /// # Safety
 /// The arguments must be those of a call of `cuGetProcAddress`.

@@ -78,9 +78,9 @@ impl Library {
         }
     }
 
-    /// Caches the version for [`known_version`](Self::known_version), for a message that is printed later. Interposers do
-    /// not see this call, because the program did not make it; if one [claims](super::Interposer::version) a version, that
-    /// version is cached.
+    /// Caches the version for [`known_version`](Self::known_version), for a message that is printed later. Interposers
+    /// do not see this call, because the program did not make it; if one [claims](super::Interposer::version) a
+    /// version, that version is cached.
     pub fn note_version(&self) {
         if self.version.load(Ordering::Relaxed) != NOT_QUERIED {
             return;
@@ -102,8 +102,8 @@ impl Library {
         self.get(function).is_some()
     }
 
-    /// Returns an error that describes a missing function; `None` if the library exports it, or if nothing is loaded. In
-    /// a per-thread library this is about the per-thread twin, where the function has one.
+    /// Returns an error that describes a missing function; `None` if the library exports it, or if nothing is loaded.
+    /// In a per-thread library this is about the per-thread twin, where the function has one.
     #[inline]
     #[must_use]
     pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
@@ -119,8 +119,8 @@ impl Library {
         })
     }
 
-    /// Returns the address of the export that `function` calls; `None` if it is missing or hidden by an interposer. Calls
-    /// through this address bypass all interposers.
+    /// Returns the address of the export that `function` calls; `None` if it is missing or hidden by an interposer.
+    /// Calls through this address bypass all interposers.
     #[inline]
     #[must_use]
     pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
@@ -128,8 +128,8 @@ impl Library {
         NonNull::new(self.find(opened, function).cast_mut())
     }
 
-    /// Returns the address of any symbol of the library, even one that the registry does not know; `None` if there is no
-    /// such symbol.
+    /// Returns the address of any symbol of the library, even one that the registry does not know; `None` if there is
+    /// no such symbol.
     #[inline]
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {

@@ -122,8 +122,8 @@ impl Library {
 
 impl Call<'_> {
     /// Forwards the call to the next interposer, and after the last to the driver. Returns
-    /// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) if the driver does
-    /// not export the function.
+    /// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) if the driver
+    /// does not export the function.
     #[inline]
     pub fn forward(mut self) -> CUresult {
         if let Some((next, rest)) = self.rest.split_first() {
@@ -134,8 +134,8 @@ impl Call<'_> {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
         }
         let code = nested::without(&INTERPOSING, || {
-            // SAFETY: the target is the export that `invoke` has the signature of. The arguments satisfy the contract of
-            // the call, which is made once.
+            // SAFETY: the target is the export that `invoke` has the signature of. The arguments satisfy the contract
+            // of the call, which is made once.
             unsafe { (self.invoke)(self.target, self.arguments.pointers()) }
         });
         if code == CUresult::CUDA_SUCCESS && proc_address::is_get_proc_address(self.function) {

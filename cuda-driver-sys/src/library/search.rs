@@ -40,9 +40,9 @@ impl Environment {
     }
 }
 
-/// Returns true if the process is privileged, for example setuid: its environment is controlled by a less privileged user
-/// and must not choose which code it loads, so `CUDA_DRIVER_LIBRARY` is ignored. Always false on Windows, where the
-/// environment is not another user's.
+/// Returns true if the process is privileged, for example setuid: its environment is controlled by a less privileged
+/// user and must not choose which code it loads, so `CUDA_DRIVER_LIBRARY` is ignored. Always false on Windows, where
+/// the environment is not another user's.
 #[inline]
 #[must_use]
 pub fn is_privileged() -> bool {
@@ -126,9 +126,10 @@ pub(crate) fn candidates(environment: &Environment) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the places that [`Source::search`](crate::library::Source::search) tries, in order, for programs that explain a
-/// search. `named` is the value of `CUDA_DRIVER_LIBRARY`: unless this process is privileged, the only place. Otherwise the
-/// first place is a bare file name for the system's loader, and files below `root` follow, which is `/` for this machine.
+/// Returns the places that [`Source::search`](crate::library::Source::search) tries, in order, for programs that
+/// explain a search. `named` is the value of `CUDA_DRIVER_LIBRARY`: unless this process is privileged, the only place.
+/// Otherwise the first place is a bare file name for the system's loader, and files below `root` follow, which is `/`
+/// for this machine.
 #[must_use]
 pub fn search_places(root: impl Into<PathBuf>, named: Option<OsString>) -> Vec<PathBuf> {
     candidates(&Environment {
@@ -196,8 +197,8 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
     Ok((object, Origin::of(init, named)))
 }
 
-/// Returns true if a path is that of a toolkit's stub library, which the search passes over: toolkits keep it in a folder
-/// named `stubs`.
+/// Returns true if a path is that of a toolkit's stub library, which the search passes over: toolkits keep it in a
+/// folder named `stubs`.
 #[must_use]
 pub fn is_stub(path: &Path) -> bool {
     path.parent().is_some_and(|folder| folder.ends_with("stubs"))

@@ -39,9 +39,9 @@ pub(crate) enum SourceKind {
 impl Source {
     /// Returns the system's driver as a source. These places are tried in order:
     ///
-    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names; if it is set, no other place is tried. The
-    ///    variable is ignored in a privileged process (setuid, setgid or with capabilities), and on a Unix that cannot
-    ///    tell if a process is privileged. An elevated Windows program does use it;
+    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names; if it is set, no other place is tried.
+    ///    The variable is ignored in a privileged process (setuid, setgid or with capabilities), and on a Unix that
+    ///    cannot tell if a process is privileged. An elevated Windows program does use it;
     /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows, `nvcuda.dll` from the system folder only;
     /// 3. on Linux, the folders of WSL (`/usr/lib/wsl/lib`), NixOS (`/run/opengl-driver/lib`), Jetson boards
     ///    (`/usr/lib/aarch64-linux-gnu/tegra` and `…/nvidia`) and Debian (`/usr/lib/<target>/nvidia/current`,
@@ -73,17 +73,17 @@ impl Source {
 
     /// Returns the driver that the program is linked against as a source.
     ///
-    /// A program that calls this function only starts if the system finds `libcuda.so.1` or `nvcuda.dll`, like a C program
-    /// linked with `-lcuda`. Functions are looked up among all objects that were loaded with the program, so that a tool
-    /// in `LD_PRELOAD` takes precedence over the driver. On an operating system without a CUDA driver, opening the source
-    /// fails.
+    /// A program that calls this function only starts if the system finds `libcuda.so.1` or `nvcuda.dll`, like a C
+    /// program linked with `-lcuda`. Functions are looked up among all objects that were loaded with the program, so
+    /// that a tool in `LD_PRELOAD` takes precedence over the driver. On an operating system without a CUDA driver,
+    /// opening the source fails.
     ///
     /// Windows searches for the file like for any other library of the program, in the program's own folder first. With
     /// musl, a shared object that was opened with `RTLD_LOCAL`, as Python opens modules, cannot see the symbols of the
     /// libraries that were loaded with it.
     ///
-    /// Building needs no driver and no toolkit: if pkg-config and the usual folders have no `libcuda.so`, the program is
-    /// linked against a generated stub of that name.
+    /// Building needs no driver and no toolkit: if pkg-config and the usual folders have no `libcuda.so`, the program
+    /// is linked against a generated stub of that name.
     #[cfg(feature = "link")]
     #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
     #[inline]
@@ -101,9 +101,9 @@ impl Source {
         return Self(SourceKind::NotChosen);
     }
 
-    /// Functions from a resolver, for instance those of a driver that is linked into the program or was opened by another
-    /// loader. The resolver gets a symbol, such as `cuMemAlloc_v2`, and returns its address, or null if there is none.
-    /// Messages call the library `name`.
+    /// Functions from a resolver, for instance those of a driver that is linked into the program or was opened by
+    /// another loader. The resolver gets a symbol, such as `cuMemAlloc_v2`, and returns its address, or null if there
+    /// is none. Messages call the library `name`.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -123,15 +123,15 @@ impl Source {
     /// }
     /// ```
     ///
-    /// The resolver is called when a function is first used, on the thread that uses it and possibly on several threads at
-    /// once, and again each time a function that it did not find is used or queried. The resolver must not call functions
-    /// of its own library for the first time: these calls fail. A panic passes through the call that needed the function;
-    /// a panic while the library is being opened makes opening fail. The resolver is never dropped.
+    /// The resolver is called when a function is first used, on the thread that uses it and possibly on several threads
+    /// at once, and again each time a function that it did not find is used or queried. The resolver must not call
+    /// functions of its own library for the first time: these calls fail. A panic passes through the call that needed
+    /// the function; a panic while the library is being opened makes opening fail. The resolver is never dropped.
     ///
     /// # Safety
-    /// For each symbol, the resolver must return null or a function that stays valid for the rest of the process, has the
-    /// type that `cuda.h` declares for that symbol, and behaves as the manual says: safe code relies on its results. If
-    /// pointers are not 64-bit, the type must be the one in these bindings.
+    /// For each symbol, the resolver must return null or a function that stays valid for the rest of the process, has
+    /// the type that `cuda.h` declares for that symbol, and behaves as the manual says: safe code relies on its
+    /// results. If pointers are not 64-bit, the type must be the one in these bindings.
     #[inline]
     #[must_use]
     pub unsafe fn resolver(
@@ -200,9 +200,9 @@ impl Options {
         }
     }
 
-    /// Selects per-thread default streams: the NULL stream is the calling thread's own default stream, as in a C program
-    /// compiled with `CUDA_API_PER_THREAD_DEFAULT_STREAM`. Every unsuffixed function with a `_ptds` or `_ptsz` twin calls
-    /// that twin, and `cuGetProcAddress` returns the twins.
+    /// Selects per-thread default streams: the NULL stream is the calling thread's own default stream, as in a C
+    /// program compiled with `CUDA_API_PER_THREAD_DEFAULT_STREAM`. Every unsuffixed function with a `_ptds` or `_ptsz`
+    /// twin calls that twin, and `cuGetProcAddress` returns the twins.
     #[inline]
     #[must_use]
     pub const fn per_thread_default_stream(mut self, on: bool) -> Self {
@@ -222,9 +222,9 @@ impl Options {
     /// Adds any interposer, also a closure or one that changes results.
     ///
     /// # Safety
-    /// Safe code relies on a library's results: it reads memory after a copy that succeeded, and frees memory after a call
-    /// that failed. Either the interposer must satisfy the contract of [`Faithful`], or the library must only be called by
-    /// code that expects the altered results. The latter can rarely be guaranteed for the default library.
+    /// Safe code relies on a library's results: it reads memory after a copy that succeeded, and frees memory after a
+    /// call that failed. Either the interposer must satisfy the contract of [`Faithful`], or the library must only be
+    /// called by code that expects the altered results. The latter can rarely be guaranteed for the default library.
     #[inline]
     #[must_use]
     pub unsafe fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {

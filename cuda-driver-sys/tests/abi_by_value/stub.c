@@ -1,4 +1,4 @@
-/* A library that exports the six functions which take a record by value, and writes down what arrives. */
+/* A library with the six exports that take a record by value. It stores the arguments of the last call. */
 
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define CALL
 #endif
 
-/* As the driver's header lays them out. */
+/* The records, with the same layout as in cuda.h. */
 typedef struct {
     char reserved[64];
 } Handle;
@@ -38,7 +38,7 @@ static void note(const void *bytes, size_t size)
 }
 #define NOTE(argument) note(&(argument), sizeof(argument))
 
-/* What arrived in the last call, argument after argument without padding; its length in bytes. */
+/* Copies the arguments of the last call to `out`, without padding, and returns their length in bytes. */
 API size_t CALL abi_seen(unsigned char *out, size_t capacity)
 {
     size_t size = length;

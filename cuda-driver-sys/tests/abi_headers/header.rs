@@ -1,5 +1,5 @@
-//! A parser of `cuda.h` that reads the names of declarations from the preprocessed text. Sizes and values come from the C
-//! compiler.
+//! A parser of `cuda.h` that reads the names of declarations from the preprocessed text. Sizes and values come from the
+//! C compiler.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Compares the bindings with each of NVIDIA's headers since CUDA 11.7.
 //!
 //! For each `cuda.h`, the test generates a C program that prints the layout, value or type of every struct, union,
-//! enumerator, macro, typedef and function. Each difference from the bindings must be listed in `explained.rs`, with the
-//! header's value and a reason; an entry without a difference also fails the test.
+//! enumerator, macro, typedef and function. Each difference from the bindings must be listed in `explained.rs`, with
+//! the header's value and a reason; an entry without a difference also fails the test.
 
 mod c_type;
 mod explained;
@@ -22,7 +22,8 @@ use facts::{Difference, Facts};
 /// The list of releases.
 const RELEASES: &str = include_str!("../../api/headers.txt");
 
-/// Returns the releases of the list, oldest first: `CUDA_VERSION`, and the folder that `cargo xtask every-header` creates.
+/// Returns the releases of the list, oldest first: `CUDA_VERSION`, and the folder that `cargo xtask every-header`
+/// creates.
 fn releases() -> Vec<(u32, String)> {
     let lines = RELEASES
         .lines()
@@ -94,7 +95,8 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
         }
     }
     for (what, known) in ours.iter().filter(|(what, _)| !theirs.contains_key(*what)) {
-        // An older header may lack any declaration, except those of its version and the fields of records that it declares.
+        // An older header may lack any declaration, except those of its version and the fields of records that it
+        // declares.
         let record = what.strip_prefix("field ").and_then(|field| field.split('.').next());
         let expected = newest
             || what.starts_with("PFN_") && since(what) <= version
@@ -111,8 +113,8 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     found
 }
 
-/// Removes differences in signedness that do not matter. C enumerations are signed if a value is negative, but those of the
-/// bindings are always unsigned. C's `char` is signed on some targets, also in Rust.
+/// Removes differences in signedness that do not matter. C enumerations are signed if a value is negative, but those of
+/// the bindings are always unsigned. C's `char` is signed on some targets, also in Rust.
 fn agree(ours: &str, theirs: &str) -> bool {
     let same_but_for = |kind: &str, other: &str| {
         let rest = ours.strip_prefix(kind).and_then(|ours| ours.strip_prefix(' '));

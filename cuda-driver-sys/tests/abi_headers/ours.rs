@@ -41,8 +41,8 @@ impl<T> From<*const T> for Behind {
     }
 }
 
-/// Fields that have no name in C and are therefore missing in the generated table. If one is missing here, the test fails,
-/// because the members of that field are not found in the bindings.
+/// Fields that have no name in C and are therefore missing in the generated table. If one is missing here, the test
+/// fails, because the members of that field are not found in the bindings.
 fn unnamed_fields() -> Vec<(&'static str, Field)> {
     macro_rules! fields {
         ($($record:ident)*) => {

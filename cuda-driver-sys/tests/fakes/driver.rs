@@ -7,7 +7,8 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }
 
-/// The result of all functions: a toolkit's stub returns `CUDA_ERROR_STUB_LIBRARY`, and a strange driver an unknown code.
+/// The result of all functions: a toolkit's stub returns `CUDA_ERROR_STUB_LIBRARY`, and a strange driver an unknown
+/// code.
 const ANSWER: u32 = if cfg!(stub) {
     34
 } else if cfg!(strange) {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns a temporary folder, which is created at the first call and removed when the process ends. Other users may read
-/// it, because one test starts a program in it as another user.
+/// Returns a temporary folder, which is created at the first call and removed when the process ends. Other users may
+/// read it, because one test starts a program in it as another user.
 pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = new_folder().canonicalize().expect("the folder was just created");
@@ -50,8 +50,8 @@ fn new_folder() -> PathBuf {
     unreachable!("the loop does not end")
 }
 
-/// Returns a setting of cargo's environment for a foreign target: the linker (`LINKER`) or the command that runs programs
-/// (`RUNNER`).
+/// Returns a setting of cargo's environment for a foreign target: the linker (`LINKER`) or the command that runs
+/// programs (`RUNNER`).
 pub(crate) fn configured(what: &str) -> Option<OsString> {
     let name = format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}", ARCH.to_uppercase());
     std::env::var_os(name)

@@ -91,11 +91,11 @@ pub(super) fn store(name: &str, copy: &str) -> String {
 /// The operands of a copy.
 pub(super) struct Copy<'a> {
     pub(super) map: Map,
-    /// Bytes that the barrier waits for.
+    /// The number of bytes that the barrier waits for.
     pub(super) bytes: u32,
     pub(super) at: &'a [i32],
     pub(super) offsets: &'a [u16],
-    /// Where in shared memory the copy begins.
+    /// The offset in shared memory at which the copy begins.
     pub(super) start: usize,
 }
 
@@ -127,7 +127,7 @@ impl Copy<'_> {
     }
 }
 
-/// Returns a short description of the first difference, as the whole is long.
+/// Describes the bytes around the first difference; `None` if there is none.
 pub(super) fn difference(got: &[u8], want: &[u8]) -> Option<String> {
     let first = got.iter().zip(want).position(|(a, b)| a != b)?;
     let count = got.iter().zip(want).filter(|(a, b)| a != b).count();

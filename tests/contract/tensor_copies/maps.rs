@@ -13,7 +13,7 @@ use crate::{arguments, ok};
 const HEAD: &str = ".version 8.6\n.target sm_90\n.address_size 64\n";
 const COMPLETION: &str = "mbarrier::complete_tx::bytes";
 
-/// Runs a kernel that loads a box with the map `map`, and compares with the box that `described` describes.
+/// Runs a kernel that loads a box through the map `map`, and compares the result with the model's for `described`.
 fn check(gpu: &Gpu, kernel: CUfunction, map: &Tensor, described: &Tensor, memory: &[u8], address: CUdeviceptr) {
     let at = [16, 2];
     let elements = described.tile(&at, 0);
@@ -136,7 +136,7 @@ fn replaced_fields() {
     assert_eq!(difference, None);
 }
 
-/// Block 0 of a cluster copies a box into the shared memory of some of its blocks, at the same place.
+/// Block 0 of a cluster copies a box into the shared memory of some blocks, at the same offset in each.
 #[test]
 fn copies_to_several_blocks() {
     if !has_tensor_copies() {

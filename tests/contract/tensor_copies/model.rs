@@ -1,4 +1,4 @@
-//! Tensors and what the PTX manual says that copies do with them, element by element.
+//! A model of tensor copies: computes the result of each copy element by element, as the PTX manual defines it.
 
 use std::ffi::c_void;
 
@@ -6,7 +6,7 @@ use cuda_driver::sys::*;
 
 use crate::ok;
 
-/// Bytes of shared memory that the kernels dump.
+/// The size of the shared memory that the kernels copy to or from global memory.
 pub(super) const TILE: usize = 16384;
 /// The byte that the kernels fill shared memory with before a copy.
 pub(super) const UNTOUCHED: u8 = 0xee;
@@ -35,17 +35,17 @@ pub(super) const TYPES: [(CUtensorMapDataType, usize); 13] = {
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
     pub(super) data_type: CUtensorMapDataType,
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub(super) element: usize,
     pub(super) dims: Vec<u64>,
     /// Strides in bytes of dimensions 1 and up.
     pub(super) strides: Vec<u64>,
     pub(super) boxes: Vec<u32>,
     pub(super) steps: Vec<u32>,
-    /// 0, or the bytes of the swizzle span.
+    /// The swizzle span in bytes, or 0.
     pub(super) swizzle: usize,
     pub(super) nan: bool,
-    /// Bytes from the first to the last element.
+    /// The size of the tensor in memory in bytes, with the gaps after the rows.
     pub(super) bytes: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Pixels {
 pub(super) type Map = [u64; 16];
 
 impl Tensor {
-    /// Returns a tensor whose strides are the least possible ones, with 16 bytes between rows.
+    /// Returns a tensor with a gap of at least 16 bytes after each row, and no other gaps.
     pub(super) fn new((data_type, element): (CUtensorMapDataType, usize), dims: &[u64], boxes: &[u32]) -> Self {
         let mut strides = Vec::new();
         let mut stride = (dims[0] * element as u64).next_multiple_of(16) + 16;
@@ -183,7 +183,7 @@ impl Tensor {
         all
     }
 
-    /// As [`tile`](Self::tile) for an im2col map.
+    /// Returns the same as [`tile`](Self::tile), for the columns of an im2col map.
     pub(super) fn pixels(
         &self,
         pixels: &Pixels,
@@ -224,7 +224,8 @@ impl Tensor {
         (image * pixels + pixel) * pitch + channel * self.element
     }
 
-    /// The number of the 16 bytes in the span is combined with the number of the 128 bytes.
+    /// Returns the offset after swizzling, which XORs the index of the 16-byte chunk in the span with the index of the
+    /// 128-byte line.
     fn swizzled(&self, at: usize) -> usize {
         let chunks = self.swizzle / 16;
         match chunks {
@@ -233,7 +234,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the bytes that a copy of these elements signals.
+    /// Returns the number of bytes that a copy of these elements signals to the barrier.
     pub(super) fn signalled(&self, elements: &[(usize, Option<usize>)]) -> u32 {
         (elements.len() * self.element) as u32
     }
@@ -257,7 +258,7 @@ impl Tensor {
             ];
             if let (Some(_), true, Ok(word)) = (from, tf32.contains(&self.data_type), <[u8; 4]>::try_from(&*target)) {
                 let word = u32::from_le_bytes(word);
-                // To nearest, to even in the middle; infinities stay.
+                // Rounds to nearest, ties to even; infinities stay.
                 let rounded = word.wrapping_add(0xfff + (word >> 13 & 1)) & 0xffff_e000;
                 target.copy_from_slice(&rounded.to_le_bytes());
             }
@@ -265,7 +266,8 @@ impl Tensor {
         shared
     }
 
-    /// Returns memory after a store of these elements, combined by `combine` from the old and the new bytes.
+    /// Returns memory after a store of these elements. `combine` computes each stored value from the old and the new
+    /// one.
     pub(super) fn stored(
         &self,
         memory: &[u8],

@@ -7,14 +7,14 @@ use crate::common::gpu::Gpu;
 use crate::ok;
 use cuda_driver::sys::*;
 
-/// A reduction of a number in memory with a number of the copy.
+/// Combines the bits of a number in memory with those of a number of the copy.
 type Combine = fn(u64, u64) -> u64;
 
 fn f32_of(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// The operations on each of [`TYPES`], by its index. Numbers have no more bits than their type.
+/// The operations: index of the type in [`TYPES`], name, and function. The arguments are zero-extended.
 #[rustfmt::skip] // a table
 const REDUCTIONS: &[(usize, &str, Combine)] = &[
     (2, "add", |a, b| (a as u32).wrapping_add(b as u32).into()),
@@ -38,7 +38,7 @@ const REDUCTIONS: &[(usize, &str, Combine)] = &[
     (5, "max", |a, b| (a as i64).max(b as i64) as u64),
     (7, "add", |a, b| (f32_of(a) + f32_of(b)).to_bits().into()),
     (10, "add", |a, b| (f32_of(a) + f32_of(b)).to_bits().into()),
-    // Positive numbers compare as their bits do.
+    // The tests use positive numbers, which compare like their bits.
     (6, "min", |a, b| a.min(b)),
     (6, "max", |a, b| a.max(b)),
     (9, "min", |a, b| a.min(b)),
@@ -89,7 +89,7 @@ fn reductions() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Adds small whole numbers, whose sums are exact, of the types of 16 bits.
+/// Adds small whole numbers in the 16-bit types, where their sums are exact.
 #[test]
 fn sums_of_half_precision() {
     if !has_tensor_copies() {

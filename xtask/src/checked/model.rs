@@ -44,7 +44,7 @@ pub(super) struct Older {
     pub(super) lacks: Option<String>,
 }
 
-/// Another checked call: its name in `cuda-driver-sys`, and whether that is in `legacy`.
+/// Another checked call: its name in `cuda-driver-sys`; `legacy` is true if that name is only in `legacy`.
 #[derive(Debug)]
 pub(super) struct Other {
     pub(super) name: String,

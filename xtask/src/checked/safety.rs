@@ -145,8 +145,8 @@ mod tests {
     use crate::checked::model::calls;
     use crate::registry::Registry;
 
-    /// Words that the obligations of a call must contain: for arguments of a checked call that crash driver 580 on an H200,
-    /// and for those that the manual calls undefined.
+    /// Words that the obligations of a call must contain: for arguments of a checked call that crash driver 580 on an
+    /// H200, and for those that the manual calls undefined.
     const OBLIGATIONS: &[(&str, &str)] = &[
         ("cuGraphAddKernelNode", "A context must be current"),
         ("cuGraphAddKernelNode_v2", "A context must be current"),
