@@ -1,4 +1,4 @@
-//! Lists every device and its attributes, and what the devices can do with each other's memory.
+//! Lists all devices with their attributes, and the pairs of devices that can access each other's memory.
 
 use cuda_driver::Device;
 use cuda_driver_soft::Prefer;

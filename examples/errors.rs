@@ -1,4 +1,4 @@
-//! Errors as the user sees them: a message names the call, the reason and the caller's line.
+//! Prints errors of several kinds: each message names the call, the reason and the caller's line.
 
 use cuda_driver::sys::CUresult;
 use cuda_driver::{Context, Device, DeviceBuffer, Error, LaunchConfig, Module, Stream, sys};
@@ -64,7 +64,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => println!("Missing: this driver has cuFuncGetParamCount"),
     }
 
-    // A fault of a kernel is returned by a later call, and sticks to the process.
+    // A kernel's fault is returned by a later call, and is sticky: every later call that uses a context returns it,
+    // too.
     let stream = Stream::new(&context)?;
     // SAFETY: the kernel has no parameters. The context is not used for other work.
     unsafe { module.function("trap")?.launch(&stream, LaunchConfig::default(), ())? };

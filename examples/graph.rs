@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut values = DeviceBuffer::<f32>::alloc(&context, N as usize)?;
     let config = LaunchConfig::covering(N, 256);
 
-    // The function queues a copy, a kernel and a copy back. They do not run, but become the nodes of a graph.
+    // The closure queues a copy, a kernel and a copy back. They do not run, but become the nodes of a graph.
     let captured = stream.capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, |stream| {
         // SAFETY: buffers and module outlive the graph, and the arguments have the types of the kernel's parameters.
         unsafe {
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     assert!(host.iter().all(|value| *value == 8.0));
 
-    // The same nodes, made by hand, and a host function after them.
+    // The same nodes, added one by one, and a host function after them.
     let launches = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&launches);
     let graph = Graph::new(&context)?;
@@ -91,7 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: as above.
     unsafe { exec.launch(&stream)? };
 
-    // Another argument for later launches; the pending one keeps its own.
+    // Later launches use another argument; the pending launch keeps the first one.
     // SAFETY: the arguments have the types of the kernel's parameters.
     unsafe { exec.set_kernel(kernel, &scale, config, (values.ptr(), 10.0_f32, N))? };
     // SAFETY: as above.

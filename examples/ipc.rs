@@ -1,5 +1,5 @@
-//! Two processes that share device memory: this one fills a buffer, another one doubles it in place, and an event of each
-//! orders the work.
+//! Two processes that share device memory: this one fills a buffer, another one doubles it in place, and an event of
+//! each process orders the work.
 
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};

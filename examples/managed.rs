@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     y.host_mut()?.fill(1.0);
 
-    // Advice and prefetches change no results. They save the kernel from waiting for pages.
+    // Advice and prefetches do not change results. With them, the kernel does not wait for pages.
     let on_device = CUmemLocation::device(device.as_raw());
     x.advise(.., CUmem_advise::CU_MEM_ADVISE_SET_READ_MOSTLY, on_device)?;
     x.prefetch(.., on_device, &stream)?;

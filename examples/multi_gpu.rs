@@ -1,4 +1,4 @@
-//! Splits a vector over all devices, with a context and a thread for each. Runs with one device, too.
+//! Splits a vector over all devices, with a context and a thread for each. Works with one device, too.
 
 use std::thread;
 

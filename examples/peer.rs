@@ -1,5 +1,5 @@
-//! Two devices and peer access: a kernel on one device reads the memory of the other, and a copy between them goes
-//! directly. Needs two devices that can access each other's memory; the software driver has them with
+//! Two devices and peer access: a kernel on one device reads the memory of the other, and a copy goes directly from one
+//! to the other. Needs two devices that can access each other's memory; the software driver has them with
 //! `CUDA_SOFT_DEVICES=2`.
 
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let (near, far) = (Context::create(near_device)?, Context::create(far_device)?);
-    // Dropping the guard ends the access. It is one way: kernels of `near` may access memory of `far`.
+    // Dropping the guard ends the access, which is one-way: kernels of `near` may access memory of `far`.
     let access = match near.enable_peer_access(&far) {
         Ok(access) => access,
         Err(error) => {

@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     cuda_driver::init()?;
     let context = Context::create(Device::first()?)?;
 
-    // The compiler's error is part of the error: `?` and `{error}` keep its words.
+    // The error contains the compiler's messages, and `?` keeps them.
     let error = Module::from_ptx(&context, &CALLEE.replace("mul.lo.u32", "mul.u32")).expect_err("a syntax error");
     println!("A syntax error:\n{error}\n");
 

@@ -1,4 +1,5 @@
-//! The CUDA runtime and cuBLAS beside this crate: they share the primary context, so pointers and contexts go both ways.
+//! The CUDA runtime and cuBLAS next to this crate: they share the primary context, so each can use the other's
+//! pointers.
 //!
 //! Needs a GPU, `libcudart.so` and, for the last part, `libcublas.so`, which are loaded at run time: set `LD_LIBRARY_PATH`
 //! to the toolkit's `lib64` if the system's loader does not find them.
@@ -94,8 +95,8 @@ mod linux {
         assert!(Context::current_raw()?.is_null());
         println!("cudaGetDeviceCount: {count}, no current context");
 
-        // The runtime uses the primary context: the one that this crate retains. (`cudaSetDevice` makes it current from CUDA 12 on,
-        // before that the first call that needs it does.)
+        // The runtime uses the primary context, which this crate retains. (`cudaSetDevice` makes it current from CUDA
+        // 12 on, before that the first call that needs it does.)
         // SAFETY: the device exists; `cudaFree` ignores null.
         unsafe {
             ok(set_device(device.as_raw()), "cudaSetDevice")?;
@@ -118,7 +119,7 @@ mod linux {
 
         // Memory of this crate, freed by the runtime.
         let ours = DeviceBuffer::from_slice(&context, &[2.5_f32; 1000])?;
-        // SAFETY: the address is that of an allocation, which its owner gave up.
+        // SAFETY: the address is that of an allocation, whose ownership was released.
         ok(unsafe { free(ours.into_raw() as *mut c_void) }, "cudaFree")?;
         println!("memory of this crate was freed by cudaFree");
 

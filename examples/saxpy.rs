@@ -3,7 +3,7 @@
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `saxpy(float a, const float* x, float* y, unsigned n)`; `nvcc --ptx` generates such text from CUDA C++.
+/// `saxpy(float a, const float* x, float* y, unsigned n)`; `nvcc --ptx` generates such PTX from CUDA C++.
 const PTX: &str = "
 .version 7.0
 .target sm_52

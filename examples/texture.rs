@@ -1,5 +1,5 @@
-//! Turns and shrinks a picture: reads it through a texture with linear filtering, writes it to a surface, checks every pixel
-//! against the CPU, and saves it as PNG.
+//! Rotates and scales a picture: reads it through a texture with linear filtering, writes it to a surface, checks every
+//! pixel against the CPU, and saves it as PNG.
 //!
 //! ```text
 //! cargo run --example texture [-- FILE]
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = Module::from_ptx(&context, PTX)?;
     let affine = module.function("affine")?;
 
-    // The texture: an array of pixels, which the device keeps in an order of its own.
+    // The texture: an array of pixels, in a layout that the device chooses.
     let picture: Vec<Pixel> = (0..WIDTH * HEIGHT).map(|i| checkers(i % WIDTH, i / WIDTH)).collect();
     let shape = ArrayShape::d2(WIDTH, HEIGHT);
     let array = Array::<Pixel>::new(&context, shape)?;
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let result = Array::<Pixel>::new(&context, shape.surface())?;
     let surface = Surface::new(&result)?;
 
-    // A turn by 30 degrees around the centre, and a factor of 1.5.
+    // A rotation by 30 degrees around the centre, and a factor of 1.5.
     let (sin, cos) = 30_f32.to_radians().sin_cos();
     let (cx, cy) = (WIDTH as f32 / 2.0, HEIGHT as f32 / 2.0);
     let (sin, cos) = (1.5 * sin, 1.5 * cos);

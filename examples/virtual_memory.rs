@@ -1,5 +1,5 @@
-//! Virtual memory: a vector in device memory that grows without moving. It reserves many addresses, and maps more memory
-//! there when it is full.
+//! Virtual memory: a vector in device memory that grows without moving. It reserves a large address range, and maps
+//! more memory there when it is full.
 
 use cuda_driver::bytemuck::NoUninit;
 use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory, read_write};
@@ -10,7 +10,7 @@ use cuda_driver_soft::Prefer;
 struct DeviceVec<T> {
     range: AddressRange,
     options: MemoryOptions,
-    /// The bytes that have memory.
+    /// The number of bytes that are mapped.
     mapped: usize,
     len: usize,
     values: std::marker::PhantomData<T>,

@@ -1,7 +1,7 @@
-//! Checkpoints: moving the CUDA state of a process to host memory and back, for tools such as CRIU. Drivers from CUDA 12.8 on
-//! have them, on Linux.
+//! Checkpoints: moving the CUDA state of a process to host memory and back, for tools such as CRIU. They need Linux and
+//! a driver that supports CUDA 12.8.
 //!
-//! This crate tests these calls over a recording library, not on a GPU.
+//! These calls are tested on a recording library, not on a GPU.
 
 use crate::sys::{self, CUcheckpointGpuPair, CUcheckpointLockArgs, CUcheckpointRestoreArgs};
 use crate::{Result, checked};
@@ -29,7 +29,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the process with an identifier, without asking the driver for it.
+    /// Returns the process with this identifier. No driver call checks that it exists.
     #[inline]
     #[must_use]
     pub const fn with_id(id: i32) -> Self {
@@ -63,7 +63,7 @@ impl Process {
     }
 
     /// Makes CUDA calls of a running process wait, and waits for its work
-    /// ([`cuCheckpointProcessLock`](checked::checkpoint_process_lock)). A timeout of 0 milliseconds means none.
+    /// ([`cuCheckpointProcessLock`](checked::checkpoint_process_lock)). A timeout of 0 waits without limit.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not running, and `CUDA_ERROR_NOT_READY` after the timeout.

@@ -243,8 +243,8 @@ impl Context {
         }
     }
 
-    /// Increments the driver's usage count of the context ([`cuCtxAttach`](checked::ctx_attach), which is deprecated). The
-    /// references of this crate do not need it.
+    /// Increments the driver's usage count of the context ([`cuCtxAttach`](checked::ctx_attach), which is deprecated).
+    /// Objects of this crate do not need it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
@@ -432,7 +432,7 @@ impl Context {
         unsafe { checked::ctx_set_shared_mem_config(config) }
     }
 
-    /// Makes all persisting lines of the L2 cache normal ones
+    /// Resets all persisting lines of the L2 cache to normal
     /// ([`cuCtxResetPersistingL2Cache`](checked::ctx_reset_persisting_l2_cache)).
     ///
     /// # Errors
@@ -476,8 +476,8 @@ impl Context {
         unsafe { checked::mem_get_info() }
     }
 
-    /// Returns the least and the greatest priority of streams; streams with smaller numbers run first
-    /// ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
+    /// Returns the lowest (least) and the highest (greatest) priority of streams; streams with smaller numbers run
+    /// first ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.

@@ -1,5 +1,5 @@
-//! GPU core dumps: files that the driver writes when a kernel faults, for `cuda-gdb`. Drivers from CUDA 12.1 on have these
-//! settings; the environment variables `CUDA_ENABLE_COREDUMP_ON_EXCEPTION` and the like of older ones set the same.
+//! GPU core dumps: files that the driver writes when a kernel faults, for `cuda-gdb`. These settings need a driver from
+//! CUDA 12.1 on; on older drivers, environment variables such as `CUDA_ENABLE_COREDUMP_ON_EXCEPTION` set the same.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::{fmt, mem, ptr};
@@ -128,7 +128,7 @@ impl Settings<'_> {
         unsafe { self.set(setting, value.to_bytes_with_nul()) }
     }
 
-    /// Returns true if a fault of a kernel writes a core dump.
+    /// Returns true if the driver writes a core dump when a kernel faults.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -139,7 +139,7 @@ impl Settings<'_> {
         self.get_bool(CUcoredumpSettings::CU_COREDUMP_ENABLE_ON_EXCEPTION)
     }
 
-    /// Sets if a fault of a kernel writes a core dump.
+    /// Enables or disables core dumps when a kernel faults.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -150,7 +150,7 @@ impl Settings<'_> {
         self.set_bool(CUcoredumpSettings::CU_COREDUMP_ENABLE_ON_EXCEPTION, enabled)
     }
 
-    /// Returns true if the process ends with a core dump of the host after that of the GPU.
+    /// Returns true if the process aborts with a host core dump after that of the GPU.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -161,7 +161,7 @@ impl Settings<'_> {
         self.get_bool(CUcoredumpSettings::CU_COREDUMP_TRIGGER_HOST)
     }
 
-    /// Sets if the process ends with a core dump of the host after that of the GPU.
+    /// Enables or disables a host core dump, which ends the process, after that of the GPU.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -184,7 +184,7 @@ impl Settings<'_> {
         self.get_bool(CUcoredumpSettings::CU_COREDUMP_LIGHTWEIGHT)
     }
 
-    /// Sets if core dumps contain no memory and no device code.
+    /// Includes memory and device code in core dumps, or leaves them out if `lightweight` is true.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -195,7 +195,7 @@ impl Settings<'_> {
         self.set_bool(CUcoredumpSettings::CU_COREDUMP_LIGHTWEIGHT, lightweight)
     }
 
-    /// Returns true if writing to the [pipe](Self::pipe) of the process writes a core dump.
+    /// Returns true if a write to the [pipe](Self::pipe) of the process makes the driver write a core dump.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -206,7 +206,8 @@ impl Settings<'_> {
         self.get_bool(CUcoredumpSettings::CU_COREDUMP_ENABLE_USER_TRIGGER)
     }
 
-    /// Sets if writing to the [pipe](Self::pipe) of the process writes a core dump. Only the settings of all contexts have it.
+    /// Enables or disables core dumps on a write to the [pipe](Self::pipe) of the process. Only
+    /// [`global`](Self::global) settings have it.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -298,8 +299,8 @@ unsafe extern "system" fn receive(number: *mut c_void, process: c_int, device: s
     RECEIVERS.with(number.addr(), |receiver| receiver(process, Device::from_raw(device)));
 }
 
-/// A closure that is called before or after the driver writes a core dump, until it is dropped. Drivers from CUDA 13.2 on
-/// have it.
+/// A closure that is called before or after the driver writes a core dump, until it is dropped. It needs a driver from
+/// CUDA 13.2 on.
 pub struct CoredumpCallback {
     raw: sys::CUcoredumpCallbackHandle,
     number: usize,

@@ -81,8 +81,8 @@ impl Device {
     /// ([`cuDeviceGetByPCIBusId`](checked::device_get_by_pci_bus_id)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no device with this address, and `CUDA_ERROR_INVALID_VALUE` for a text
-    /// that is no address.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no device with this address, and `CUDA_ERROR_INVALID_VALUE` if
+    /// the text is not an address.
     #[inline]
     #[doc(alias = "cuDeviceGetByPCIBusId")]
     #[track_caller]

@@ -1,4 +1,4 @@
-//! The driver's log: messages that say more than a result code. Drivers from CUDA 12.9 on have it.
+//! The driver's log: messages that explain failed calls. Drivers from CUDA 12.9 on have it.
 //!
 //! After [`attach`], every [`Error`](crate::Error) of this crate contains the messages that the driver logged on the same
 //! thread:
@@ -44,10 +44,10 @@ static ATTACHED: Mutex<bool> = Mutex::new(false);
 /// Adds the driver's messages to the errors of this crate, until the process ends
 /// ([`cuLogsRegisterCallback`](checked::logs_register_callback)). Later calls have no effect.
 ///
-/// The driver calls back only for messages, so successful calls cost nothing. A failed call costs a copy of its messages,
-/// which [`Error::log`](crate::Error::log) returns and which are printed with the error. They are all messages that the
-/// driver logged on the calling thread since the previous error: those of raw calls that failed in between are among them.
-/// A message that only repeats code and function is left out.
+/// The driver calls this crate only for messages, so successful calls cost nothing. A failed call costs a copy of its
+/// messages, which [`Error::log`](crate::Error::log) returns and which are printed with the error. They are all
+/// messages that the driver logged on the calling thread since the previous error, including those of raw calls that
+/// failed in between. A message that only repeats code and function is left out.
 ///
 /// # Errors
 /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.
@@ -65,8 +65,8 @@ pub fn attach() -> Result<()> {
     Ok(())
 }
 
-/// Returns true for the message `Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuMemFree_v2`, which drivers log for every failed
-/// call after its reason: the error says the same.
+/// Returns true for the message `Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuMemFree_v2`, which drivers log after the
+/// reason of every failed call. The error contains the same text.
 fn repeats_the_error(message: &str) -> bool {
     message.starts_with("Returning ") && message.contains(") from cu")
 }
@@ -115,7 +115,7 @@ impl LogCallback {
     /// Registers a closure, which the driver calls on the thread of the call that failed
     /// ([`cuLogsRegisterCallback`](checked::logs_register_callback)).
     ///
-    /// The closure must not call the driver: the driver may wait for itself. A panic in it is ignored.
+    /// The closure must not call the driver, which may deadlock. A panic in it is ignored.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.
@@ -210,8 +210,8 @@ impl LogPosition {
     }
 
     /// Returns the messages from this position on, one a line, and moves the position to the end
-    /// ([`cuLogsDumpToMemory`](checked::logs_dump_to_memory)). The driver keeps about 25,600 bytes; a line in the text says
-    /// if older messages were lost.
+    /// ([`cuLogsDumpToMemory`](checked::logs_dump_to_memory)). The driver keeps about 25,600 bytes; if older messages
+    /// were lost, a line in the text says so.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.

@@ -27,8 +27,8 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 pub struct Error {
     location: &'static Location<'static>,
     /// From the lowest bit: 32 bits for the code, [`FUNCTION_BITS`] for the function's index, 6 for the number of a
-    /// [`Refusal`] or [`HAS_LOG`], 16 for the library's number, or with `HAS_LOG` for that of an [`ErrorLog`]. Packed into one number, so that a `Result<()>` has two words and is
-    /// returned in registers.
+    /// [`Refusal`] or [`HAS_LOG`], 16 for the library's number, or with `HAS_LOG` for that of an [`ErrorLog`]. Packed
+    /// into one number, so that a `Result<()>` has two words and is returned in registers.
     packed: u64,
 }
 
@@ -50,8 +50,8 @@ const _: () = assert!(size_of::<Result<u64>>() == 16);
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 
-/// The first fault seen in this process, and true if it was seen while an object was dropped. Faults stick to the process,
-/// so there is at most one for each driver.
+/// The first fault seen in this process, and true if it was seen while an object was dropped. Faults are sticky, so
+/// there is at most one for each driver.
 static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
 /// Converts the code of a raw call of `function` through [`sys::DEFAULT`](crate::sys::DEFAULT) to a result.
@@ -161,8 +161,8 @@ impl Error {
     /// Returns messages that belong to the error: those of the compiler, for an error that was converted from a
     /// [`JitError`](crate::JitError), and those of the [driver's log](crate::driver_log), if it is attached.
     ///
-    /// They are kept as long as the process runs, equal ones once, and in all not more than 1 MiB; a sentence that says so is
-    /// in the place of later ones.
+    /// They are kept as long as the process runs, equal ones only once, up to 1 MiB in total. For later messages, this
+    /// method returns a sentence that says so.
     #[must_use]
     pub fn log(&self) -> Option<&'static str> {
         self.kept().map(|kept| kept.log)
@@ -211,7 +211,8 @@ impl Error {
         self.code().name()
     }
 
-    /// Returns a short description of the code; `None` for an unknown code. The words are not those of `cuGetErrorString`.
+    /// Returns a short description of the code; `None` for an unknown code. The text differs from that of
+    /// `cuGetErrorString`.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {

@@ -1,5 +1,5 @@
-//! The messages of errors: those of errors that were converted to an [`Error`](crate::Error), which is too small for them,
-//! and those that the driver logs.
+//! The store for messages that do not fit into an [`Error`](crate::Error): those of larger errors that were converted
+//! to one, and those that the driver logs.
 #![forbid(unsafe_code)]
 
 use core::cell::RefCell;
@@ -22,7 +22,7 @@ static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 
 struct Kept {
     logs: Vec<ErrorLog<'static>>,
-    /// The size of the messages.
+    /// The total size of the messages.
     bytes: usize,
 }
 
@@ -103,11 +103,11 @@ thread_local! {
     static NOTED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The largest size of the noted messages of one thread. A program that makes raw calls and never an error of this crate
-/// reaches it.
+/// The largest size of the noted messages of one thread. Only a thread whose raw calls fail, and that never gets an
+/// error of this crate, reaches it.
 const MAX_NOTED: usize = 4096;
 
-/// Makes [`take_noted`] look for messages.
+/// Starts noting the driver's messages.
 pub(crate) fn start_noting() {
     NOTING.store(true, Ordering::Relaxed);
 }
@@ -115,7 +115,7 @@ pub(crate) fn start_noting() {
 /// Notes a message that the driver logged on this thread. Drops the oldest messages if there are too many.
 pub(crate) fn note(message: &str) {
     let message = message.trim_end();
-    // The borrow fails if the allocator's own code fails a driver call, and the access when the thread is ending.
+    // The borrow fails if the allocator makes a driver call that fails; the access fails while the thread exits.
     let _ = NOTED.try_with(|noted| {
         let Ok(mut noted) = noted.try_borrow_mut() else {
             return;

@@ -221,7 +221,7 @@ impl Drop for Event {
 }
 
 impl Context {
-    /// Records the work that is queued in all streams of the context now: the event is done when that work is
+    /// Records the work that is currently queued in all streams of the context: the event is done when that work is
     /// ([`cuCtxRecordEvent`](checked::ctx_record_event)). A wait for the event resumes no panics of host functions.
     ///
     /// # Errors

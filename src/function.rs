@@ -106,14 +106,15 @@ impl Function {
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
     /// [compared](Self::check_args) with the kernel's parameters before the call.
     ///
-    /// If the stream is being [captured](Stream::capture), the memory must be valid whenever the graph runs, and the module
-    /// must stay loaded as long as the graph and all that is made from it: [`Graph::keep`](crate::Graph::keep) can do that.
+    /// If the stream is being [captured](Stream::capture), the memory must be valid whenever the graph runs, and the
+    /// module must stay loaded as long as the graph and everything made from it: pass it to
+    /// [`Graph::keep`](crate::Graph::keep).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and for arguments that do not fit, where the driver
-    /// or the comparison notices it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs
-    /// more resources than the device has, and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
-    /// Errors while the kernel runs are returned by later calls.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and for arguments that do not fit, if the
+    /// driver or the comparison detects it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs more resources than
+    /// the device has, and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. Errors while the
+    /// kernel runs are returned by later calls.
     #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]

@@ -49,19 +49,20 @@
 //!
 //! Two things are `unsafe`:
 //!
-//! - to describe a kernel: the driver copies as many argument bytes as the kernel has parameters, so the arguments must
+//! - Describing a kernel: the driver copies as many argument bytes as the kernel has parameters, so the arguments must
 //!   have the kernel's types. The same holds for records with addresses or handles that the driver does not check.
-//! - to launch: [`GraphExec::launch`](crate::GraphExec::launch) is as unsafe as launching each kernel and each copy of the
-//!   graph. Nodes hold addresses, not buffers, so that the same buffer can be in many nodes and can be used between launches.
+//! - Launching: [`GraphExec::launch`](crate::GraphExec::launch) has the safety conditions of all kernels and copies of
+//!   the graph. Nodes hold addresses, not buffers, so that the same buffer can be in many nodes and can be used between
+//!   launches.
 //!
-//! Everything else is safe, because graphs keep alive what the driver does not check: the modules of their kernels, their
-//! events, and their host functions. An executable graph keeps them, too, so the graph may be dropped before it. A graph
-//! that was captured cannot know the modules of its kernels: see [`Graph::keep`](crate::Graph::keep).
+//! Everything else is safe, because graphs keep alive the modules of their kernels, their events, and their host
+//! functions, which the driver does not check. An executable graph keeps them, too, so the graph may be dropped before
+//! it. A captured graph does not keep the modules of its kernels: see [`Graph::keep`](crate::Graph::keep).
 //!
 //! # Threads
 //!
-//! The driver does not synchronise access to graphs. A [`Graph`](crate::Graph) and a [`GraphExec`](crate::GraphExec) can be
-//! moved to another thread, but not shared between threads; a mutex makes that possible.
+//! The driver does not synchronise access to graphs. A [`Graph`](crate::Graph) and a [`GraphExec`](crate::GraphExec)
+//! can be moved to another thread, but not shared between threads without a mutex.
 
 mod alloc;
 mod batch;

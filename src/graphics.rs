@@ -1,7 +1,7 @@
 //! Buffers and images of graphics APIs.
 //!
-//! A program registers them with a function of the graphics API's own header, such as `cuGraphicsGLRegisterBuffer`, whose
-//! address [`sys::Library::symbol`] returns. This crate tests these calls over a recording library, not on a GPU.
+//! A program registers them with a function of the graphics API's own header, such as `cuGraphicsGLRegisterBuffer`,
+//! whose address [`sys::Library::symbol`] returns. These calls are tested on a recording library, not on a GPU.
 
 use core::{mem, ptr};
 

@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Context, Device, Error, Event, Result, checked};
 
-/// A green context: a context whose work runs on a part of the device's multiprocessors. For CUDA 12.4.
+/// A green context: a context whose work runs on a part of the device's multiprocessors. Needs CUDA 12.4.
 ///
 /// It dereferences to [`Context`], so it can be used wherever a `&Context` is needed; it shares the address space of the
 /// device's [primary context](crate::PrimaryContext), which it retains. Clones, and all objects created in it, are
@@ -49,7 +49,7 @@ impl GreenContext {
     /// [`cuDevResourceGenerateDesc`](checked::dev_resource_generate_desc)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for no resources or ones that do not belong together, and a
+    /// Returns `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for an empty list or resources of different splits, and a
     /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuGreenCtxCreate")]
@@ -101,7 +101,7 @@ impl GreenContext {
         unsafe { checked::green_ctx_get_id(self.raw) }
     }
 
-    /// Records the work that is queued in all streams of the green context now
+    /// Records the work that is currently queued in all streams of the green context
     /// ([`cuGreenCtxRecordEvent`](checked::green_ctx_record_event)).
     ///
     /// # Errors

@@ -83,7 +83,7 @@ unsafe extern "system" fn run(number: *mut c_void) {
     }
 }
 
-/// Queues a function in a stream of a context. With `None`, the driver is asked for the context.
+/// Queues a function in a stream of a context. With `None`, the driver is queried for the context.
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     stream: sys::CUstream,
@@ -102,7 +102,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     }
     let context = match context {
         Some(context) => context,
-        // If the driver cannot tell, the panic is found by its stream only.
+        // If the driver does not return it, the panic is identified by its stream only.
         // SAFETY: as above.
         None => unsafe { checked::stream_get_ctx(stream) }.unwrap_or(ptr::null_mut()),
     };

@@ -1,7 +1,7 @@
-//! Memory and events of another process.
+//! Inter-process communication (IPC): device memory and events that processes share.
 //!
-//! A process passes a [`MemoryHandle`] or an [`EventHandle`] to another one as bytes, for instance through a pipe. The process
-//! that made a handle cannot open it. Works on Linux, and on devices that support unified addressing.
+//! A process passes a [`MemoryHandle`] or an [`EventHandle`] to another one as bytes, for instance through a pipe. The
+//! process that made a handle cannot open it. IPC works on Linux, on devices that support unified addressing.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -27,7 +27,7 @@ macro_rules! handle {
                 self.0.reserved.map(|byte| byte as u8)
             }
 
-            /// Returns the handle of another process from its bytes.
+            /// Creates a handle from the bytes that another process sent.
             #[inline]
             #[must_use]
             pub fn from_bytes(bytes: [u8; HANDLE_BYTES]) -> Self {
@@ -87,8 +87,8 @@ impl<T> DeviceBuffer<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty buffer and for memory of a pool, and `CUDA_ERROR_NOT_SUPPORTED` if the
-    /// device or the operating system does not support it.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty buffer and for memory of a pool, and `CUDA_ERROR_NOT_SUPPORTED`
+    /// if the device or the operating system does not support IPC.
     #[inline]
     #[doc(alias = "cuIpcGetMemHandle")]
     #[track_caller]
@@ -102,7 +102,7 @@ impl<T> DeviceBuffer<T> {
 
 /// Device memory of another process. Dropping closes it; the other process frees it.
 ///
-/// The memory is all of the other process's allocation, even if the handle is from a part of it.
+/// It covers the whole allocation of the other process, even if the handle was made from a part of it.
 pub struct IpcBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -256,7 +256,7 @@ impl<T> Drop for IpcBuffer<T> {
         if self.raw == 0 {
             return;
         }
-        // A panic of an interposer must not prevent the call, so its result is not looked at before.
+        // The result of `enter` is not checked: the memory is closed even if the context cannot be made current.
         let current = self.context.enter();
         // SAFETY: the memory is open, and this is its last use.
         dropping().done(unsafe { checked::ipc_close_mem_handle(self.raw) });
@@ -268,8 +268,8 @@ impl Event {
     /// Creates an event without timing that other processes can open ([`cuEventCreate`](checked::event_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_NOT_SUPPORTED` if the operating system
-    /// does not support it.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_NOT_SUPPORTED` if the
+    /// operating system does not support IPC.
     #[inline]
     #[doc(alias = "CU_EVENT_INTERPROCESS")]
     #[doc(alias = "cuEventCreate")]
@@ -297,7 +297,8 @@ impl Event {
     /// only this process's part.
     ///
     /// # Safety
-    /// The handle must come from a process that keeps the event until this one is dropped and no stream waits for it.
+    /// The handle must come from a process that does not destroy its event until this one is dropped and no stream
+    /// waits for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` in the process that made the handle, and `CUDA_ERROR_MAP_FAILED` for an invalid

@@ -1,7 +1,7 @@
 //! The driver's PTX compiler and linker: their options, logs and errors.
 //!
-//! [`JitOptions`] are taken by [`Module`](crate::Module), [`Library`](crate::Library) and [`Linker`](crate::Linker); a
-//! [`JitError`] has the compiler's messages.
+//! [`Module`](crate::Module), [`Library`](crate::Library) and [`Linker`](crate::Linker) take [`JitOptions`]; a
+//! [`JitError`] contains the compiler's messages.
 
 mod buffer;
 mod error;

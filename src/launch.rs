@@ -1,4 +1,4 @@
-//! Launches: grid, block and arguments.
+//! Launches: configuration, arguments and attributes.
 
 mod arguments;
 mod attribute;

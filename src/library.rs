@@ -15,8 +15,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUlibraryOption, CUresult};
 use crate::{Context, DevicePtr, Global, Module, Result, checked};
 
-/// A library: kernels and variables from PTX, a cubin or a fat binary that every context can use. The driver loads it into
-/// a context when it is first used there. Drivers have libraries since CUDA 12.0.
+/// A library: kernels and variables from PTX, a cubin or a fat binary that every context can use. The driver loads it
+/// into a context when it is first used there. Needs CUDA 12.0.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, LaunchConfig, Library, Stream};
@@ -68,7 +68,7 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
-    /// Unloads the library if it is owned. Also if an interposer panics in the call, no later call unloads it again.
+    /// Unloads the library if it is owned. No later call unloads it again, even if an interposer panics in this one.
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
@@ -87,7 +87,7 @@ impl Drop for Inner {
     }
 }
 
-/// The function that errors of loading name.
+/// The function that errors of loading code name.
 const LOAD: sys::Function = sys::Function::cuLibraryLoadData;
 
 impl Library {
@@ -106,8 +106,8 @@ impl Library {
     /// Compiles PTX ([`cuLibraryLoadData`](checked::library_load_data)).
     ///
     /// # Errors
-    /// Returns the errors of [`Module::from_ptx`]. The driver reports some only when a kernel is looked up, but this method
-    /// looks one up if the compiler printed an error.
+    /// Returns the errors of [`Module::from_ptx`]. The driver returns some only when a kernel is looked up, so this
+    /// method looks one up if the compiler printed an error.
     #[inline]
     #[doc(alias = "cuLibraryLoadData")]
     #[track_caller]
@@ -419,7 +419,7 @@ impl Library {
     /// Borrows a library, which is not unloaded with the returned value.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, its clones, and all that is found in it.
+    /// The handle must stay valid as long as the returned value, its clones, and everything found in it.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUlibrary) -> Self {
@@ -437,7 +437,7 @@ impl Library {
     }
 }
 
-/// Returns a name for the driver. A name with a NUL byte names nothing.
+/// Returns a name for the driver. No object has a name with a NUL byte.
 #[track_caller]
 fn c_name(name: &str, function: sys::Function) -> Result<CString> {
     match CString::new(name) {

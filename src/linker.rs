@@ -1,4 +1,4 @@
-//! Linkers: PTX, cubins, fat binaries, object files and libraries become one image.
+//! Linkers, which combine PTX, cubins, fat binaries, object files and libraries into one image.
 
 use core::{fmt, mem, ptr, slice};
 use std::ffi::CString;
@@ -29,7 +29,7 @@ use crate::{Borrowed, Context, Module, Result, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// A linker may be sent to another thread, but used by only one at a time.
+/// A linker may be sent to another thread, but only one thread at a time may use it.
 pub struct Linker {
     raw: sys::CUlinkState,
     /// `None` for a borrowed linker.
@@ -81,8 +81,8 @@ impl Linker {
 
     /// Adds PTX with options for its compilation.
     ///
-    /// Drivers accept only those for a single compilation here: not `target`, `fallback`, `global_symbols` or `lto`. Logs are
-    /// those of the linker.
+    /// Drivers accept only options of a single compilation here: not `target`, `fallback`, `global_symbols` or `lto`.
+    /// The linker's logs contain the messages.
     ///
     /// # Errors
     /// Same as [`add_ptx`](Self::add_ptx), and `CUDA_ERROR_INVALID_VALUE` for another option.
@@ -102,7 +102,7 @@ impl Linker {
         }
     }
 
-    /// Adds a PTX file, which is read here ([`cuLinkAddData`](checked::link_add_data)).
+    /// Reads a PTX file and adds its text ([`cuLinkAddData`](checked::link_add_data)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
@@ -133,9 +133,9 @@ impl Linker {
         added.map_err(|error| error.at(path))
     }
 
-    /// Adds an input of any kind from memory: PTX, a cubin, a fat binary, or a host object file or library with such
-    /// ([`cuLinkAddData`](checked::link_add_data)). The name is used in messages. Of the options, those of
-    /// [`add_ptx_with`](Self::add_ptx_with) are accepted.
+    /// Adds an input of any kind from memory: PTX, a cubin, a fat binary, or a host object file or library that
+    /// contains them ([`cuLinkAddData`](checked::link_add_data)). The name is used in messages. Of the options, those
+    /// of [`add_ptx_with`](Self::add_ptx_with) are accepted.
     ///
     /// # Errors
     /// Returns the errors of [`add_ptx`](Self::add_ptx), `CUDA_ERROR_INVALID_IMAGE` for data of another kind and for a

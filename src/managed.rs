@@ -1,4 +1,4 @@
-//! Managed memory: memory that the host and devices access at one address.
+//! Managed memory: memory that the host and devices access at the same address.
 
 mod batch;
 mod range;
@@ -38,14 +38,14 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Download, Result, S
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access any managed
 /// memory while a kernel runs. The copies of the [views](DeviceSlice) work on every device.
 ///
-/// More memory may be allocated than the device has. Doing so makes a program very slow.
+/// A program may allocate more managed memory than the device has, but becomes very slow.
 pub struct ManagedBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
     /// True if the host may access the memory while kernels run.
     concurrent: bool,
     context: Context,
-    /// The host accesses the values.
+    /// Marks the type of the values, which the host accesses.
     values: PhantomData<T>,
 }
 

@@ -1,4 +1,4 @@
-//! Memory operations of streams: writes to memory, and waits until memory has a value.
+//! Memory operations of streams: writes to memory, waits until memory has a value, and barriers.
 
 use crate::sys::{self, CUstreamBatchMemOpParams, CUstreamWaitValue_flags, CUstreamWriteValue_flags};
 use crate::{DevicePtr, Result, Stream, checked};
@@ -104,7 +104,7 @@ impl MemoryOperation {
         )
     }
 
-    /// Returns an operation that makes writes of other devices visible that arrived before it.
+    /// Returns an operation that makes all writes of other devices that arrived before it visible.
     #[inline]
     #[must_use]
     pub fn flush_remote_writes() -> Self {
@@ -150,7 +150,7 @@ impl Stream {
     /// Queues a write of a 64-bit number ([`cuStreamWriteValue64`](checked::stream_write_value64)).
     ///
     /// # Safety
-    /// As for [`write_value32`](Self::write_value32), with a multiple of 8.
+    /// Same as [`write_value32`](Self::write_value32), with a multiple of 8.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not a multiple of 8 or invalid flags, and
@@ -185,10 +185,10 @@ impl Stream {
     /// ([`cuStreamWaitValue64`](checked::stream_wait_value64)).
     ///
     /// # Safety
-    /// As for [`wait_value32`](Self::wait_value32), with a multiple of 8.
+    /// Same as [`wait_value32`](Self::wait_value32), with a multiple of 8.
     ///
     /// # Errors
-    /// As for [`write_value64`](Self::write_value64).
+    /// Same as [`write_value64`](Self::write_value64).
     #[inline]
     #[doc(alias = "cuStreamWaitValue64")]
     #[track_caller]
@@ -197,10 +197,10 @@ impl Stream {
         unsafe { checked::stream_wait_value64(self.as_raw(), address.as_raw(), value, flags.0) }
     }
 
-    /// Queues several memory operations in their order ([`cuStreamBatchMemOp`](checked::stream_batch_mem_op)).
+    /// Queues several memory operations, which run in order ([`cuStreamBatchMemOp`](checked::stream_batch_mem_op)).
     ///
     /// # Safety
-    /// Each operation must fulfil the conditions of the method of its name.
+    /// Each operation must fulfil the conditions of the method of the same name.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, and if one of them has an invalid address or flags.

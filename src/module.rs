@@ -71,7 +71,7 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
-    /// Unloads the module if it is owned. Also if an interposer panics in the call, no later call unloads it again.
+    /// Unloads the module if it is owned. No later call unloads it again, even if an interposer panics in this one.
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
@@ -279,8 +279,9 @@ impl Module {
         }
     }
 
-    /// Returns how kernels are loaded: when the module is, or when they are first used
-    /// ([`cuModuleGetLoadingMode`](checked::module_get_loading_mode)). The variable `CUDA_MODULE_LOADING` chooses.
+    /// Returns the loading mode of kernels: with their module, or at their first use
+    /// ([`cuModuleGetLoadingMode`](checked::module_get_loading_mode)). The environment variable `CUDA_MODULE_LOADING`
+    /// sets it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).

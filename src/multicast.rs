@@ -1,6 +1,6 @@
 //! Multicast objects: one address range that writes to, and reduces over, the memory of several devices (NVLink SHARP).
 //!
-//! This crate tests these calls over a recording library, not on a GPU.
+//! These calls are tested on a recording library, not on a GPU.
 
 use core::mem;
 
@@ -17,7 +17,7 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Returns the least or the recommended granularity of sizes and offsets, in bytes
+    /// Returns the minimum or the recommended granularity of sizes and offsets, in bytes
     /// ([`cuMulticastGetGranularity`](checked::multicast_get_granularity)).
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Multicast {
     /// Unbinds a device's memory from a range ([`cuMulticastUnbind`](checked::multicast_unbind)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for another range than was bound.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that was not bound.
     #[inline]
     #[doc(alias = "cuMulticastUnbind")]
     #[track_caller]

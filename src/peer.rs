@@ -19,7 +19,7 @@ use crate::{Context, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// It is for one direction. Dropping takes the right away.
+/// It applies to one direction. Dropping revokes it.
 #[derive(Debug)]
 #[must_use = "dropping it takes the access away"]
 pub struct PeerAccess {
@@ -33,7 +33,7 @@ impl Context {
     /// ([`cuCtxEnablePeerAccess`](checked::ctx_enable_peer_access)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` if the device cannot access the other one, or is the same, and
+    /// Returns `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` if the device cannot access the other one or both are the same, and
     /// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED` if it has the right already.
     #[inline]
     #[doc(alias = "cuCtxEnablePeerAccess")]
@@ -65,10 +65,10 @@ impl PeerAccess {
         &self.peer
     }
 
-    /// Takes the right away ([`cuCtxDisablePeerAccess`](checked::ctx_disable_peer_access)). Dropping does the same.
+    /// Revokes the right ([`cuCtxDisablePeerAccess`](checked::ctx_disable_peer_access)). Dropping does the same.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` if other code has taken it away.
+    /// Returns `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` if other code has revoked it.
     #[inline]
     #[doc(alias = "cuCtxDisablePeerAccess")]
     #[track_caller]
@@ -97,9 +97,9 @@ impl Drop for PeerAccess {
 }
 
 impl<T> DeviceSliceMut<'_, T> {
-    /// Fills this view with the start of one of another context, and waits for the copy
-    /// ([`cuMemcpyPeer`](checked::memcpy_peer)). It needs no [`PeerAccess`]: without that, the driver copies through the host
-    /// if it must.
+    /// Fills this view with the first values of a view of another context, and waits for the copy
+    /// ([`cuMemcpyPeer`](checked::memcpy_peer)). It does not need [`PeerAccess`]: without that, the driver may copy
+    /// through the host.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter, and `CUDA_ERROR_INVALID_CONTEXT` if one of the views
@@ -122,7 +122,8 @@ impl<T> DeviceSliceMut<'_, T> {
         unsafe { checked::stream_synchronize(core::ptr::null_mut()) }
     }
 
-    /// Queues a copy of the start of a view of another context ([`cuMemcpyPeerAsync`](checked::memcpy_peer_async)).
+    /// Queues a copy of the first values of a view of another context to this one
+    /// ([`cuMemcpyPeerAsync`](checked::memcpy_peer_async)).
     ///
     /// # Safety
     /// Until the copy is done, neither memory may be freed or used by work that does not wait for the copy. The end of the

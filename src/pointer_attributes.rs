@@ -39,7 +39,7 @@ const ATTRIBUTES: u32 = Attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL.
 
 impl DevicePtr {
     /// Returns the attributes of the memory at the address, which may be any address
-    /// ([`cuPointerGetAttributes`](checked::pointer_get_attributes)). Needs no current context.
+    /// ([`cuPointerGetAttributes`](checked::pointer_get_attributes)). No context need be current.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, sys};
@@ -100,8 +100,8 @@ impl DevicePtr {
     /// ([`cuPointerGetAttribute`](checked::pointer_get_attribute)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that the driver does not know, for an attribute that the driver does not
-    /// have, and for `CU_POINTER_ATTRIBUTE_P2P_TOKENS`, which is no number.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that the driver does not know, for an attribute that the driver
+    /// does not have, and for `CU_POINTER_ATTRIBUTE_P2P_TOKENS`, which is not a number.
     #[doc(alias = "cuPointerGetAttribute")]
     #[track_caller]
     pub fn attribute(self, attribute: Attribute) -> Result<u64> {
@@ -120,8 +120,8 @@ impl DevicePtr {
         Ok(value)
     }
 
-    /// Makes synchronous copies and fills of the allocation wait until they are done, or lets them return earlier again
-    /// ([`cuPointerSetAttribute`](checked::pointer_set_attribute)).
+    /// Makes synchronous copies and fills of the allocation always wait until they are done, or allows them to return
+    /// earlier ([`cuPointerSetAttribute`](checked::pointer_set_attribute)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the address is not that of memory of `cuMemAlloc`.

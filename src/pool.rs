@@ -16,8 +16,8 @@ use crate::{Borrowed, Device, Result, checked};
 
 /// A memory pool, from which [`StreamBuffer`]s are allocated in stream order.
 ///
-/// Each device has a default pool. A pool keeps freed memory for later allocations: up to its release threshold, which is
-/// 0 at first, while its streams are synchronised.
+/// Each device has a default pool. A pool keeps freed memory for later allocations: when a stream is synchronised, it
+/// releases the unused memory above its release threshold, which is 0 by default.
 ///
 /// ```
 /// # use cuda_driver::sys::CUmemPool_attribute as Attribute;
@@ -58,7 +58,7 @@ pub struct PoolOptions {
     pub allocation_type: sys::CUmemAllocationType,
     /// The kinds of handles with which other processes can import the pool.
     pub handle_types: sys::CUmemAllocationHandleType,
-    /// The most bytes that the pool may hold; 0 for a limit that the driver chooses. Needs CUDA 12.2.
+    /// The maximum size of the pool in bytes; 0 for a limit that the driver chooses. Needs CUDA 12.2.
     pub max_size: usize,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Debug for PoolOptions {
     }
 }
 
-/// The attributes are numbers below this one.
+/// One more than the largest attribute.
 const ATTRIBUTES: u32 = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID.0 + 1;
 
 impl MemPool {
@@ -264,12 +264,12 @@ impl MemPool {
         unsafe { checked::mem_pool_get_access(self.raw, location) }
     }
 
-    /// Sets the access rights of locations to all memory of the pool, also to buffers that exist
+    /// Sets the access rights of locations to all memory of the pool, including existing buffers
     /// ([`cuMemPoolSetAccess`](checked::mem_pool_set_access)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for reading only, and `CUDA_ERROR_INVALID_DEVICE` for a device that cannot access the
-    /// memory, and for taking the rights away from the pool's own device.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for read-only access, and `CUDA_ERROR_INVALID_DEVICE` for a device that
+    /// cannot access the memory, or if the rights of the pool's own device would be removed.
     #[inline]
     #[doc(alias = "cuMemPoolSetAccess")]
     #[track_caller]
@@ -341,7 +341,7 @@ impl MemPool {
     }
 }
 
-/// Returns an error of `function` for a number that is no attribute, and whose size is therefore not known.
+/// Returns an error of `function` for an unknown attribute, because the size of its value is not known.
 #[inline]
 #[track_caller]
 fn known(attribute: sys::CUmemPool_attribute, function: Function) -> Result<()> {

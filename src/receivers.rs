@@ -34,7 +34,7 @@ impl<F: ?Sized> Receivers<F> {
             let at = receivers.iter().position(|(other, _)| *other == number);
             at.map(|at| receivers.swap_remove(at))
         };
-        // After the lock is released, because dropping the closure may take it.
+        // Dropped after the lock is released, because dropping the closure may take it.
         drop(removed);
     }
 

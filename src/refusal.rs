@@ -1,4 +1,4 @@
-//! Reasons for which this crate rejects a call without calling the driver.
+//! Reasons for which this crate rejects a call, without calling the driver.
 #![forbid(unsafe_code)]
 
 /// A reason, stored in an [`Error`](crate::Error).

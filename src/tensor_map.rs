@@ -10,7 +10,7 @@ use crate::sys::{
 };
 use crate::{Context, DevicePtr, KernelArg, Result, checked};
 
-/// A tensor map, which is passed to a kernel by value. Devices from compute capability 9.0 on use it.
+/// A tensor map, which is passed to a kernel by value. Devices from compute capability 9.0 on support it.
 ///
 /// A tensor map contains an address, and does not keep the memory allocated.
 ///
@@ -35,7 +35,7 @@ pub struct TensorMap(sys::CUtensorMap);
 // SAFETY: a transparent wrapper of a kernel argument.
 unsafe impl KernelArg for TensorMap {}
 
-/// A tensor in device memory, and how it is copied. Lists begin with the innermost dimension.
+/// The layout of a tensor in device memory, and options of its copies. Lists begin with the innermost dimension.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout<'a> {
     /// The type of the elements.
@@ -57,7 +57,7 @@ pub struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Returns a tensor whose elements are in order, without swizzling and L2 promotion, and with zeros around it.
+    /// Returns a layout without interleaving, swizzling and L2 promotion. Elements outside of the tensor are 0.
     #[inline]
     #[must_use]
     pub const fn new(data_type: CUtensorMapDataType, address: DevicePtr, sizes: &'a [u64], strides: &'a [u64]) -> Self {
@@ -83,7 +83,7 @@ pub struct Tiles<'a> {
     pub element_strides: &'a [u32],
 }
 
-/// The columns of an image that is copied for a convolution.
+/// The columns of an image that are copied for a convolution.
 #[derive(Debug, Clone, Copy)]
 pub struct Im2Col<'a> {
     /// The lower corner of the pixels' bounding box: one entry for each dimension but the innermost and the outermost.
@@ -98,7 +98,7 @@ pub struct Im2Col<'a> {
     pub element_strides: &'a [u32],
 }
 
-/// The columns of an image that is copied for a convolution along the width.
+/// The columns of an image that are copied for a convolution along the width.
 #[derive(Debug, Clone, Copy)]
 pub struct Im2ColWide<'a> {
     /// The lower end of the pixels' bounding box along the width.
@@ -111,7 +111,7 @@ pub struct Im2ColWide<'a> {
     pub pixels_per_column: u32,
     /// The distance in elements between copied elements, one entry for each dimension.
     pub element_strides: &'a [u32],
-    /// The mode.
+    /// The mode of the copy along the width.
     pub mode: CUtensorMapIm2ColWideMode,
 }
 
@@ -152,7 +152,7 @@ impl TensorMap {
     /// Creates a map for copies of an image's columns ([`cuTensorMapEncodeIm2col`](checked::tensor_map_encode_im2col)).
     ///
     /// # Errors
-    /// As for [`tiled`](Self::tiled).
+    /// Same as [`tiled`](Self::tiled).
     #[inline]
     #[doc(alias = "cuTensorMapEncodeIm2col")]
     #[track_caller]
@@ -180,11 +180,11 @@ impl TensorMap {
     }
 
     /// Creates a map for copies of an image's columns along the width
-    /// ([`cuTensorMapEncodeIm2colWide`](checked::tensor_map_encode_im2col_wide)). Devices from compute capability 10.0 on use
-    /// it.
+    /// ([`cuTensorMapEncodeIm2colWide`](checked::tensor_map_encode_im2col_wide)). Devices from compute capability 10.0
+    /// on support it.
     ///
     /// # Errors
-    /// As for [`tiled`](Self::tiled); the function exists from CUDA 12.8 on.
+    /// Same as [`tiled`](Self::tiled), but the driver must not be older than CUDA 12.8.
     #[inline]
     #[doc(alias = "cuTensorMapEncodeIm2colWide")]
     #[track_caller]

@@ -1,4 +1,5 @@
-//! Textures and surfaces: objects that kernels access arrays with, and the references of older modules.
+//! Textures and surfaces: objects through which kernels access arrays, and texture and surface references of older
+//! modules.
 
 mod descriptor;
 mod object;

@@ -8,7 +8,7 @@ pub use range::AddressRange;
 
 use crate::sys;
 
-/// Returns the description of reading and writing by a location, for [`AddressRange::set_access`] and
+/// Returns a record that grants a location read and write access, for [`AddressRange::set_access`] and
 /// [`MemPool::set_access`](crate::MemPool::set_access).
 #[inline]
 #[must_use]

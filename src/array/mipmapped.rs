@@ -89,8 +89,8 @@ impl<T> MipmappedArray<T> {
     }
 
     /// Creates a mipmapped array with undefined contents, in the format of `T`
-    /// ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)). The driver limits `levels` to the number after which a
-    /// level has one texel.
+    /// ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)). The driver limits `levels` to the number at which
+    /// the last level has one texel.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a shape or flags that the device does not support, and
@@ -152,7 +152,7 @@ impl<T> MipmappedArray<T> {
     }
 
     /// # Safety
-    /// As for [`unmapped`](Self::unmapped).
+    /// Same as [`unmapped`](Self::unmapped).
     #[inline]
     #[track_caller]
     unsafe fn create(

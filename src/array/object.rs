@@ -1,4 +1,4 @@
-//! Arrays.
+//! Arrays of texels.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -11,7 +11,7 @@ use crate::error::dropping;
 use crate::sys::{self, Function};
 use crate::{Context, Device, Result, checked};
 
-/// An array: texels in a layout that only the device knows. Kernels read them through a [`Texture`](crate::Texture), and
+/// An array: texels in a layout that the device chooses. Kernels read them through a [`Texture`](crate::Texture), and
 /// write them through a [`Surface`](crate::Surface).
 ///
 /// ```
@@ -216,8 +216,8 @@ impl<T> Array<T> {
         })
     }
 
-    /// Returns width, height and depth in texels, at least 1 each; layers and faces are the depth. For an array that was not
-    /// created by this type, asks the driver ([`cuArray3DGetDescriptor`](checked::array_3d_get_descriptor)).
+    /// Returns width, height and depth in texels, at least 1 each; layers and faces are the depth. For an array that
+    /// was not created by this type, queries the driver ([`cuArray3DGetDescriptor`](checked::array_3d_get_descriptor)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

@@ -20,7 +20,7 @@ pub(super) const fn slice<T>(slice: &[T]) -> *const T {
     if slice.is_empty() { ptr::null() } else { slice.as_ptr() }
 }
 
-/// Returns the same for a mutable slice.
+/// Same as [`slice`], for a mutable slice.
 #[inline]
 pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
     if slice.is_empty() {
@@ -112,7 +112,7 @@ pub(super) unsafe fn filled<T>(values: Vec<MaybeUninit<T>>) -> Vec<T> {
 /// Converts the first `count` values that the driver wrote.
 ///
 /// # Safety
-/// As for [`filled`].
+/// Same as [`filled`].
 pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize) -> Vec<T> {
     values.truncate(count);
     // SAFETY: upheld by the caller.

@@ -11,7 +11,7 @@ use crate::sys::{
 };
 use crate::{Error, Result};
 
-/// `cuGetProcAddress` of CUDA 11.3 returns no status. The driver's exports show what it would be.
+/// `cuGetProcAddress` of CUDA 11.3 returns no status. The status is derived from the driver's exports.
 #[cold]
 #[track_caller]
 pub(super) unsafe fn get_proc_address(symbol: &CStr, cuda_version: i32, flags: u64) -> Result<GetProcAddress> {
@@ -30,7 +30,8 @@ pub(super) unsafe fn get_proc_address(symbol: &CStr, cuda_version: i32, flags: u
     Ok(GetProcAddress { pfn, symbol_status })
 }
 
-/// Returns why a function was not found: the driver has no such name, or the requested version is too old for it.
+/// Returns the reason why a function was not found: the driver has no such name, or the requested version is too old
+/// for it.
 fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
     let known = Function::ALL
         .iter()

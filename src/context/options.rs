@@ -1,4 +1,4 @@
-//! Contexts with creation parameters.
+//! Creation of contexts with parameters.
 
 use core::ffi::c_void;
 
@@ -16,8 +16,8 @@ use crate::{Device, Result, checked};
 pub struct ContextOptions {
     /// The flags, for instance how threads wait.
     pub flags: CUctx_flags,
-    /// The number of multiprocessors that the context may use, for a device under the Multi-Process Service. The driver may
-    /// round it up: see [`Context::sm_affinity`]. For CUDA 11.4.
+    /// The number of multiprocessors that the context may use, for a device under the Multi-Process Service. The driver
+    /// may round it up: see [`Context::sm_affinity`]. Needs CUDA 11.4.
     pub sm_count: Option<u32>,
 }
 
@@ -83,7 +83,8 @@ impl Context {
     /// ([`cuCtxCreate_v4`](checked::ctx_create_v4)).
     ///
     /// # Safety
-    /// `shared` must be valid for the kind, such as a live `ID3D12CommandQueue`, as long as the context.
+    /// `shared` must be a valid object of this kind, such as a live `ID3D12CommandQueue`, as long as the context
+    /// exists.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device does not support it, a
@@ -115,7 +116,7 @@ impl Context {
     /// ([`cuCtxGetExecAffinity`](checked::ctx_get_exec_affinity)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY` if the driver does not know it.
+    /// Returns `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY` if the driver does not report it.
     #[inline]
     #[doc(alias = "cuCtxGetExecAffinity")]
     #[track_caller]

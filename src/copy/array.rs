@@ -8,7 +8,7 @@ use crate::sys::{CUresult, Function};
 use crate::{Download, Result, Upload};
 
 impl<T> Array<T> {
-    /// Copies as many values as the array has texels to it, row by row ([`Copy3d`]).
+    /// Copies a slice with one value for each texel to the array, row by row ([`Copy3d`]).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice has another length, and the errors of [`Copy3d::run`].

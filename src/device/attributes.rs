@@ -7,7 +7,7 @@ use crate::sys::{
 };
 use crate::{Result, checked};
 
-/// The attributes of a device: a method for each, which asks the driver. See [`Device::attributes`].
+/// The attributes of a device: one method for each, which queries the driver. See [`Device::attributes`].
 ///
 /// Each method returns `CUDA_ERROR_INVALID_VALUE` if the driver does not know the attribute, and `CUDA_ERROR_INVALID_DEVICE`
 /// if there is no such device. The methods have the names of C, without `CU_DEVICE_ATTRIBUTE_`; [`Device::attribute`] returns
@@ -103,7 +103,7 @@ attributes! {
     "true if kernels that run for too long are ended" kernel_exec_timeout: bool = CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT;
     "true if the device uses the host's memory" integrated: bool = CU_DEVICE_ATTRIBUTE_INTEGRATED;
     "true if host memory can be mapped into the device's address space" can_map_host_memory: bool = CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY;
-    "the compute mode, which says who may create contexts" compute_mode: CUcomputemode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE;
+    "the compute mode, which restricts the creation of contexts" compute_mode: CUcomputemode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE;
     "the largest width of a 1D texture" maximum_texture1d_width: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH;
     "the largest width of a 2D texture" maximum_texture2d_width: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH;
     "the largest height of a 2D texture" maximum_texture2d_height: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT;
@@ -195,7 +195,7 @@ attributes! {
     "true if memory pools are supported" memory_pools_supported: bool = CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     "true if GPUDirect RDMA is supported" gpu_direct_rdma_supported: bool = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED;
     "the supported ways to flush GPUDirect RDMA writes" gpu_direct_rdma_flush_writes_options: CUflushGPUDirectRDMAWritesOptions = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS;
-    "who sees GPUDirect RDMA writes in order without a flush" gpu_direct_rdma_writes_ordering: CUGPUDirectRDMAWritesOrdering = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING;
+    "the observers that see GPUDirect RDMA writes in order without a flush" gpu_direct_rdma_writes_ordering: CUGPUDirectRDMAWritesOrdering = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING;
     "the kinds of handles that a memory pool can be exported as" mempool_supported_handle_types: CUmemAllocationHandleType = CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES;
     "true if launches can have [clusters](crate::LaunchAttribute::cluster)" cluster_launch: bool = CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH;
     "true if arrays can be created without memory" deferred_mapping_cuda_array_supported: bool = CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED;

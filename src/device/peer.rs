@@ -1,4 +1,4 @@
-//! What devices can do with each other's memory and the host's.
+//! Access of devices to each other's memory, and native atomic operations.
 
 use super::Device;
 use crate::sys::{CUatomicOperation, CUdevice_P2PAttribute};

@@ -1,4 +1,4 @@
-//! External memory, and buffers in it.
+//! Memory imported from other APIs, and buffers in it.
 
 use core::marker::PhantomData;
 use core::{fmt, mem, ptr};
@@ -10,7 +10,8 @@ use crate::error::dropping;
 use crate::sys::{self, CUDA_EXTERNAL_MEMORY_HANDLE_DESC};
 use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
 
-/// Memory that another API allocated and exported. Buffers in it are references to it; the last reference releases it.
+/// Memory that another API allocated and exported. Each buffer in it holds a reference to it; dropping the last
+/// reference releases it.
 ///
 /// ```no_run
 /// # #[cfg(unix)]
@@ -66,8 +67,8 @@ impl ExternalMemory {
     /// Imports memory ([`cuImportExternalMemory`](checked::import_external_memory)).
     ///
     /// # Safety
-    /// The handle in the description must be valid and of its type. The memory must have the size in the description, and
-    /// stay allocated until it is released here.
+    /// The handle in the description must be valid and of the type that the description names. The memory must have the
+    /// size in the description, and stay allocated until it is released here.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type, and
@@ -87,7 +88,7 @@ impl ExternalMemory {
     /// descriptor afterwards; if the import fails, it is closed.
     ///
     /// # Safety
-    /// The descriptor must be of memory of this size.
+    /// The descriptor must refer to memory of this size.
     ///
     /// # Errors
     /// Same as [`import`](Self::import).
@@ -111,7 +112,7 @@ impl ExternalMemory {
     /// Maps `len` values at an offset in bytes ([`cuExternalMemoryGetMappedBuffer`](checked::external_memory_get_mapped_buffer)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the values are not inside the memory, and for no values.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `len` is 0 or the values are not inside the memory.
     #[inline]
     #[doc(alias = "cuExternalMemoryGetMappedBuffer")]
     #[track_caller]
@@ -138,7 +139,7 @@ impl ExternalMemory {
     /// destroy it before the last reference to this memory is dropped.
     ///
     /// # Safety
-    /// The memory must contain an array of this description.
+    /// The memory must contain an array that matches the description.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid description.
@@ -195,7 +196,7 @@ impl ExternalMemory {
         }
     }
 
-    /// Releases ownership of the handle: no reference destroys it any more. The reference to the context is leaked.
+    /// Releases ownership of the handle, so that no reference destroys it. The reference to the context is leaked.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUexternalMemory {
@@ -255,7 +256,8 @@ impl<T> ExternalBuffer<T> {
         self.len == 0
     }
 
-    /// Returns a view of all values. Order its use and that of the other API with an [`ExternalSemaphore`](super::ExternalSemaphore).
+    /// Returns a view of all values. Order accesses with those of the other API by an
+    /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> DeviceSlice<'_, T> {
@@ -263,7 +265,7 @@ impl<T> ExternalBuffer<T> {
         unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(self.memory.context())) }
     }
 
-    /// Returns a mutable view of all values. Order its use and that of the other API with an
+    /// Returns a mutable view of all values. Order accesses with those of the other API by an
     /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
     #[must_use]

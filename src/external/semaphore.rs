@@ -1,4 +1,4 @@
-//! External semaphores.
+//! Semaphores imported from other APIs.
 
 use core::mem;
 #[cfg(unix)]
@@ -11,7 +11,7 @@ use crate::sys::{
 };
 use crate::{Borrowed, Context, Result, Stream, checked};
 
-/// A semaphore that another API created and exported, which streams signal and wait for.
+/// A semaphore that another API created and exported. Streams signal it and wait for it.
 ///
 /// ```no_run
 /// # #[cfg(unix)]
@@ -50,7 +50,7 @@ impl ExternalSemaphore {
     /// Imports a semaphore ([`cuImportExternalSemaphore`](checked::import_external_semaphore)).
     ///
     /// # Safety
-    /// The handle in the description must be valid and of its type.
+    /// The handle in the description must be valid and of the type that the description names.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type, and
@@ -70,7 +70,7 @@ impl ExternalSemaphore {
     /// closed.
     ///
     /// # Safety
-    /// The descriptor must be of a semaphore of this type.
+    /// The descriptor must refer to a semaphore of this type.
     ///
     /// # Errors
     /// Same as [`import`](Self::import).

@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUclusterSchedulingPolicy, CUfunction_attribute, CUresult};
 use crate::{Dim3, Error, Result, Stream, checked};
 
-/// Returns an error if the driver is older than an attribute: an older driver may ignore it.
+/// Returns an error if the driver is too old for an attribute, because it may ignore the attribute.
 #[inline]
 #[track_caller]
 pub(super) fn check_versions(attributes: &[LaunchAttribute<'_>], function: sys::Function) -> Result<()> {
@@ -249,7 +249,8 @@ impl Function {
         Ok((size.x != 0).then_some(size))
     }
 
-    /// Sets the cluster size of launches that give none. If one dimension is rejected, earlier ones may be set.
+    /// Sets the cluster size of launches that do not specify one. If one dimension is rejected, earlier ones may be
+    /// set.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the kernel was compiled with another cluster size, and if the driver is older

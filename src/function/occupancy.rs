@@ -64,7 +64,7 @@ unsafe extern "system" fn shared_bytes(threads: c_int) -> usize {
     let Some(query) = QUERY.take() else {
         return 0;
     };
-    // SAFETY: the query lives until the driver's call returns, and nothing else uses it meanwhile.
+    // SAFETY: the query lives until the driver's call returns, and nothing else uses it until then.
     let Query { shared_bytes, panic } = unsafe { &mut *query.as_ptr() };
     let mut bytes = 0;
     if panic.is_none() {
@@ -96,7 +96,7 @@ impl Function {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Returns the same with flags
+    /// Same as [`max_active_blocks_per_multiprocessor`](Self::max_active_blocks_per_multiprocessor), with flags
     /// ([`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`](checked::occupancy_max_active_blocks_per_multiprocessor_with_flags)).
     ///
     /// # Errors

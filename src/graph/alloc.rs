@@ -6,12 +6,12 @@ use crate::sys::{self, CUDA_MEM_ALLOC_NODE_PARAMS, CUmemAllocationType, CUmemLoc
 use crate::{Device, DevicePtr, Result, checked};
 
 impl Graph {
-    /// Adds an allocation of memory on a device ([`cuGraphAddMemAllocNode`](checked::graph_add_mem_alloc_node)). The address
-    /// is the same in all launches.
+    /// Adds a node that allocates memory on a device ([`cuGraphAddMemAllocNode`](checked::graph_add_mem_alloc_node)).
+    /// The address is the same in all launches.
     ///
-    /// The memory is valid from this node on, until a node that [frees](Self::add_free) it, or until the address is freed by
-    /// other means, in stream order or with `cuMemFree`. Without a free node, each launch but the first needs such a free
-    /// before it, or the flag `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`.
+    /// The memory is valid from this node on, until a node that [frees](Self::add_free) it, or until the address is
+    /// freed by other means, in stream order or with `cuMemFree`. Without a free node, the memory must be freed so
+    /// before each launch but the first, or the graph needs the flag `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceSliceMut, Graph, Stream};
@@ -51,11 +51,11 @@ impl Graph {
         unsafe { self.add_alloc_with(after, &mut params) }
     }
 
-    /// Adds an allocation of memory with all parameters, for instance with access for other devices
+    /// Adds a memory allocation node with all parameters, for instance with access for other devices
     /// ([`cuGraphAddMemAllocNode`](checked::graph_add_mem_alloc_node)).
     ///
     /// # Safety
-    /// `accessDescs` must point to as many descriptions as their count.
+    /// `accessDescs` must point to `accessDescCount` descriptors.
     ///
     /// # Errors
     /// Same as [`add_alloc`](Self::add_alloc).
@@ -73,7 +73,7 @@ impl Graph {
         Ok((Node::of(raw, self), DevicePtr::from_raw(params.dptr)))
     }
 
-    /// Adds a release of memory that a node of this or another graph allocates
+    /// Adds a node that frees memory that a node of this or another graph allocates
     /// ([`cuGraphAddMemFreeNode`](checked::graph_add_mem_free_node)).
     ///
     /// # Errors

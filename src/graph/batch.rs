@@ -85,8 +85,8 @@ impl GraphExec {
     /// Same as [`Graph::add_memory_operations`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for another number of operations, operations of other kinds, and a node that has no
-    /// operations or is not of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for another number of operations, operations of other kinds, and a node of
+    /// another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
     #[track_caller]

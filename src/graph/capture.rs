@@ -1,4 +1,4 @@
-//! Graphs from the work of a stream.
+//! Stream capture: recording the work of a stream as a graph.
 
 use core::mem;
 
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use crate::{Error, Result, Stream, checked};
 
-/// A capture that is not ended yet. Dropping it, as after a panic, ends the capture and destroys the graph.
+/// A capture in progress. Dropping it, for instance after a panic, ends the capture and destroys the graph.
 struct Capturing<'s> {
     stream: &'s Stream,
 }
@@ -44,17 +44,17 @@ fn graph_of(recorded: Result<()>, ended: Result<sys::CUgraph>) -> Result<sys::CU
 fn destroy(graph: Result<sys::CUgraph>) {
     if let Ok(graph) = graph {
         if !graph.is_null() {
-            // SAFETY: the graph is owned, and not used again. There is nothing to do about an error.
+            // SAFETY: the graph is owned, and not used again. Errors are ignored.
             let _ = unsafe { checked::graph_destroy(graph) };
         }
     }
 }
 
 impl Stream {
-    /// Makes a graph of the work that a function queues in this stream
-    /// ([`cuStreamBeginCapture`](checked::stream_begin_capture), [`cuStreamEndCapture`](checked::stream_end_capture)). The work
-    /// does not run. Other streams join the capture when they wait for an event that is recorded in it, and must be joined
-    /// again.
+    /// Records the work that a function queues in this stream as a graph
+    /// ([`cuStreamBeginCapture`](checked::stream_begin_capture), [`cuStreamEndCapture`](checked::stream_end_capture)).
+    /// The work does not run. Other streams join the capture when they wait for an event that is recorded in it, and
+    /// this stream must wait for them in turn before the function returns.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, Event, Stream};
@@ -87,17 +87,18 @@ impl Stream {
     /// # Ok::<(), cuda_driver::Error>(())
     /// ```
     ///
-    /// The obligations of an `unsafe` call in the function hold whenever the graph is launched. In addition, the module of a
-    /// captured kernel must stay loaded as long as the graph and all that is made from it: [`Graph::keep`] can do that.
+    /// The safety conditions of `unsafe` calls in the function must hold at every launch of the graph. In addition, the
+    /// module of a captured kernel must stay loaded as long as the graph and everything made from it: pass it to
+    /// [`Graph::keep`].
     ///
-    /// While a stream is captured, many calls fail and spoil the capture, for instance to wait for the stream; in other modes
-    /// than `CU_STREAM_CAPTURE_MODE_RELAXED` also to allocate or free memory, and in `CU_STREAM_CAPTURE_MODE_GLOBAL` even
-    /// on other threads.
+    /// While a stream is captured, many calls fail and invalidate the capture, such as waiting for the stream.
+    /// Allocating and freeing memory does so in all modes but `CU_STREAM_CAPTURE_MODE_RELAXED`; in
+    /// `CU_STREAM_CAPTURE_MODE_GLOBAL`, even on other threads.
     ///
     /// # Errors
     /// Returns the function's error, `CUDA_ERROR_ILLEGAL_STATE` if the stream is already being captured, and
-    /// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED` or another error of a capture for a call that is not allowed in it. The legacy
-    /// default stream cannot be captured.
+    /// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED` or another capture error for a call that is not allowed in it. The
+    /// legacy default stream cannot be captured.
     #[doc(alias = "cuStreamBeginCapture")]
     #[doc(alias = "cuStreamEndCapture")]
     #[track_caller]
@@ -198,9 +199,10 @@ impl Stream {
     }
 }
 
-/// Sets the calling thread's capture mode, which decides the calls that captures forbid on it, and returns the previous one
-/// ([`cuThreadExchangeStreamCaptureMode`](checked::thread_exchange_stream_capture_mode)). A library that must allocate memory
-/// while its caller may be capturing sets `CU_STREAM_CAPTURE_MODE_RELAXED` and afterwards the previous mode again.
+/// Sets the calling thread's capture mode, which determines the calls that captures forbid on the thread, and returns
+/// the previous one ([`cuThreadExchangeStreamCaptureMode`](checked::thread_exchange_stream_capture_mode)). A library
+/// that must allocate memory while its caller may be capturing sets `CU_STREAM_CAPTURE_MODE_RELAXED` and afterwards the
+/// previous mode again.
 ///
 /// # Errors
 /// May return an error from earlier asynchronous work.

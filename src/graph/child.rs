@@ -11,7 +11,7 @@ use crate::sys::{self, CUgraphNodeParams, CUgraphNodeType};
 use crate::{Error, Result, checked};
 
 /// A graph inside a node of another graph: a child graph, or the body of a conditional node. It can be used like a
-/// [`Graph`], but not on its own be instantiated. The node owns it.
+/// [`Graph`], but cannot be instantiated on its own. The node owns it.
 #[derive(Debug)]
 pub struct ChildGraph<'g> {
     graph: Graph,
@@ -44,7 +44,7 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, contains it or is inside it, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` if it allocates or frees memory, or is the graph of a node.
+    /// `CUDA_ERROR_NOT_SUPPORTED` if it allocates or frees memory, or is itself the graph of a node.
     #[inline]
     #[doc(alias = "cuGraphAddChildGraphNode")]
     #[track_caller]
@@ -84,8 +84,8 @@ impl Graph {
             graph: child.as_raw(),
             ownership: sys::CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
         };
-        // SAFETY: all handles are live. The child is owned by no node, and so neither contains nor is this graph, which is
-        // borrowed.
+        // SAFETY: all handles are live. No node owns the child, and this graph is borrowed, so the child neither
+        // contains this graph nor is it.
         let raw = unsafe { checked::graph_add_node(self.as_raw(), &handles(after), &mut params) }?;
         child.disown();
         Ok(Node::of(raw, self))
@@ -94,8 +94,8 @@ impl Graph {
 
 impl<'g> Node<'g> {
     /// Returns the graph of a child graph node
-    /// ([`cuGraphChildGraphNodeGetGraph`](checked::graph_child_graph_node_get_graph)). Executable graphs do not change with
-    /// it.
+    /// ([`cuGraphChildGraphNodeGetGraph`](checked::graph_child_graph_node_get_graph)). Changing it does not change
+    /// executable graphs.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
@@ -110,7 +110,7 @@ impl<'g> Node<'g> {
 }
 
 impl GraphExec {
-    /// Takes the parameters of all nodes of a child graph from a graph with the same nodes and edges
+    /// Replaces the parameters of all nodes of a child graph by those of a graph with the same nodes and edges
     /// ([`cuGraphExecChildGraphNodeSetParams`](checked::graph_exec_child_graph_node_set_params)).
     ///
     /// # Errors

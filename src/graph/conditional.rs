@@ -9,8 +9,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUgraphConditionalNodeType, CUgraphNodeParams, CUgraphNodeType};
 use crate::{Context, Error, Result, checked};
 
-/// The value that a conditional node of a graph looks at. Kernels set it with `cudaGraphSetConditional`, to which they pass
-/// the number of [`as_raw`](Self::as_raw).
+/// The value that a conditional node of a graph tests. Kernels set it with `cudaGraphSetConditional`, to which they
+/// pass the number that [`as_raw`](Self::as_raw) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct ConditionalHandle<'g> {
     raw: sys::CUgraphConditionalHandle,
@@ -47,7 +47,7 @@ pub struct Conditional<'g> {
 }
 
 impl Graph {
-    /// Returns the graph's context, or the current one: conditional nodes accept no null.
+    /// Returns the graph's context, or the current one: conditional nodes do not accept null.
     #[inline]
     #[track_caller]
     fn context_or_current(&self) -> Result<sys::CUcontext> {

@@ -5,7 +5,7 @@ use core::ptr;
 use crate::{Device, Result, checked, sys};
 
 impl Device {
-    /// Returns a number of bytes: the memory that graphs on the device use or have reserved, now or at most
+    /// Returns the number of bytes that graphs on the device use or have reserved, either now or at most
     /// ([`cuDeviceGetGraphMemAttribute`](checked::device_get_graph_mem_attribute)).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Graphs as text.
+//! Graphs in the DOT language.
 
 use std::ffi::CString;
 use std::path::Path;

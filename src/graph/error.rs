@@ -7,7 +7,7 @@ use crate::error_log::ErrorLog;
 use crate::sys::{self, CUgraphExecUpdateResult, CUgraphInstantiateResult, CUgraphNodeType};
 use crate::{Error, checked};
 
-/// A graph could not be instantiated, or an executable graph not be updated.
+/// An error of instantiating a graph or of updating an executable graph.
 ///
 /// ```text
 /// cuGraphExecUpdate_v2 failed: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE (910): … (src/main.rs:12)
@@ -20,7 +20,7 @@ pub struct GraphError {
     instantiate_result: Option<CUgraphInstantiateResult>,
     update_result: Option<CUgraphExecUpdateResult>,
     node_index: Option<usize>,
-    /// The lines after that of the error.
+    /// The lines of the message after that of `error`.
     details: String,
 }
 

@@ -8,9 +8,9 @@ use crate::context::Entered;
 use crate::error::dropping;
 use crate::{Borrowed, Context, Result, Stream, checked, sys};
 
-/// An executable graph: a graph that was checked and prepared, and that streams launch.
+/// An executable graph: a graph that the driver checked and prepared for launches in streams.
 ///
-/// Its nodes can be changed one by one, with the node of the graph that it was made from as their name, or all at once with
+/// Its nodes can be changed one by one, each named by its node in the graph that it was made from, or all at once with
 /// [`update`](Self::update). Changes apply to later launches; a launch that is pending keeps its parameters.
 ///
 /// ```
@@ -74,10 +74,10 @@ impl GraphExec {
     /// make one current; other streams do not need that.
     ///
     /// # Safety
-    /// The nodes run as if each were queued by its own call: all memory that kernels, copies, fills and memory operations
-    /// access must stay allocated until the launch is done, and must not be accessed by work that does not wait for it.
-    /// That includes host memory. The modules of captured kernels must stay loaded; those of other kernels are, as long as
-    /// this object is not dropped.
+    /// The nodes run as if each were queued by its own call: all memory that kernels, copies, fills and memory
+    /// operations access must stay allocated until the launch is done, and must not be accessed by work that does not
+    /// wait for it. That includes host memory. The modules of captured kernels must stay loaded; those of other kernels
+    /// stay loaded until this object is dropped.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the graph allocates memory that an earlier launch allocated and nothing freed,

@@ -23,8 +23,8 @@ struct Entry {
     context: usize,
 }
 
-/// The functions of nodes, by their numbers. The driver gets the number instead of a pointer: if a pending launch calls a
-/// function that is gone, nothing happens.
+/// The functions of nodes, by their numbers. The driver gets the number instead of a pointer: if a pending launch calls
+/// a function that was removed, nothing happens.
 static FUNCTIONS: Mutex<Functions> = Mutex::new(Functions {
     entries: BTreeMap::new(),
     last: 0,
@@ -65,7 +65,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let removed = functions().entries.remove(&self.number);
-        // After the lock is released, because dropping the function may run any code.
+        // Dropped after the lock is released, because dropping the function may run any code.
         drop(removed);
     }
 }
@@ -76,8 +76,8 @@ unsafe extern "system" fn run(number: *mut c_void) {
     let Some(Entry { function, context }) = found else {
         return;
     };
-    // The function is called through a shared reference in each launch, so it must cope with its own panics. Moved, because
-    // this may be the last reference, and dropping it may panic, too.
+    // Unwind safe, because later launches call the function again by a shared reference anyway. `move`, because this
+    // may be the last reference, and dropping it may panic, too.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(move || function())) {
         host_fn::panicked_in_graph(context, payload);
     }
@@ -95,11 +95,11 @@ fn register(function: impl Fn() + Send + Sync + 'static, context: sys::CUcontext
 }
 
 impl Graph {
-    /// Gives a function to the graph, so that it is kept until pending launches of it are done.
+    /// Makes the graph keep a function until its pending launches are done.
     #[track_caller]
     fn keep_function(&self, function: &Arc<Registered>) -> Result<()> {
         self.retain(&UserObject::new(Arc::clone(function))?)?;
-        // Also here, because a change of a node in an executable graph can refer to functions of other graphs.
+        // Kept here, too, because a changed node of an executable graph may use a function of another graph.
         self.kept().shared(Arc::clone(function) as Arc<dyn Any + Send + Sync>);
         Ok(())
     }

@@ -17,12 +17,12 @@ enum Value {
 impl Value {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            // A borrowed module, which has no context, keeps nothing loaded.
+            // A borrowed module has no context and does not stay loaded, so it does not replace an owned one.
             (Self::Module(one), Self::Module(other)) => {
                 one.as_raw() == other.as_raw() && (one.context().is_some() || other.context().is_none())
             }
             (Self::Shared(one), Self::Shared(other)) => {
-                // The addresses alone: one type may have several tables of functions.
+                // Compares only the addresses, because one type may have several vtables.
                 core::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
             }
             _ => false,

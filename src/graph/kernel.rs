@@ -56,9 +56,9 @@ impl Graph {
     /// those of [`Function::launch`]; the values are copied before the call returns. The graph keeps the module loaded.
     ///
     /// # Safety
-    /// The arguments must have the number, order and types that the kernel was compiled with. A function that was borrowed
-    /// by its handle must stay valid as long as the graph and all that is made from it. Memory that the kernel accesses
-    /// matters at [the launch](GraphExec::launch).
+    /// The arguments must have the number, order and types that the kernel was compiled with. A borrowed function must
+    /// stay valid as long as the graph and everything made from it. The conditions for memory that the kernel accesses
+    /// are those of [the launch](GraphExec::launch).
     ///
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
     /// [compared](Function::check_args) with the kernel's parameters before the call.

@@ -7,8 +7,8 @@ use crate::{Result, checked, sys};
 
 /// A node of a graph. It is a copyable reference to the graph.
 ///
-/// Functions of the driver that use a node and an [executable graph](crate::GraphExec) find the node's counterpart there;
-/// they return `CUDA_ERROR_INVALID_VALUE` if the executable graph was made from another graph, or before the node was added.
+/// Calls that take a node and an [executable graph](crate::GraphExec) act on the node's counterpart there. They return
+/// `CUDA_ERROR_INVALID_VALUE` if the executable graph was made from another graph, or before the node was added.
 #[derive(Clone, Copy)]
 pub struct Node<'g> {
     raw: sys::CUgraphNode,
@@ -346,9 +346,10 @@ impl Graph {
     /// [`cuGraphAddDependencies`](checked::graph_add_dependencies)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for nodes of another graph, an edge from a node to itself, and an edge that exists.
-    /// A cycle is an error of [`instantiate`](Self::instantiate). An edge with data is a
-    /// [missing function](crate::Error::is_missing_function) on a driver older than CUDA 12.3.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for nodes of another graph, an edge from a node to itself, and an edge that
+    /// exists. A cycle is an error of [`instantiate`](Self::instantiate). Returns a
+    /// [missing function](crate::Error::is_missing_function) for an edge with data if the driver is older than CUDA
+    /// 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddDependencies")]
     #[doc(alias = "cuGraphAddDependencies_v2")]
@@ -397,8 +398,8 @@ impl Graph {
         Ok(Node::of(raw, self))
     }
 
-    /// Adds a node of any kind, with data for its edges ([`cuGraphAddNode_v2`](checked::graph_add_node_v2), or without data
-    /// [`cuGraphAddNode`](checked::graph_add_node)). For kinds that have no method of their own.
+    /// Adds a node of any kind, with data for its edges ([`cuGraphAddNode_v2`](checked::graph_add_node_v2), or without
+    /// data [`cuGraphAddNode`](checked::graph_add_node)). Use it for kinds that have no method of their own.
     ///
     /// # Safety
     /// Addresses and handles in the parameters must be valid, also whenever the graph runs. A kernel's arguments must match

@@ -1,4 +1,4 @@
-//! Graphs as owners of their handles.
+//! Owned and borrowed graphs.
 
 use core::{mem, ptr};
 use std::sync::Arc;
@@ -124,8 +124,8 @@ impl Graph {
 
     /// Keeps a value alive as long as this graph and all clones and executable graphs that are made from it afterwards.
     ///
-    /// Nodes that are added with this crate keep their modules, events and functions themselves. A captured graph does not
-    /// know the modules of its kernels, and no graph knows the buffers that its nodes use:
+    /// Nodes that are added with this crate keep their modules, events and functions themselves. A captured graph does
+    /// not keep the modules of its kernels, and no graph keeps the buffers that its nodes use:
     ///
     /// ```no_run
     /// # use cuda_driver::{LaunchConfig, Module, Stream, sys::CUstreamCaptureMode};

@@ -12,8 +12,8 @@ impl Graph {
     /// arrays are copied.
     ///
     /// # Safety
-    /// The pointers must be to as many values as their count, and the semaphores must be live as long as the graph and all
-    /// that is made from it.
+    /// Each pointer must be to as many values as the record's count, and the semaphores must be live as long as the
+    /// graph and everything made from it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a dependency of another graph.
@@ -37,8 +37,8 @@ impl Graph {
     /// arrays are copied.
     ///
     /// # Safety
-    /// The pointers must be to as many values as their count, and the semaphores must be live as long as the graph and all
-    /// that is made from it.
+    /// Each pointer must be to as many values as the record's count, and the semaphores must be live as long as the
+    /// graph and everything made from it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a dependency of another graph.
@@ -129,7 +129,7 @@ impl GraphExec {
     /// Same as [`Graph::add_semaphore_signal`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for other semaphores, and a node that is not such a node of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for different semaphores, and a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecExternalSemaphoresSignalNodeSetParams")]
     #[track_caller]
@@ -145,7 +145,7 @@ impl GraphExec {
     /// Same as [`Graph::add_semaphore_wait`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for other semaphores, and a node that is not such a node of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for different semaphores, and a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecExternalSemaphoresWaitNodeSetParams")]
     #[track_caller]

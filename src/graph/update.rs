@@ -9,11 +9,12 @@ use crate::sys::{CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo};
 use crate::{Result, checked};
 
 impl GraphExec {
-    /// Takes the parameters of all nodes from a graph with the same nodes and edges
-    /// ([`cuGraphExecUpdate`](checked::graph_exec_update)). That takes less time than to instantiate the graph. Nodes that
-    /// were [disabled](Self::set_enabled) stay so. [User objects](super::UserObject) of the graph replace the earlier ones.
+    /// Replaces the parameters of all nodes by those of a graph with the same nodes and edges
+    /// ([`cuGraphExecUpdate`](checked::graph_exec_update)). This takes less time than instantiating the graph. Nodes
+    /// that were [disabled](Self::set_enabled) stay disabled. [User objects](super::UserObject) of the graph replace
+    /// the earlier ones.
     ///
-    /// If the graphs differ too much, the executable graph is as before:
+    /// If the graphs differ too much, the executable graph is unchanged:
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, Graph};

@@ -10,12 +10,11 @@ use crate::error::dropping;
 use crate::sys::{self, CUuserObject_flags, CUuserObjectRetain_flags};
 use crate::{Result, checked};
 
-/// A Rust value that the driver drops when nothing refers to it: neither this object, nor a graph, an executable graph or a
-/// pending launch. [`Graph::keep`] does not wait for pending launches, but its values may call the driver when they are
-/// dropped.
+/// A Rust value that the driver drops when no `UserObject`, graph, executable graph or pending launch refers to it.
+/// [`Graph::keep`] does not wait for pending launches, but its values may call the driver when they are dropped.
 ///
-/// The value is dropped on a thread of the driver, where no driver call may be made: an object of this crate that is dropped
-/// there is leaked. So a user object is for host memory and other resources of the host.
+/// The value is dropped on a thread of the driver, where no driver call may be made: an object of this crate that is
+/// dropped there is leaked. Use it for host memory and other resources of the host.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, Graph};
@@ -50,13 +49,13 @@ unsafe extern "system" fn destroy<T>(value: *mut c_void) {
     let value = unsafe { Box::from_raw(value.cast::<T>()) };
     // Unwind safe, because the value is consumed.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // Its own drop may panic, too.
+        // Dropping the payload may panic, too.
         mem::forget(payload);
     }
 }
 
 impl UserObject {
-    /// Gives a value to the driver ([`cuUserObjectCreate`](checked::user_object_create)).
+    /// Passes ownership of a value to the driver ([`cuUserObjectCreate`](checked::user_object_create)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory. The value is then dropped.
@@ -162,7 +161,7 @@ impl Graph {
         unsafe { checked::graph_retain_user_object(self.as_raw(), object.raw, 1, copy.0) }
     }
 
-    /// Takes a reference to a user object from the graph
+    /// Releases the graph's reference to a user object
     /// ([`cuGraphReleaseUserObject`](checked::graph_release_user_object)).
     ///
     /// # Safety

@@ -1,13 +1,13 @@
-//! Resources of devices: the multiprocessors and work queues that a green context gets.
+//! Resources of devices: the multiprocessors and work queues of green contexts.
 
 use core::fmt;
 
 use crate::sys::{self, CUdevResource, CUdevResourceType};
 use crate::{Context, Device, Result, Stream, checked};
 
-/// A resource of a device: a set of multiprocessors, or work queues. For CUDA 12.4.
+/// A resource of a device: a set of multiprocessors, or work queues. Needs CUDA 12.4.
 ///
-/// A resource is a description that only the driver makes: all of a device's, or a part of them that a split returned.
+/// Only the driver creates resources: it returns all of a device's, and splits return parts of them.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct DeviceResource(CUdevResource);
@@ -21,7 +21,7 @@ unsafe impl Sync for DeviceResource {}
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Split {
-    /// The parts that were asked for; fewer if the resource is too small.
+    /// The requested parts; fewer if the resource is too small.
     pub groups: Vec<DeviceResource>,
     /// The rest; `None` if nothing is left.
     pub remainder: Option<DeviceResource>,

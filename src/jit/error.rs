@@ -11,7 +11,7 @@ use crate::Error;
 use crate::error_log::ErrorLog;
 use crate::sys::{CUresult, Function};
 
-/// Device code could not be loaded.
+/// An error of compiling, linking or loading device code, with the compiler's messages.
 ///
 /// ```text
 /// cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218): the PTX does not compile for this device (src/main.rs:9)

@@ -1,4 +1,4 @@
-//! Recognises module images.
+//! Recognition of module images.
 //!
 //! The driver gets an address without a length. PTX is therefore passed as a NUL-terminated copy, and a binary only if
 //! its headers say that it ends inside the slice. Damage inside a binary is not detected.

@@ -9,8 +9,8 @@ use crate::sys::{CUjit_cacheMode, CUjit_fallback, CUjit_option, CUjit_target};
 /// Options of the driver's PTX compiler and linker: all of CUDA 13.5. The elapsed time (`CU_JIT_WALL_TIME`) is always
 /// requested; [`Module::compile_ms`](crate::Module::compile_ms) returns it.
 ///
-/// An option with a version in its documentation is an error before the call if the driver is older. The other options are
-/// older than CUDA 11.7, the oldest driver that this crate supports.
+/// An option with a version in its documentation is rejected before the call if the driver is older. The other options
+/// are older than CUDA 11.7, the oldest driver that this crate supports.
 ///
 /// ```
 /// use cuda_driver::JitOptions;
@@ -48,7 +48,7 @@ pub struct JitOptions {
     pub cache_mode: Option<CUjit_cacheMode>,
     /// Deprecated; driver 580 returns `CUDA_ERROR_INVALID_PTX` for it (`CU_JIT_NEW_SM3X_OPT`).
     pub new_sm3x_opt: bool,
-    /// For internal use, as the manual says (`CU_JIT_FAST_COMPILE`).
+    /// For internal use by NVIDIA (`CU_JIT_FAST_COMPILE`).
     pub fast_compile: bool,
     /// Addresses of variables that the code declares `.extern` (`CU_JIT_GLOBAL_SYMBOL_NAMES`,
     /// `CU_JIT_GLOBAL_SYMBOL_ADDRESSES` and `CU_JIT_GLOBAL_SYMBOL_COUNT`). Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for
@@ -69,10 +69,10 @@ pub struct JitOptions {
     /// [`min_blocks_per_multiprocessor`](Self::min_blocks_per_multiprocessor) override the directives in the PTX
     /// (`CU_JIT_OVERRIDE_DIRECTIVE_VALUES`, since CUDA 12.4).
     pub override_directives: bool,
-    /// The maximum number of threads that optimise; 0 for one per CPU of this machine (`CU_JIT_SPLIT_COMPILE`, since CUDA
-    /// 13.0). Driver 580 hangs with huge numbers, which the type excludes.
+    /// The maximum number of host threads that optimise; 0 for one per CPU of this machine (`CU_JIT_SPLIT_COMPILE`,
+    /// since CUDA 13.0). Driver 580 hangs with huge numbers, which the type excludes.
     pub split_compile: Option<u8>,
-    /// The maximum number of threads that compile; 0 for one per CPU of this machine
+    /// The maximum number of host threads that compile; 0 for one per CPU of this machine
     /// (`CU_JIT_BINARY_LOADER_THREAD_COUNT`, since CUDA 13.1).
     pub loader_threads: Option<u8>,
 }
@@ -136,7 +136,7 @@ pub struct LtoOptions {
     pub optimize_unused_variables: bool,
 }
 
-/// A variable that the host has, for code that declares it `.extern`.
+/// A host variable, for code that declares it `.extern`.
 #[derive(Debug, Clone)]
 pub struct HostSymbol {
     pub(super) name: CString,

@@ -1,4 +1,4 @@
-//! Options in the driver's form, with the buffers that their values point to.
+//! Options as the driver takes them, with the buffers that their values point to.
 
 use core::ffi::c_void;
 use core::ptr;

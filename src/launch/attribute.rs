@@ -46,8 +46,8 @@ impl<'a> LaunchAttribute<'a> {
         }
     }
 
-    /// Groups the blocks in clusters of this size, which must divide the grid in each dimension. For CUDA 11.8 and compute
-    /// capability 9.0.
+    /// Groups the blocks in clusters of this size, which must divide the grid in each dimension. Needs CUDA 11.8 and
+    /// compute capability 9.0.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION")]
@@ -61,7 +61,7 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Lets the driver use clusters of this size, a multiple of the size of [`cluster`](Self::cluster), which must be given,
-    /// too. For CUDA 12.8.
+    /// too. Needs CUDA 12.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION")]
@@ -76,7 +76,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Chooses how clusters are distributed over the multiprocessors. For CUDA 11.8.
+    /// Chooses how clusters are distributed over the multiprocessors. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE")]
@@ -89,7 +89,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Allows or forbids clusters that are larger than every device of the architecture supports. For CUDA 13.2.
+    /// Allows or forbids clusters that are larger than every device of the architecture supports. Needs CUDA 13.2.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE")]
@@ -103,7 +103,7 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Runs all blocks at once, so that they may wait for each other, as
-    /// [`launch_cooperative`](crate::Function::launch_cooperative) does. For CUDA 11.8.
+    /// [`launch_cooperative`](crate::Function::launch_cooperative) does. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_COOPERATIVE")]
@@ -115,7 +115,7 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Sets the priority; kernels with smaller numbers run first. A number outside of
-    /// [`Context::stream_priority_range`](crate::Context::stream_priority_range) is clamped. For CUDA 11.8.
+    /// [`Context::stream_priority_range`](crate::Context::stream_priority_range) is clamped. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PRIORITY")]
@@ -128,7 +128,7 @@ impl<'a> LaunchAttribute<'a> {
 
     /// Lets the kernel start before the previous kernel of the stream is done: when all blocks of that kernel have executed
     /// `griddepcontrol.launch_dependents` or ended. The kernel waits with `griddepcontrol.wait` before it uses that kernel's
-    /// results. For CUDA 11.8.
+    /// results. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION")]
@@ -142,8 +142,8 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Records an event that is done when all blocks have executed `griddepcontrol.launch_dependents` or ended; with
-    /// `at_block_start`, when all blocks have started. The event must have been created with `CU_EVENT_DISABLE_TIMING`. For
-    /// CUDA 11.8.
+    /// `at_block_start`, when all blocks have started. The event must have been created with `CU_EVENT_DISABLE_TIMING`.
+    /// Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT")]
@@ -162,7 +162,7 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Records an event that is done when all blocks have started. The event must have been created with
-    /// `CU_EVENT_DISABLE_TIMING`. For CUDA 12.3.
+    /// `CU_EVENT_DISABLE_TIMING`. Needs CUDA 12.3.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT")]
@@ -179,7 +179,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Chooses the part of memory that the kernel's accesses keep in the L2 cache. For CUDA 11.8.
+    /// Chooses the part of memory that the kernel's accesses keep in the L2 cache. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW")]
@@ -192,7 +192,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Chooses the domain whose memory operations a fence of the kernel orders. For CUDA 12.0.
+    /// Chooses the domain whose memory operations a fence of the kernel orders. Needs CUDA 12.0.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN")]
@@ -204,7 +204,7 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Maps the two domains of [`mem_sync_domain`](Self::mem_sync_domain) to numbers below
-    /// [`Attributes::mem_sync_domain_count`](crate::device::Attributes::mem_sync_domain_count). For CUDA 12.0.
+    /// [`Attributes::mem_sync_domain_count`](crate::device::Attributes::mem_sync_domain_count). Needs CUDA 12.0.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP")]
@@ -219,7 +219,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Sets the preferred part of the L1 cache's memory that is shared memory, in percent. For CUDA 12.5.
+    /// Sets the preferred part of the L1 cache's memory that is shared memory, in percent. Needs CUDA 12.5.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT")]
@@ -232,7 +232,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Allows or forbids more shared memory than every device of the architecture has. For CUDA 13.2.
+    /// Allows or forbids more shared memory than every device of the architecture has. Needs CUDA 13.2.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE")]
@@ -243,7 +243,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Schedules blocks for the use of NVLink. For CUDA 13.0.
+    /// Schedules blocks for the use of NVLink. Needs CUDA 13.0.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING")]
@@ -309,8 +309,8 @@ impl fmt::Debug for LaunchAttribute<'_> {
     }
 }
 
-/// A range of memory and how accesses to it use the L2 cache: a part of them, chosen at random, as `hit`, the others as
-/// `miss`.
+/// A range of memory with a policy of the L2 cache: a part of the accesses, chosen at random, is treated as `hit`, the
+/// others as `miss`.
 ///
 /// The size is at most [`Attributes::max_access_policy_window_size`](crate::device::Attributes::max_access_policy_window_size).
 /// [`Context::set_limit`](crate::Context::set_limit) of `CU_LIMIT_PERSISTING_L2_CACHE_SIZE` reserves a part of the cache

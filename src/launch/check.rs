@@ -10,7 +10,8 @@ use crate::sys::{CUresult, Function};
 /// Compares arguments with the parameters that `param` returns: their number and sizes, and for a packed buffer their
 /// offsets. Returns false if nothing could be compared.
 ///
-/// `param` returns `None` if the driver cannot say, and `CUDA_ERROR_INVALID_VALUE` after the last parameter.
+/// `param` returns `None` if the driver does not report parameters, and `CUDA_ERROR_INVALID_VALUE` after the last
+/// parameter.
 #[track_caller]
 pub(crate) fn compare(
     arguments: &impl KernelArgs,
@@ -45,8 +46,8 @@ pub(crate) fn compare(
     }
 }
 
-/// Returns true if packed values reach the end of the last parameter. The driver notices a buffer that is too long, but not
-/// one that is too short.
+/// Returns true if packed values reach the end of the last parameter. The driver detects a buffer that is too long, but
+/// not one that is too short.
 fn is_long_enough(given: &[ParamInfo], params: &[ParamInfo]) -> bool {
     let end = |infos: &[ParamInfo]| infos.last().map_or(0, |info| info.offset + info.size);
     end(given) >= end(params)
@@ -70,7 +71,7 @@ pub(crate) fn check_launch(
     let compared = if !arguments.is_packed() || params.len() == given.len() {
         compare(arguments, param).map(drop)
     } else if is_long_enough(&given, &params) {
-        // A parameter may be packed as several values. If the driver cannot say, no parameter is known here.
+        // A parameter may be packed as several values. If the driver does not report parameters, none is known here.
         Ok(())
     } else {
         Err(ArgumentError::TooFew { given: given.len() })

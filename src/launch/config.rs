@@ -71,9 +71,9 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// Returns the configuration with blocks of `block` threads, as many as cover `threads` in each dimension, and without
-    /// dynamic shared memory. If the number of threads is not a multiple of the block's, the kernel must ignore the threads
-    /// of the last block that are too many.
+    /// Returns the configuration with blocks of `block` threads, as many as cover `threads` in each dimension, and
+    /// without dynamic shared memory. If the number of threads is not a multiple of the block's, the kernel must ignore
+    /// the excess threads of the last block.
     ///
     /// ```
     /// use cuda_driver::LaunchConfig;

@@ -15,7 +15,8 @@ pub struct ParamInfo {
     pub size: usize,
 }
 
-/// Arguments do not fit a kernel's parameters; see [`Function::check_args`](crate::Function::check_args).
+/// The error of arguments that do not fit a kernel's parameters, from
+/// [`Function::check_args`](crate::Function::check_args).
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentError {

@@ -129,7 +129,7 @@ impl Kernel {
         self.current_param_info(index)
     }
 
-    /// Returns the same, with a current context.
+    /// Same as [`param_info`](Self::param_info), for the current context.
     #[inline]
     #[track_caller]
     fn current_param_info(&self, index: usize) -> Result<Option<ParamInfo>> {

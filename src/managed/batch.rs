@@ -2,7 +2,7 @@
 
 use crate::{DeviceSlice, Result, Stream, checked, sys};
 
-/// Queues the moving of several ranges to a location
+/// Queues the migration of several ranges to a location
 /// ([`cuMemPrefetchBatchAsync`](checked::mem_prefetch_batch_async), since CUDA 13.0).
 ///
 /// # Safety
@@ -18,7 +18,7 @@ pub unsafe fn prefetch<T>(ranges: &[DeviceSlice<'_, T>], location: sys::CUmemLoc
     unsafe { checked::mem_prefetch_batch_async(&addresses, &sizes, &[location], &[0], 0, stream.as_raw()) }
 }
 
-/// Queues the discarding of the contents of several ranges, which are undefined until they are written
+/// Queues a discard of the contents of several ranges, which are undefined until they are written
 /// ([`cuMemDiscardBatchAsync`](checked::mem_discard_batch_async), since CUDA 13.0).
 ///
 /// # Safety
@@ -35,8 +35,8 @@ pub unsafe fn discard<T>(ranges: &[DeviceSlice<'_, T>], stream: &Stream) -> Resu
     unsafe { checked::mem_discard_batch_async(&addresses, &sizes, 0, stream.as_raw()) }
 }
 
-/// Queues the moving of several ranges to a location without their contents, which are undefined until they are written
-/// ([`cuMemDiscardAndPrefetchBatchAsync`](checked::mem_discard_and_prefetch_batch_async), since CUDA 13.0).
+/// Queues the migration of several ranges to a location without their contents, which are undefined until they are
+/// written ([`cuMemDiscardAndPrefetchBatchAsync`](checked::mem_discard_and_prefetch_batch_async), since CUDA 13.0).
 ///
 /// # Safety
 /// Same as [`discard`].

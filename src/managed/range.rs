@@ -54,9 +54,9 @@ impl<T> ManagedBuffer<T> {
         }
     }
 
-    /// Queues the moving of a range of values, rounded to pages, to a location
-    /// ([`cuMemPrefetchAsync_v2`](checked::mem_prefetch_async_v2)). Drivers before CUDA 12.2 accept devices and the host
-    /// only ([`cuMemPrefetchAsync`](checked::mem_prefetch_async)).
+    /// Queues the migration of a range of values, rounded to pages, to a location
+    /// ([`cuMemPrefetchAsync_v2`](checked::mem_prefetch_async_v2)). Drivers before CUDA 12.2 accept devices and the
+    /// host only ([`cuMemPrefetchAsync`](checked::mem_prefetch_async)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer, and `CUDA_ERROR_INVALID_DEVICE` for an

@@ -230,7 +230,7 @@ impl<T> DeviceBuffer<T> {
         self.as_slice().to_vec()
     }
 
-    /// Fills this buffer with the start of another buffer or view. The copy is queued in the null stream
+    /// Fills this buffer with the first values of another buffer or view. The copy is queued in the null stream
     /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)).
     ///
     /// # Errors
@@ -345,7 +345,8 @@ impl<T> DeviceBuffer<T> {
         unsafe { self.slice(index..)?.copy_to_async(values, stream) }
     }
 
-    /// Queues a copy of the start of another buffer or view ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
+    /// Queues a copy of the first values of another buffer or view to this buffer
+    /// ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
     ///
     /// # Safety
     /// Same as [`DeviceSliceMut::copy_from_device_async`].

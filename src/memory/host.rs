@@ -14,7 +14,7 @@ use crate::{Context, DevicePtr, Result, checked};
 /// A buffer of a fixed number of values in page-locked (pinned) host memory. Devices access it directly, so that
 /// asynchronous copies return without waiting.
 ///
-/// The driver allocates the memory, or page-locks a `Vec` where it is.
+/// The driver allocates the memory, or page-locks the memory of a `Vec` in place.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, DeviceBuffer, HostBuffer, Stream};
@@ -147,7 +147,7 @@ impl<T: Copy> HostBuffer<T> {
         Ok(values)
     }
 
-    /// Takes the registered memory out, so that the buffer is empty.
+    /// Unregisters the memory and returns it. The buffer is empty afterwards.
     #[track_caller]
     fn unregister(&mut self) -> Result<Vec<T>> {
         let (memory, len) = (self.values.as_ptr(), mem::take(&mut self.len));

@@ -1,4 +1,4 @@
-//! Rows of values in device memory, each aligned.
+//! Pitched device memory: rows of values, each of which starts at an aligned address.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -9,8 +9,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUDA_MEMCPY2D, CUmemorytype, CUresult, Function};
 use crate::{Context, Result, checked};
 
-/// A buffer of rows of values in device memory. Each row begins at an aligned address, [`pitch`](Self::pitch) bytes after the
-/// one before, so that kernels access all rows alike.
+/// A buffer of rows of values in device memory. Each row begins at an aligned address, [`pitch`](Self::pitch) bytes
+/// after the one before, so that accesses to all rows are equally fast.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, PitchedBuffer};
@@ -51,7 +51,7 @@ impl<T> PitchedBuffer<T> {
         let (mut raw, mut pitch) = (0, 0);
         if bytes > 0 && height > 0 {
             let _current = context.enter()?;
-            // The size of the largest access of a kernel that the driver accepts.
+            // The largest element size that the driver accepts.
             let access = match size_of::<T>() {
                 size if size % 16 == 0 => 16,
                 size if size % 8 == 0 => 8,
@@ -123,7 +123,8 @@ impl<T> PitchedBuffer<T> {
         Ok(self.ptr().byte_add((row * self.pitch) as u64))
     }
 
-    /// Copies rows from a slice that has them one after the other ([`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned)).
+    /// Copies all rows from a slice that contains them without gaps
+    /// ([`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is not as long as all rows.
@@ -147,7 +148,7 @@ impl<T> PitchedBuffer<T> {
         unsafe { checked::memcpy_2d_unaligned(&copy) }
     }
 
-    /// Copies all rows to the host, one after the other ([`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned)).
+    /// Copies all rows to the host, without gaps ([`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
@@ -179,7 +180,7 @@ impl<T> PitchedBuffer<T> {
         Ok(values)
     }
 
-    /// Returns a copy of all rows without its sides. On the host, `len` values are one after the other.
+    /// Returns a copy of all rows, without source and target. The `len` values on the host have no gaps.
     #[track_caller]
     fn copy(&self, len: usize) -> Result<CUDA_MEMCPY2D> {
         if len != self.width * self.height {

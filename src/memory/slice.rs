@@ -31,8 +31,9 @@ use crate::{Context, DevicePtr, Result, Stream, checked};
 /// Methods for a part return an error if the part is not inside the view; none of them panics. Ranges, indices and lengths
 /// are in values, not bytes.
 ///
-/// A view borrows the memory on the host only: the compiler keeps the owner from freeing it while the view exists. Work that
-/// a device does with the memory later is not included; the asynchronous methods and launches that start it are `unsafe`.
+/// A view borrows the memory on the host only: the compiler keeps the owner from freeing it while the view exists.
+/// Later work of a device with the memory is not covered: the asynchronous methods and launches that start it are
+/// `unsafe`.
 ///
 /// ```compile_fail,E0505
 /// # fn f(buffer: cuda_driver::DeviceBuffer<f32>) -> cuda_driver::Result<()> {

@@ -171,9 +171,9 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.view.cast().map(DeviceSliceMut::over)
     }
 
-    /// Fills this view with the start of another one. The copy is queued in the null stream
-    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)). If the other view is of another context, this waits for the copy, because
-    /// freeing the other memory need not wait for it.
+    /// Fills this view with the first values of another one. The copy is queued in the null stream
+    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)). If the other view is of another context, the method waits for the
+    /// copy, because freeing the other memory may not wait for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter.

@@ -8,7 +8,7 @@ use super::{MemPool, StreamBuffer};
 use crate::sys::{self, CUmemAllocationHandleType as HandleType};
 use crate::{Context, Result, checked};
 
-/// The bytes with which another process finds a buffer of a shared pool. They can be sent to it in any way.
+/// The bytes that identify a buffer of a shared pool to another process. They can be sent by any means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedPointer(pub [u8; 64]);
 

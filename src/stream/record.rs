@@ -4,8 +4,8 @@ use super::Stream;
 use crate::{Event, Result, checked};
 
 impl Event {
-    /// Records the work that is queued in a stream now: the event is done when that work is. Replaces an earlier recording
-    /// ([`cuEventRecord`](checked::event_record)).
+    /// Records the work that is currently queued in a stream: the event is done when that work is. Replaces an earlier
+    /// recording ([`cuEventRecord`](checked::event_record)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_HANDLE` for a stream of another context.

@@ -1,4 +1,4 @@
-//! The driver's log: messages of errors, callbacks and positions.
+//! Tests of the driver's log: messages of errors, callbacks and positions.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! The messages of errors.
+//! Tests of error messages.
 
 use super::fake;
 use crate::sys::{self, CUresult, Function};
@@ -173,7 +173,7 @@ fn fault_child() {
     };
     std::panic::catch_unwind(drops).unwrap_err();
     fake::fail("cuCtxSynchronize", 700);
-    // SAFETY: it takes nothing.
+    // SAFETY: no preconditions.
     println!("{}", unsafe { checked::ctx_synchronize() }.unwrap_err());
     println!("{}", alloc_message(700).0);
     println!("{}", alloc_message(719).0);

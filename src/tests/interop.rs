@@ -1,5 +1,5 @@
-//! Objects that no test uses on a device: multicast objects, checkpoints, graphics resources, external memory and
-//! semaphores, and callbacks of core dumps.
+//! Tests, on the fake driver, of objects that no test uses on a device: multicast objects, checkpoints, graphics
+//! resources, external memory and semaphores, and callbacks of core dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -188,7 +188,7 @@ fn an_import_owns_the_descriptor_only_if_it_succeeds() {
     // SAFETY: the fake driver takes any descriptor.
     let memory = unsafe { ExternalMemory::import_fd(&context, fd, 4096) }.unwrap();
     // The fake driver does not close it.
-    // SAFETY: `import_fd` gave up the descriptor.
+    // SAFETY: `import_fd` released the descriptor.
     let mut file = unsafe { File::from_raw_fd(number) };
     assert_eq!(file.read(&mut [0]).unwrap(), 1);
     drop(memory);

@@ -1,4 +1,4 @@
-//! The driver calls that objects make, and their order.
+//! Tests of the driver calls that objects make, and of their order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

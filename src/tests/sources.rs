@@ -1,4 +1,4 @@
-//! Rules for the source code of this crate.
+//! Tests of rules for the source code of this crate.
 
 use std::collections::BTreeSet;
 use std::fs;

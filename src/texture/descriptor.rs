@@ -1,4 +1,4 @@
-//! How a texture is read.
+//! Descriptors of textures and views of their resources.
 #![forbid(unsafe_code)]
 
 use core::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 use crate::array::ArrayShape;
 use crate::sys::{self, CUaddress_mode, CUfilter_mode};
 
-/// How a [`Texture`](crate::Texture) is read: addressing, filtering and conversion of texels.
+/// The sampling options of a [`Texture`](crate::Texture): addressing, filtering and conversion of texels.
 ///
 /// ```
 /// use cuda_driver::sys::{CUaddress_mode, CUfilter_mode};
@@ -72,7 +72,7 @@ impl TextureDescriptor {
         self.flags(sys::CU_TRSF_READ_AS_INTEGER)
     }
 
-    /// Lets coordinates run from 0 to 1 (`CU_TRSF_NORMALIZED_COORDINATES`).
+    /// Makes coordinates range from 0 to 1 (`CU_TRSF_NORMALIZED_COORDINATES`).
     #[inline]
     pub const fn normalized_coordinates(self) -> Self {
         self.flags(sys::CU_TRSF_NORMALIZED_COORDINATES)
@@ -117,7 +117,7 @@ impl TextureDescriptor {
         self
     }
 
-    /// Sets the least and the greatest level that are read from a mipmapped array. Both are 0 without this option.
+    /// Sets the minimum and maximum level that are read from a mipmapped array. Both are 0 without this option.
     #[inline]
     pub const fn mipmap_level_clamp(mut self, min: f32, max: f32) -> Self {
         self.raw.minMipmapLevelClamp = min;
@@ -179,8 +179,9 @@ pub struct ResourceView {
 }
 
 impl ResourceView {
-    /// Returns a view with a format, of an array of this shape. Of a format of blocks, width and height are 4 times those of the
-    /// array. Driver 580 accepts the array's own format, but not `CU_RES_VIEW_FORMAT_NONE`.
+    /// Returns a view with a format, of an array of this shape. If the format consists of blocks, width and height of
+    /// the view are 4 times those of the array. Driver 580 accepts the array's own format, but not
+    /// `CU_RES_VIEW_FORMAT_NONE`.
     #[inline]
     pub fn new(format: sys::CUresourceViewFormat, shape: ArrayShape) -> Self {
         // Zero for a dimension that the array does not have.

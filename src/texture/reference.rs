@@ -11,8 +11,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUaddress_mode, CUarray_format, CUfilter_mode, CUresult};
 use crate::{Borrowed, Context, DevicePtr, DeviceSlice, Module, Result, checked};
 
-/// A texture reference of a module, to which texels can be bound. Deprecated in CUDA, and in the PTX of older programs only;
-/// new programs pass a [`Texture`](crate::Texture) to the kernel.
+/// A texture reference of a module, to which texels can be bound. CUDA deprecates references, and only the PTX of older
+/// programs has them; new programs pass a [`Texture`](crate::Texture) to the kernel.
 ///
 /// It is a reference to its module, which stays loaded.
 pub struct TextureReference {
@@ -139,8 +139,8 @@ impl TextureReference {
     /// The memory must not be freed as long as it is bound: until other texels are bound, or the module is unloaded.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or if address or pitch are not aligned as
-    /// textures need it.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or if the address or pitch is not
+    /// aligned as textures require.
     #[inline]
     #[doc(alias = "cuTexRefSetFormat")]
     #[doc(alias = "cuTexRefSetAddress2D")]
@@ -282,8 +282,7 @@ impl TextureReference {
         unsafe { checked::tex_ref_set_mipmap_level_bias(self.raw, bias) }
     }
 
-    /// Sets the least and the greatest level
-    /// ([`cuTexRefSetMipmapLevelClamp`](checked::tex_ref_set_mipmap_level_clamp)).
+    /// Sets the minimum and maximum level ([`cuTexRefSetMipmapLevelClamp`](checked::tex_ref_set_mipmap_level_clamp)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -452,7 +451,7 @@ impl TextureReference {
         unsafe { checked::tex_ref_get_mipmap_level_bias(self.raw) }
     }
 
-    /// Returns the least and the greatest level
+    /// Returns the minimum and maximum level
     /// ([`cuTexRefGetMipmapLevelClamp`](checked::tex_ref_get_mipmap_level_clamp)).
     ///
     /// # Errors

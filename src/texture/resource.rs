@@ -1,4 +1,4 @@
-//! The texels of textures.
+//! The resources of textures: arrays, mipmapped arrays and device memory.
 
 use core::fmt;
 use core::marker::PhantomData;

@@ -83,7 +83,8 @@ impl Surface {
     /// [surfaces](crate::array::ArrayShape::surface).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array of which there can be no surface. Driver 580 does not check the flag.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that does not support surfaces. Driver 580 does not check the
+    /// flag.
     #[inline]
     #[doc(alias = "cuSurfObjectCreate")]
     #[track_caller]

@@ -9,8 +9,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Module, Result, checked};
 
-/// A surface reference of a module, to which an array can be bound. Deprecated in CUDA, and in the PTX of older programs only;
-/// new programs pass a [`Surface`](crate::Surface) to the kernel.
+/// A surface reference of a module, to which an array can be bound. CUDA deprecates references, and only the PTX of
+/// older programs has them; new programs pass a [`Surface`](crate::Surface) to the kernel.
 ///
 /// It is a reference to its module, which stays loaded.
 #[derive(Clone)]

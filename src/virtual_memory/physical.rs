@@ -55,7 +55,7 @@ impl MemoryOptions {
         }
     }
 
-    /// Returns the least unit, in bytes, of sizes and addresses of such memory
+    /// Returns the minimum granularity, in bytes, of sizes and addresses of such memory
     /// ([`cuMemGetAllocationGranularity`](checked::mem_get_allocation_granularity)).
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl MemoryOptions {
         self.granularity_of(sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM)
     }
 
-    /// Returns the unit, in bytes, with which such memory is fastest
+    /// Returns the granularity, in bytes, with the best performance
     /// ([`cuMemGetAllocationGranularity`](checked::mem_get_allocation_granularity)).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Reserved address ranges, and what is mapped in them.
+//! Reserved address ranges and their mappings.
 
 use core::ops::Range;
 use core::{fmt, mem};
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
 
-/// A reserved range of addresses, in which [`PhysicalMemory`] is mapped and unmapped.
+/// A reserved range of addresses, to which [`PhysicalMemory`] is mapped.
 ///
 /// ```
 /// # use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory, read_write};
@@ -137,13 +137,13 @@ impl AddressRange {
     /// ([`cuMemSetAccess`](checked::mem_set_access)). Locations that are not in the list keep their rights.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part of the range is not mapped, or for other rights than none, reading, and
-    /// reading and writing, and an error for a device that cannot access the memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part of the range is not mapped, or for access rights other than none,
+    /// read, and read-write. Also returns an error for a device that cannot access the memory.
     #[doc(alias = "cuMemSetAccess")]
     #[track_caller]
     pub fn set_access(&mut self, range: Range<usize>, access: &[sys::CUmemAccessDesc]) -> Result<()> {
         self.require(&range, Function::cuMemSetAccess)?;
-        // Work that uses the memory must not lose its access.
+        // Waits first, because pending work must not lose its access.
         self.context.synchronize()?;
         // SAFETY: all of the range is mapped, and the driver checks the list.
         unsafe { checked::mem_set_access(self.at(range.start), range.len(), access) }
