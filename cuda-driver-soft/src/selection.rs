@@ -31,7 +31,7 @@ pub struct Selection {
     reason: String,
 }
 
-/// The error for a driver that `CUDA_DRIVER` asks for and that cannot be used. `Display` is one line that names the
+/// The error for a driver that `CUDA_DRIVER` selects and that cannot be used. `Display` is one line that names the
 /// driver.
 pub struct SelectionError {
     asked: String,
@@ -103,8 +103,8 @@ fn software_source() -> Source {
 /// example).
 ///
 /// # Errors
-/// Returns an error that names the driver if `CUDA_DRIVER` asks for the system's driver or for a file, and that cannot
-/// be loaded.
+/// Returns an error that names the driver if `CUDA_DRIVER` selects the system's driver or a file, and that cannot be
+/// loaded.
 pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
     let asked = host::environment::driver();
     let is_word = |value: &OsString| value == "software" || value == "system";

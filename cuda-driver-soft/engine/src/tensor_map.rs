@@ -34,7 +34,7 @@ const TAG: u8 = 0xC5;
 /// Size of a map in bytes.
 pub const BYTES: usize = 128;
 
-/// How a copy addresses the tensor.
+/// The way in which a copy addresses the tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// A box of the tensor (`cuTensorMapEncodeTiled`).
@@ -65,7 +65,7 @@ pub struct TensorMap {
     pub l2_promotion: u8,
     /// Fill of elements out of bounds, as `CUtensorMapFloatOOBfill`.
     pub fill: u8,
-    /// How a copy addresses the tensor.
+    /// The way in which a copy addresses the tensor.
     pub mode: Mode,
     /// Elements of the first `rank` dimensions.
     pub dims: [u64; 5],

@@ -77,7 +77,7 @@ pub struct Sampler {
     pub normalized: bool,
     /// The conversion of channels.
     pub read: Read,
-    /// Border colour.
+    /// Border color.
     pub border: [f32; 4],
     /// True if mipmap levels are filtered linearly.
     pub mip_linear: bool,

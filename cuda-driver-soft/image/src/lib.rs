@@ -6,8 +6,9 @@
 //! | fat binaries, from which the best PTX is taken | [`fatbin`] |
 //! | linked images, which the driver's own linker writes | [`cubin`] |
 //! | host objects and libraries with fat binaries | [`fat_binaries`] |
+//! | machine code, of which only the names of kernels are read | [`kernels`] |
 //!
-//! [`Image::of`] recognizes an image by its first bytes. [`link`] makes one module of several.
+//! [`Image::of`] recognises an image by its first bytes. [`link`] makes one module of several.
 //!
 //! ```
 //! use cuda_driver_soft_image::{Image, cubin};

@@ -23,7 +23,7 @@ fn begin(hstream: CUstream, mode: NullStream, capture_mode: CUstreamCaptureMode)
     capture::begin(&stream, capture_mode, None)
 }
 
-/// The caller's pointers for a capture's state; NULL for members that it does not ask for.
+/// The caller's pointers for a capture's state; NULL for members that it does not request.
 struct CaptureOutputs {
     status: *mut CUstreamCaptureStatus,
     id: *mut cuuint64_t,

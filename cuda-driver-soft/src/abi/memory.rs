@@ -235,7 +235,7 @@ exports! {
         size: *mut usize,
         address: CUdeviceptr,
     ) {
-        // Driver 580 returns success if neither result is asked for.
+        // Driver 580 returns success if neither result is requested.
         if base.is_null() && size.is_null() {
             return gate::healthy();
         }

@@ -67,7 +67,7 @@ pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     captures.set_next(stream.key(), vec![Edge::plain(node)], true)
 }
 
-/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` ask for a node; that is permitted only
+/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` request a node; that is permitted only
 /// in a capture.
 pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
     const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;

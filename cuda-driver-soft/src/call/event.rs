@@ -20,8 +20,8 @@ const DISABLE_TIMING: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING.0;
 const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
 const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
 
-/// Returns the live event of this handle, if its context is live. Works in host functions too: the exports return an
-/// error where those may not call.
+/// Returns the live event of this handle, if its context is live. Also works in host functions; exports that host
+/// functions must not call return an error before.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     let event = event::get(handle)?;
     gate::healthy()?;
@@ -49,7 +49,7 @@ pub(crate) fn open(context: &Arc<Context>, handle: &[u8; ipc::BYTES]) -> Result<
     Ok(event::create(context, flags, Some(counts)))
 }
 
-/// `cuEventDestroy`: returns at once; pending waits for the event go on.
+/// `cuEventDestroy`: returns at once; pending waits for the event are unaffected.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     get(handle)?;
     event::remove(handle)

@@ -26,7 +26,7 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     exec::create(plan, flags, objects)
 }
 
-/// `cuGraphExecDestroy`: returns at once; pending launches go on.
+/// `cuGraphExecDestroy`: returns at once; pending launches still run.
 pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     exec::destroy(&*graph_exec(handle)?)

@@ -52,7 +52,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     Ok(stream::create(&context, green::current().as_deref(), flags, priority))
 }
 
-/// `cuStreamDestroy`: returns at once; work on the stream goes on.
+/// `cuStreamDestroy`: returns at once; queued work on the stream still runs.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if matches!(handle, LEGACY | PER_THREAD) {
         // Built-in streams need a context like in any other call, and are never destroyed.

@@ -89,7 +89,7 @@ pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
     modules.filter(|m| module::table().get(*m).is_ok()).collect()
 }
 
-/// Removes a library whose kernels and modules are gone.
+/// Removes a library whose kernels and modules are already removed.
 pub(crate) fn remove(handle: usize) -> Result<()> {
     let removed = LIBRARIES.remove(handle);
     removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)

@@ -67,7 +67,7 @@ impl Queues {
         );
     }
 
-    /// Removes a destroyed stream; its work goes on.
+    /// Removes a destroyed stream; its queued work still runs.
     pub(crate) fn remove(&mut self, queue: QueueId) {
         if let Some(tail) = self.tails.remove(&queue) {
             self.orphans.retain(|o| !scheduler().is_done(o.task));
@@ -104,8 +104,8 @@ impl Queues {
         self.gate = scheduler().submit(&before, Work::Join, 0);
     }
 
-    /// Removes idle queues once there are many, because per-thread queues are not removed when their thread ends. A
-    /// non-blocking queue is kept: it would come back as a blocking one.
+    /// Removes idle queues once there are many, because per-thread queues are not removed when their thread ends.
+    /// Non-blocking queues are kept: a removed queue is created again as a blocking one.
     fn sweep(&mut self) {
         if self.tails.len() < self.sweep_at.max(FEW) {
             return;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_queues_of_threads_that_are_gone_are_forgotten() {
+    fn idle_queues_of_ended_threads_are_removed() {
         let mut queues = Queues::default();
         queues.add_non_blocking(QueueId::Created(1));
         for thread in 0..10_000 {

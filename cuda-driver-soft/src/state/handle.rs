@@ -82,7 +82,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Creates an object that knows its own handle and inserts it.
+    /// Creates an object that stores its own handle, and inserts it.
     pub(crate) fn insert_with(&self, make: impl FnOnce(usize) -> T) -> Arc<T> {
         let handle = encode(self.kind, self.next.fetch_add(1, Ordering::Relaxed));
         let object = Arc::new(make(handle));
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destroyed_forged_and_foreign_handles_are_told_apart() {
+    fn destroyed_forged_and_foreign_handles_are_distinguished() {
         let streams = Table::new(HandleKind::Stream);
         let events = Table::new(HandleKind::Event);
         let (mut first, mut event) = (0, 0);

@@ -1,4 +1,4 @@
-//! State of the process: the gate, the settings and the tables of handles. Knows no object types.
+//! State of the process: the gate, the settings and the tables of handles. It is independent of the types of objects.
 #![forbid(unsafe_code)]
 
 pub(crate) mod error;

@@ -1,5 +1,5 @@
 //! Tests of calls with impossible sizes and counts. Each call must return an error without reading far beyond the list,
-//! and without allocating memory for the stated size. NVIDIA's driver crashes at most of them.
+//! and without allocating memory for the stated size. NVIDIA's driver crashes in most of them.
 
 use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
@@ -70,7 +70,7 @@ fn lists_of_options_end_at_the_first_wrong_one() {
 }
 
 #[test]
-fn lists_of_nodes_end_at_the_first_that_is_none() {
+fn lists_of_nodes_end_at_the_first_invalid_handle() {
     if !software() {
         return;
     }
@@ -127,7 +127,7 @@ fn sizes_of_linker_inputs_are_checked() {
 }
 
 #[test]
-fn headers_that_state_more_than_there_is() {
+fn headers_with_too_large_sizes_are_errors() {
     if !software() {
         return;
     }

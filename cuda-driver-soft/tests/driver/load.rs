@@ -52,7 +52,8 @@ fn resident() -> Option<u64> {
     Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
 }
 
-/// Runs `step` for each number, and checks that memory no longer grows after the first quarter.
+/// Runs `step` for each number. Checks that device memory is free again, and that the memory of the process has hardly
+/// grown since the first quarter.
 fn flat(what: &str, count: usize, mut step: impl FnMut(usize)) {
     const SOME: u64 = 48 << 20;
     let free = || {

@@ -14,6 +14,7 @@
 //! | `lower` | one instruction of any kind |
 //! | `emit` | turns basic blocks and branches into instructions |
 //! | `converged` | a second version of the code, for converged warps |
+//! | `unsupported` | the error for an unsupported instruction |
 
 #![forbid(unsafe_code)]
 

@@ -95,7 +95,7 @@ mod tests {
     use crate::memory::pages::PAGE;
 
     #[test]
-    fn addresses_come_back_when_the_range_is_used_up() {
+    fn addresses_are_reused_when_the_range_is_used_up() {
         let start = 16 * PAGE;
         let mut free = FreeAddresses::new(start..start + 4 * PAGE);
         for page in 0..4 {

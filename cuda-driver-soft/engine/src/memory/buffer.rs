@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn large_buffers_take_memory_where_they_are_touched() {
+    fn large_buffers_take_memory_only_where_touched() {
         let mut buffer = Buffer::new(64 << 20).unwrap();
         // The system may provide memory in pages of 2 MiB.
         const FEW: usize = 4 << 20;

@@ -166,7 +166,7 @@ mod system {
         *PAGE.get_or_init(|| usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(1 << 16))
     }
 
-    /// Tells the system that pages need not keep their contents. Returns false if it refuses.
+    /// Discards the contents of pages. Returns false if the system refuses.
     ///
     /// # Safety
     /// The pages belong to a mapping from [`map`], and nothing else accesses them.
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_aligned_and_zeroed_and_too_much_is_none() {
+    fn memory_is_aligned_and_zeroed_or_refused() {
         for bytes in [0, 1, 1000, LARGE as u64 - 1, LARGE as u64, MAPPED as u64, 3 << 20] {
             for align in [1, 16, 128, 512, 1 << 16] {
                 let mut memory = Zeroed::new(bytes, align).unwrap();

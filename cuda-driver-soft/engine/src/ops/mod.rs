@@ -23,8 +23,8 @@
 //! | `affine`, `memory::affine` | values that converged warps compute once for all lanes, and accesses with them |
 //! | `control` | bra and the other branches, trap, and the instructions that the scheduler runs |
 //!
-//! The meaning of an instruction is a pure function of `semantics`. This module makes a [`Form`] of it: loops over the
-//! lanes, compiled for each instruction set.
+//! The meaning of an instruction is a pure function of `semantics`. `shapes` makes a [`Form`] of it: loops over the
+//! lanes, compiled for each instruction set. `mods` packs modifiers that are not compiled into a handler.
 
 pub(crate) mod affine;
 pub(crate) mod asynchronous;

@@ -191,7 +191,7 @@ fn sample(
                 sampler.modes = [Address::Clamp; 3];
             }
         }
-        // An H200 takes the last layer for one that is too large, which includes negative numbers.
+        // An H200 uses the last layer for one that is too large, which includes negative numbers.
         TextureShape::A1 | TextureShape::A2 => layer = layer.min(base.size[2] - 1),
         _ => layer = 0,
     }
@@ -249,7 +249,7 @@ fn sample(
 }
 
 /// Reads a texel by its indices. Returns `None` outside of the image, whatever the address modes; only levels of a
-/// mipmap clamp the indices. An H200 reads linear memory this way, but no one-dimensional array.
+/// mipmap clamp the indices. An H200 reads linear memory this way, but not one-dimensional arrays.
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,

@@ -56,7 +56,7 @@ pub enum LoadError {
     BadInitializer {
         /// Name of the variable.
         variable: String,
-        /// Why the value is invalid.
+        /// The reason why the value is invalid.
         reason: String,
     },
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
 
 #[test]
-fn a_kernel_that_allocates_and_frees_lets_the_host_free_too() {
+fn memory_that_kernels_free_returns_to_the_host() {
     let ptx = format!(
         "{HEAD}.extern .func (.param .b64 r) malloc (.param .b64 n);
         .extern .func free (.param .b64 p);
@@ -44,7 +44,7 @@ fn a_kernel_that_allocates_and_frees_lets_the_host_free_too() {
 }
 
 #[test]
-fn blocks_with_much_local_memory_take_little() {
+fn untouched_local_memory_takes_no_host_memory() {
     let ptx = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{
             .local .align 16 .b8 room[500000];

@@ -252,7 +252,7 @@ fn a_block_does_not_wait_for_a_failed_block() {
 
 #[test]
 fn an_earlier_fault_replaces_a_later_one() {
-    // Block 0 is slow; block 1 starts and fails meanwhile.
+    // Block 0 is slow; block 1 starts and fails while block 0 runs.
     let text = ".visible .entry k(.param .u64 out) {
             .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
             mov.u32 %r1, %ctaid.x;

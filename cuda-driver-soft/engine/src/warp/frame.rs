@@ -228,7 +228,7 @@ impl<'e> Frames<'e> {
         leave.to
     }
 
-    /// Returns the instruction at which a warp may come back to the code for converged warps; all its lanes are at
+    /// Returns the instruction at which a warp may return to the code for converged warps; all its lanes are at
     /// instruction `at` of the code for any lanes. `Err`: a register is not affine.
     pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
         let code = self.code(frame.function);

@@ -82,9 +82,9 @@ pub(crate) struct Warp {
     turn: usize,
     /// Backward jumps since another split had its turn, including those before the warp was interrupted.
     since_turn: i64,
-    /// Instructions run since the warp last came back to the code for converged warps.
+    /// Instructions run since the warp last returned to the code for converged warps.
     stay: u64,
-    /// Number of times in a row that coming back did not pay off.
+    /// Number of consecutive returns to that code that saved no time.
     in_vain: u32,
 }
 
@@ -127,9 +127,9 @@ const QUANTUM: i64 = 16_384;
 const SPIN_QUANTUM: i64 = 64;
 /// Backward jumps of a split in its turn.
 const TURN: i64 = 64;
-/// Instructions that a warp must run in the code for converged warps for coming back to pay off.
+/// Instructions that a warp must run in the code for converged warps for a return to it to save time.
 const WORTH_COMING_BACK: u64 = 24;
-/// Number of times in a row that a warp comes back without benefit before it stops trying, until its next block.
+/// Number of consecutive returns without benefit after which a warp stops returning, until its next block.
 const MOST_IN_VAIN: u32 = 3;
 /// Limit on nested calls.
 const MAX_DEPTH: u32 = 4096;
@@ -250,7 +250,7 @@ impl Warp {
     }
 
     /// Fast path for a warp whose lanes are all at one instruction: runs it until an [`Event`], and returns the
-    /// instruction and the event. Returns `None` for other warps, and for a warp that could come back to the code for
+    /// instruction and the event. Returns `None` for other warps, and for a warp that could return to the code for
     /// converged warps.
     #[inline(always)]
     fn run_together(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, share: i64) -> Option<(u32, Event)> {

@@ -155,14 +155,14 @@ impl<'u> Walker<'u> {
         }
     }
 
-    /// Notes that the body uses a function.
+    /// Records that the body uses a function.
     pub(super) fn note_function(&mut self, id: FuncId) {
         if let Some(reporter) = &mut self.reporter {
             reporter.uses.functions.insert(id);
         }
     }
 
-    /// Notes that the body uses a variable.
+    /// Records that the body uses a variable.
     pub(super) fn note_variable(&mut self, id: VarId) {
         if let Some(reporter) = &mut self.reporter {
             reporter.uses.variables.insert(id);

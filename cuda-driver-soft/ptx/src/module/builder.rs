@@ -61,7 +61,7 @@ impl<'a> ModuleBuilder<'a> {
         }
     }
 
-    /// Gives a declared function the meaning of another one.
+    /// Makes a declared function stand for another one.
     fn alias(&mut self, name: Name, aliasee: Name, pos: Pos) {
         let Some(target) = self.globals.get(&aliasee).copied() else {
             return self.error(pos, format!("Unknown symbol '{}'", self.text(aliasee)));

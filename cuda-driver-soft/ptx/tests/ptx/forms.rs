@@ -300,7 +300,7 @@ pub(crate) fn accepted_lines(
     let before = head.matches('\n').count() as u32;
     let mut all = Vec::with_capacity(instructions.len());
     for part in instructions.chunks(20_000) {
-        // Ends with an error: otherwise ptxas would go on to compile the text.
+        // Ends with an error, because ptxas would otherwise also compile the text.
         let text = format!("{head}{}\nno_such_instruction;\n}}\n", part.join("\n"));
         let verdict = judge(&text);
         all.extend((0..part.len() as u32).map(|i| !verdict.contains_key(&(i + before + 1))));

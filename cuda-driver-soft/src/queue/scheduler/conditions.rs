@@ -1,4 +1,4 @@
-//! Work that waits until memory has some value. No one signals the change, so the condition is polled: by threads that
+//! Work that waits until memory has some value. Nothing signals the change, so the condition is polled: by threads that
 //! wait, query or finish other work, and by the worker that watches.
 
 use std::collections::BTreeMap;

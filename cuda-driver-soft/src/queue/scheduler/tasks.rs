@@ -143,7 +143,7 @@ impl Tasks {
         Some(piece)
     }
 
-    /// Notes that a thread has left a kernel, and returns the number of threads still inside. `None` if the kernel is
+    /// Records that a thread has left a kernel, and returns the number of threads still inside. `None` if the kernel is
     /// not shared between threads.
     pub(super) fn leave(&mut self, id: TaskId) -> Option<usize> {
         let running = self.running.iter_mut().find(|r| r.id == id)?;

@@ -73,7 +73,7 @@ impl Numbers {
 }
 
 #[test]
-fn every_task_runs_after_those_that_it_waits_for() {
+fn every_task_runs_after_its_dependencies() {
     const TASKS: usize = 2000;
     let scheduler = Scheduler::default();
     let clock = Arc::new(AtomicU64::new(1));
@@ -423,7 +423,7 @@ fn abandoned_work_is_dropped_without_the_lock() {
 }
 
 #[test]
-fn a_stamp_is_the_time_of_the_last_that_it_waits_for() {
+fn a_stamp_is_the_time_of_its_last_dependency() {
     let scheduler = Scheduler::default();
     let time = Arc::new(OnceLock::new());
     let id = scheduler.submit(&[], task(|| std::thread::sleep(Duration::from_millis(20))), 0);

@@ -84,7 +84,7 @@ fn freed_addresses_are_reused_when_the_range_is_used_up() {
 }
 
 #[test]
-fn freed_addresses_come_back_late() {
+fn freed_addresses_are_reused_late() {
     let space = leak(0);
     let last = space.alloc(AllocationKind::Device, 0, 1).unwrap();
     for bytes in [1, 3 * PAGE, PAGE] {

@@ -132,7 +132,7 @@ pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
             let n = (f64::from(color).clamp(least, 1.0) * largest + 0.5).floor();
             n as i32 as u32
         }
-        // For an integer that is read without conversion, an H200 takes the low bits.
+        // For an integer that is read without conversion, an H200 uses the low bits.
         (_, Some(_)) => channel.widen(color.to_bits()),
         _ => color.to_bits(),
     }
