@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_form_up_to_the_asked_version() {
+    fn the_newest_variant_up_to_the_requested_version() {
         assert_eq!(symbol("cuMemAlloc", 12020, 0), Ok(("cuMemAlloc_v2", SUCCESS)));
         assert_eq!(symbol("cuMemAlloc", 2000, 0), Ok(("cuMemAlloc", SUCCESS)));
         assert_eq!(symbol("cuCtxCreate", 12040, 1), Ok(("cuCtxCreate_v3", SUCCESS)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn names_versions_and_flags_that_give_nothing() {
+    fn unknown_names_too_new_functions_and_invalid_flags() {
         assert_eq!(symbol("", 12020, 0), Ok(("", UNKNOWN)));
         assert_eq!(symbol("cuMemAlloc_v2", 12020, 0), Ok(("", UNKNOWN)));
         assert_eq!(symbol("cuMemAlloc", 0, 0), Ok(("", TOO_NEW)));

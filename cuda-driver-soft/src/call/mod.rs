@@ -1,4 +1,4 @@
-//! Calls of the driver, without C types: captures, objects and operations meet the gate here.
+//! Calls of the driver, without C types. They combine the gate, captures, objects and operations.
 #![forbid(unsafe_code)]
 
 pub(crate) mod capture;

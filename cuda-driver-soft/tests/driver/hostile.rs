@@ -14,7 +14,7 @@ const COUNT: usize = 1 << 40;
 const PTX: &std::ffi::CStr = c".version 7.7\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
 
 #[test]
-fn lists_of_options_end_at_the_first_wrong_one() {
+fn lists_of_options_end_at_the_first_invalid_option() {
     if !software() {
         return;
     }
@@ -145,7 +145,7 @@ fn headers_with_too_large_sizes_are_errors() {
 }
 
 #[test]
-fn sizes_of_copies_and_allocations_are_errors() {
+fn impossible_sizes_of_copies_and_allocations_are_errors() {
     let (cuda, _context) = (cuda(), Context::new());
     let (mut a, mut b, mut other, mut pointer) = (0, 0, 0, null_mut());
     let mut host = [0u8; 64];

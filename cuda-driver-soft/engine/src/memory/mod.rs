@@ -7,8 +7,8 @@
 //! checked to one byte, without a signal handler, and safely while other threads allocate and free:
 //!
 //! * `address_space` is the interface: allocate, free, find, copy, fill;
-//! * `index` has the allocations in order, behind a lock; `pages` finds the `Record` of an address without one;
-//! * `usage` counts bytes by owner, and refuses what exceeds a quota;
+//! * `index` holds the allocations in order, behind a lock; `pages` finds the `Record` of an address without one;
+//! * `usage` counts bytes by owner, and refuses allocations that exceed a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;
 //! * `access` does every load and store of device memory. Kernels may race, so Rust's own loads and stores must not be
 //!   used for memory that another thread may be writing.

@@ -1,3 +1,5 @@
+//! Tests of the address space: allocations, quotas, registrations, mappings, and frees while work is in flight.
+
 use super::AddressSpace;
 use crate::memory::addresses::FreeAddresses;
 use crate::memory::allocation::{Access, AllocationKind, BACKING_ALIGN};
@@ -261,7 +263,7 @@ fn the_end_of_a_registration_waits_for_copies() {
 }
 
 #[test]
-fn an_empty_allocation_hides_none_below_it() {
+fn an_empty_allocation_does_not_hide_others() {
     let space = leak(0);
     let empty = space.alloc(AllocationKind::Pinned, 1, 0).unwrap();
     let register = |from: u64, to: u64| {
@@ -275,7 +277,7 @@ fn an_empty_allocation_hides_none_below_it() {
 }
 
 #[test]
-fn free_if_asks_before_it_frees() {
+fn free_if_frees_only_accepted_allocations() {
     let space = leak(0);
     let a = space.alloc(AllocationKind::Device, 1, 8).unwrap();
     let id = space.find(a).unwrap().id;
@@ -328,7 +330,7 @@ const EVERYTHING: Quota<'_> = Quota {
 };
 
 #[test]
-fn mappings_share_bytes_and_permit_what_access_says() {
+fn mappings_share_bytes_and_enforce_their_access() {
     const PART: u64 = 1 << 17;
     let space = leak(0);
     let one = space.create(PART, 1, EVERYTHING, None).unwrap();
