@@ -354,7 +354,7 @@ fn results_change_and_calls_fail() {
 
 /// After a call that returns `CUDA_SUCCESS` without being made, safe code would read uninitialised outputs.
 #[test]
-fn nothing_fails_with_success() {
+fn calls_do_not_fail_with_success() {
     let success = CUresult::CUDA_SUCCESS;
     let lies = [
         Fail::always(Function::cuMemAlloc, success),

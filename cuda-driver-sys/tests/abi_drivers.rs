@@ -85,7 +85,7 @@ fn a_driver_in_its_own_process() {
 }
 
 #[test]
-fn this_machines_driver_is_what_the_registry_says() {
+fn this_machines_driver_matches_the_registry() {
     let file = match Library::load() {
         Ok(library) if !library.is_software() => library.path().expect("it is a file"),
         _ => {
@@ -101,7 +101,7 @@ fn this_machines_driver_is_what_the_registry_says() {
 
 #[test]
 #[ignore = "needs NVIDIA's drivers: ci/drivers.sh downloads them and runs this"]
-fn drivers_are_what_the_registry_says() {
+fn drivers_match_the_registry() {
     let folder = std::env::var_os("CUDA_ABI_DRIVERS").expect("CUDA_ABI_DRIVERS names the folder of the drivers");
     let mut failed = Vec::new();
     for (driver, version) in DRIVERS {

@@ -54,7 +54,7 @@ fn relative_path_is_kept_as_absolute() {
 }
 
 #[test]
-fn file_that_is_no_library() {
+fn file_that_is_not_a_library() {
     let file = folder().join("text.so");
     std::fs::write(
         &file,
@@ -243,7 +243,7 @@ fn variable_names_the_driver() {
 }
 
 #[test]
-fn variable_that_names_no_file_is_not_overruled() {
+fn variable_without_a_file_stops_the_search() {
     let text = child(REPORTS, &[("CUDA_DRIVER_LIBRARY", Path::new("/no/such/file"))]);
     let expected = "path none\ncuInit CUDA_ERROR_SHARED_OBJECT_INIT_FAILED\n\
                     error no CUDA driver could be loaded: CUDA_DRIVER_LIBRARY names /no/such/file: No such file or directory (os error 2)\n";
@@ -277,12 +277,12 @@ fn resolver_that_calls_its_own_library_gets_an_error() {
 }
 
 #[test]
-fn panic_of_a_resolver_is_no_deadlock() {
+fn panic_of_a_resolver_does_not_deadlock() {
     child("children::panics_in_the_resolver", &[]);
 }
 
 #[test]
-fn threads_that_start_together_open_it_once() {
+fn threads_open_a_library_once() {
     child("children::starts_on_many_threads", &[]);
 }
 
@@ -444,7 +444,7 @@ mod children {
 }
 
 #[test]
-fn options_hold_for_files_too() {
+fn options_apply_to_files() {
     let Some(path) = fake("options.so", &[]) else {
         return;
     };

@@ -162,7 +162,7 @@ fn interposer_sees_every_call() {
 }
 
 #[test]
-fn resolver_without_init_is_no_driver() {
+fn resolver_without_init_is_not_a_driver() {
     // SAFETY: it resolves nothing.
     let error = unsafe { Library::from_resolver("an empty resolver", |_| ptr::null()) };
     let error = error.expect_err("it has no cuInit").to_string();

@@ -114,7 +114,7 @@ fn captures_that_fail() {
 }
 
 #[test]
-fn into_a_graph() {
+fn captures_into_a_graph() {
     if driver_version() < 12030 {
         return needs("captures into graphs: CUDA 12.3");
     }

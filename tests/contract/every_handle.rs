@@ -425,8 +425,8 @@ fn differences(ends: &[Function]) -> Vec<(&'static str, u64, u64)> {
 }
 
 #[test]
-fn handles_go_in_and_out() {
-    child!("handles_go_in_and_out", {
+fn handles_pass_through_owners() {
+    child!("handles_pass_through_owners", {
         let context = context();
         for row in ROWS {
             counter().reset();

@@ -178,8 +178,8 @@ fn core_dumps_can_be_configured() {
 }
 
 #[test]
-fn errors_have_the_drivers_words() {
-    child!("errors_have_the_drivers_words", {
+fn errors_contain_the_drivers_log_messages() {
+    child!("errors_contain_the_drivers_log_messages", {
         let context = context();
         if let Err(error) = driver_log::attach() {
             assert!(error.is_missing_function(), "{error}");

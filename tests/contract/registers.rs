@@ -149,7 +149,7 @@ fn the_largest_block_is_resident() {
 
 /// NUM_REGS of an H200. Compilers differ, but not by so much that other blocks can be launched.
 #[test]
-fn registers_are_about_those_of_a_compiler() {
+fn register_counts_are_close_to_a_compilers() {
     const RECORDED: &[(&str, &str, i32)] = &[
         ("atomics.ptx", "histogram", 12),
         ("calls.ptx", "call_direct", 10),

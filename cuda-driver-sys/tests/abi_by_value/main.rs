@@ -193,7 +193,7 @@ impl Interposer for Elsewhere {
 }
 
 #[test]
-fn interposers_hand_records_on() {
+fn interposers_forward_records() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     struct Nothing;
     impl Interposer for Nothing {}

@@ -33,7 +33,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[rustfmt::skip]
 pub(crate) const EXPLAINED: &[Explained] = &[
     Explained {
-        why: "Ends of enumerations that move with every release. The bindings leave them out: a program that uses one is wrong on the next driver.",
+        why: "Enumerators that mark the end of an enumeration and change with every release. The bindings omit them, because a program that uses one is wrong on the next driver.",
         facts: &[
             ("enumerator CU_AD_FORMAT_MAX", 12050, NEWEST, "CUarray_format 2147483647"),
             ("enumerator CU_ATOMIC_OPERATION_MAX", 13000, NEWEST, "CUatomicOperation 13"),
@@ -58,13 +58,13 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Another end of an enumeration, which later headers do not declare.",
+        why: "Another enumerator that marks the end of an enumeration. Later headers do not declare it.",
         facts: &[
             ("enumerator CU_DEV_RESOURCE_TYPE_MAX", 12040, 13000, "CUdevResourceType 2"),
         ],
     },
     Explained {
-        why: "Numbers of CUDA 11 that were given new names ending in _V1, while the plain names took over those of _V2: the bindings' numbers mean the same to every driver.",
+        why: "CUDA 12 renamed the values of CUDA 11 to names with the suffix _V1, and gave the plain names the values of _V2. The values in the bindings mean the same to every driver.",
         facts: &[
             ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS", 11070, 11080, "CUdevice_attribute 93"),
             ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR", 11070, 11080, "CUdevice_attribute 94"),
@@ -84,7 +84,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Masks of all flags that the header's own driver knows.",
+        why: "Masks of all flags that the driver of the header's release knows.",
         facts: &[
             ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12050, 12050, "CUCoredumpGenerationFlags 15"),
             ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12060, 13040, "CUCoredumpGenerationFlags 47"),
@@ -92,7 +92,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Enumerators of 11.7 that became macros of the same value in 11.8; the bindings have them as constants.",
+        why: "Enumerators of 11.7 that 11.8 replaced with macros of the same value. In the bindings they are constants.",
         facts: &[
             ("enumerator CU_KERNEL_NODE_ATTRIBUTE_ACCESS_POLICY_WINDOW", 11070, 11070, "CUkernelNodeAttrID 1"),
             ("enumerator CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE", 11070, 11070, "CUkernelNodeAttrID 2"),
@@ -102,7 +102,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "An enumeration that was renamed in 13.1 and kept its values; the bindings have the old name as another one of the type.",
+        why: "An enumeration that 13.1 renamed without changing its values. The bindings have the old name as an alias.",
         facts: &[
             ("enumerator CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING", 12050, 13000, "CUdevSmResourceSplit_flags 1"),
             ("enumerator CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", 12050, 13000, "CUdevSmResourceSplit_flags 2"),
@@ -110,7 +110,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Unions of 32 bytes that 11.8 replaced by CUlaunchAttributeValue, which has their members at the same place and 64 bytes.",
+        why: "Unions of 32 bytes that 11.8 replaced with CUlaunchAttributeValue, which has 64 bytes and the same members at the same offsets.",
         facts: &[
             ("alignment of CUkernelNodeAttrValue_union", 11070, 11070, "8"),
             ("alignment of CUstreamAttrValue_union", 11070, 11070, "8"),
@@ -128,7 +128,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Tags that gained a version; size and fields are the same.",
+        why: "Tags to which a later header added a version. Size and fields are the same.",
         facts: &[
             ("alignment of CUDA_BATCH_MEM_OP_NODE_PARAMS_st", 11070, 12010, "8"),
             ("alignment of CUDA_MEM_ALLOC_NODE_PARAMS_st", 11070, 12010, "8"),
@@ -166,7 +166,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "The pointer `nextResource` took the place of the last bytes of the reserved ones in 13.1; the size stayed 144. Older drivers do not write the new field: zero it before the call.",
+        why: "13.1 replaced the last reserved bytes with the pointer `nextResource`. The size is still 144. Older drivers do not write the new field, so zero it before the call.",
         facts: &[
             ("alignment of CUdevResource_st", 12040, 13000, "4"),
             ("field CUdevResource_st._oversize", 12040, 13000, "u8 of 48 at 96, 48 elements"),
@@ -229,7 +229,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Fields that were taken from reserved bytes. They must be zero for an older driver.",
+        why: "Fields that replaced reserved bytes. They must be zero for an older driver.",
         facts: &[
             ("field CU_DEV_SM_RESOURCE_GROUP_PARAMS_st.localityDomainId", 13010, 13030, "nothing"),
             ("field CU_DEV_SM_RESOURCE_GROUP_PARAMS_st.reserved", 13010, 13030, "u32 of 48 at 16, 12 elements"),
@@ -252,7 +252,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Members that were added to a union whose size they do not change.",
+        why: "Members that were added to a union without changing its size.",
         facts: &[
             ("field CUgraphNodeParams_st.asBytes", 12020, 13020, "nothing"),
             ("field CUgraphNodeParams_st.conditional", 12020, 12020, "nothing"),
@@ -288,7 +288,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Exports that entered the headers one release later than the driver: the name of the pointer's type says since when drivers have them.",
+        why: "Exports that were added to the headers one release later than to the driver. The name of the function-pointer type contains the version that introduced them.",
         facts: &[
             ("PFN_cuGreenCtxGetId_v12090", 12090, 12090, "nothing"),
             ("PFN_cuLaunchHostFunc_v13010", 13010, 13010, "nothing"),
