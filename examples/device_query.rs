@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("  cooperative launches     {}", attributes.cooperative_launch()?);
         match attributes.cluster_launch() {
             Ok(clusters) => println!("  clusters                 {clusters}"),
-            // A driver before CUDA 11.8 does not know the attribute.
+            // Drivers before CUDA 11.8 do not have the attribute.
             Err(error) => println!("  clusters                 unknown: {error}"),
         }
 

@@ -1,4 +1,4 @@
-//! Borrowed handles.
+//! Borrowed objects, whose handles another owner destroys.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -8,7 +8,7 @@ use core::ops::Deref;
 
 /// An object over a handle that another owner destroys, for instance another library.
 ///
-/// A borrowed object does not know its context, so its methods do not make one current: the caller must do so for the
+/// The context of a borrowed object is not known, so its methods do not make one current: the caller must do so for the
 /// calls that need it.
 ///
 /// ```no_run

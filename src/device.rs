@@ -1,4 +1,4 @@
-//! Devices.
+//! Devices: finding them, and their names, attributes and identifiers.
 
 mod attributes;
 mod peer;

@@ -19,7 +19,7 @@
 //! driver still keeps.
 //!
 //! The functions return `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` on a driver that is too old, which
-//! [`Error::is_missing_function`](crate::Error::is_missing_function) tells apart.
+//! [`Error::is_missing_function`](crate::Error::is_missing_function) recognises.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::{fmt, mem, ptr, slice};

@@ -32,8 +32,8 @@ struct StoredPanic {
 /// The stream of a panic whose stream was destroyed.
 const DESTROYED: usize = usize::MAX;
 
-/// The stream of a panic in a graph. A graph does not know the stream that it was launched in, so that any stream of the
-/// context resumes it.
+/// The stream of a panic in a graph. The stream of the launch is not known, so any stream of the context resumes the
+/// panic.
 const GRAPH: usize = usize::MAX - 1;
 
 /// Panics of host functions that were not resumed yet.

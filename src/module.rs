@@ -220,9 +220,9 @@ impl Module {
     /// device, and `CUDA_ERROR_INVALID_IMAGE` if the image is truncated.
     ///
     /// # Safety
-    /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver gets no length and trusts
-    /// the offsets inside the image: a damaged one can crash it. Only a truncated image is detected here. For PTX,
-    /// [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
+    /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver is not given a length
+    /// and does not check the offsets inside the image: a damaged image can crash it. Only a truncated image is
+    /// detected here. For PTX, [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[doc(alias = "cuModuleLoadData")]

@@ -102,8 +102,8 @@ impl<T> DeviceSliceMut<'_, T> {
     /// through the host.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter, and `CUDA_ERROR_INVALID_CONTEXT` if one of the views
-    /// does not know its context.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter, and `CUDA_ERROR_INVALID_CONTEXT` if the context
+    /// of one of the views is not known.
     #[doc(alias = "cuMemcpyPeer")]
     #[track_caller]
     pub fn copy_from_peer<'b>(&mut self, other: impl Into<DeviceSlice<'b, T>>) -> Result<()>

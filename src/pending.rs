@@ -117,7 +117,7 @@ impl<T> QueueError<T> {
     }
 
     /// Returns the error of the call that queues the work. If the code may be from earlier work, the work may be queued
-    /// nevertheless, and the value is leaked.
+    /// even so, and the value is leaked.
     pub(crate) fn of_call(error: Error, value: T) -> Self {
         let mut value = Some(value);
         if !error.is_refusal() {
@@ -131,8 +131,8 @@ impl<T> QueueError<T> {
         self.error
     }
 
-    /// Returns the value; `None` if the error may be from earlier work, because this work may then be queued nevertheless.
-    /// In that case the value is leaked.
+    /// Returns the value; `None` if the error may be from earlier work, because the work may be queued even so. In that
+    /// case the value is leaked.
     #[must_use]
     pub fn into_value(self) -> Option<T> {
         self.value

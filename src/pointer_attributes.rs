@@ -1,4 +1,4 @@
-//! Attributes of addresses.
+//! Attributes of the memory at an address.
 
 use core::ffi::c_void;
 use core::ops::Range;

@@ -18,7 +18,7 @@ macro_rules! vector {
             #[doc = concat!("The vector type `", stringify!($name), "`.")]
             #[repr(C)]
             #[repr(align($align))]
-            // The traits are written by hand: derived ones take longer to compile for sixty types.
+            // The traits are not derived, because derives for sixty types take longer to compile.
             pub struct $name {
                 $(
                     #[doc = concat!("The component `", stringify!($field), "`.")]

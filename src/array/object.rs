@@ -1,4 +1,4 @@
-//! Arrays of texels.
+//! Arrays: texels in a layout that the device chooses.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};

@@ -73,8 +73,8 @@ pub(super) unsafe fn output<T>(value: MaybeUninit<T>, status: CUresult, function
     Err(Error::new(status, function, Location::caller()))
 }
 
-/// Allocates zeroed memory for `count` values: an older driver leaves fields unchanged that it does not know. The count
-/// comes from the caller or the driver and may be too large, so a failed allocation is an error. The allocator's own zeroed
+/// Allocates zeroed memory for `count` values, because an older driver does not write newer fields. The count comes
+/// from the caller or the driver and may be too large, so a failed allocation is an error. The allocator's own zeroed
 /// pages take no memory until they are written.
 #[track_caller]
 pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUninit<T>>> {

@@ -1,4 +1,4 @@
-//! Bounds of copies.
+//! Bounds checks of copies.
 
 use core::ffi::c_void;
 use core::ptr;

@@ -87,7 +87,7 @@ impl CopyParams {
     /// Returns the parameters of any copy.
     ///
     /// # Safety
-    /// Array handles must be valid as long as the graph and all that is made from it.
+    /// Array handles must be valid as long as the graph and everything made from it.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: CUDA_MEMCPY3D) -> Self {

@@ -1,4 +1,4 @@
-//! Graphs in the DOT language.
+//! Output of graphs in the DOT language of Graphviz.
 
 use std::ffi::CString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Making executable graphs.
+//! Instantiation: making executable graphs.
 
 use core::ptr;
 

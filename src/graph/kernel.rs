@@ -1,4 +1,4 @@
-//! Kernel nodes.
+//! Kernel nodes and their attributes.
 
 use core::ffi::c_void;
 use core::ptr;

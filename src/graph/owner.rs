@@ -179,8 +179,8 @@ impl Graph {
     /// Takes ownership of a graph, whose nodes run in `context`.
     ///
     /// # Safety
-    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its nodes
-    /// must stay valid as long as the graph and all that is made from it; [`keep`](Self::keep) can do that.
+    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its
+    /// nodes must stay valid as long as the graph and everything made from it; [`keep`](Self::keep) can hold them.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUgraph, context: &Context) -> Self {
@@ -191,8 +191,8 @@ impl Graph {
     /// use, such as modules, are never dropped.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and host
-    /// functions in its nodes must stay valid as long as the graph and all that is made from it.
+    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and
+    /// host functions in its nodes must stay valid as long as the graph and everything made from it.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraph) -> Borrowed<'a, Self> {

@@ -1,4 +1,4 @@
-//! The options of the compiler and the linker.
+//! The options of the driver's compiler and linker.
 
 use core::ffi::c_void;
 use core::num::{NonZeroU16, NonZeroU32};

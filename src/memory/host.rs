@@ -117,7 +117,7 @@ impl<T: Copy> HostBuffer<T> {
         if size_of_val(&values[..]) > 0 {
             let memory = values.as_ptr().cast_mut().cast();
             let _current = context.enter()?;
-            // SAFETY: the memory is valid, and stays so until it is unregistered.
+            // SAFETY: the memory is valid until it is unregistered.
             unsafe { checked::mem_host_register(memory, size_of_val(&values[..]), flags) }?;
         }
         let mut values = mem::ManuallyDrop::new(values);

@@ -74,7 +74,7 @@ impl MemPool {
     /// `handle` must be what C expects for a valid handle of this kind.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver sees that the handle is not that of a pool.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not that of a pool.
     #[inline]
     #[doc(alias = "cuMemPoolImportFromShareableHandle")]
     #[track_caller]

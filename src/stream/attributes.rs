@@ -1,4 +1,4 @@
-//! Attributes of streams.
+//! Attributes of streams, such as priority and access policy.
 
 use super::Stream;
 use crate::{Device, Result, checked, sys};
