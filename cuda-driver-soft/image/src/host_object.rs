@@ -9,7 +9,7 @@ pub const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
 const MEMBER_HEADER_BYTES: usize = 60;
 /// The range of a member's size, as a decimal number, in its header.
 const MEMBER_SIZE: std::ops::Range<usize> = 48..58;
-/// The sections with fat binaries: of linked code, and of code that is still to be linked.
+/// The sections with fat binaries: of linked code, and of code that is not linked yet.
 const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 /// Alignment of fat binaries in a section, in bytes.
 const FATBIN_ALIGN: usize = 8;

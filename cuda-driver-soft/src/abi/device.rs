@@ -15,8 +15,8 @@ use crate::object::{device, primary};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Writes text into a buffer of `length` bytes, and returns true if it fits. A buffer without any room is an error here
-/// and a crash on the NVIDIA driver.
+/// Writes text into a buffer of `length` bytes, and returns true if it fits. A length of 0 or less is an error here;
+/// NVIDIA's driver crashes.
 fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<bool> {
     let capacity = usize::try_from(length)
         .ok()

@@ -142,7 +142,7 @@ exports! {
     }
 
     anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
-        // This driver has no tables; the NVIDIA driver returns the same code for an unknown id.
+        // This driver has no tables. NVIDIA's driver returns the same code for an unknown id.
         c.out(table)?.set(std::ptr::null());
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }

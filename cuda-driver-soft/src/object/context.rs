@@ -348,8 +348,8 @@ impl Context {
         self.usage.fetch_sub(1, Relaxed) <= 1
     }
 
-    /// Updates the limits for a kernel that is about to be launched. As in a real driver, the stack limit grows to the
-    /// local memory that a kernel is known to need.
+    /// Updates the limits for a kernel that is about to be launched. As with NVIDIA's driver, the stack limit grows to
+    /// the local memory that a kernel is known to need.
     pub(crate) fn note_launch(&self, kernel: &engine::Kernel) {
         let local = kernel.local_bytes().next_multiple_of(16);
         let mut options = self.options();

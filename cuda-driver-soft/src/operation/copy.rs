@@ -1,6 +1,6 @@
 //! Copies.
 //!
-//! A copy is checked when it is requested and runs in stream order. As with a real driver, the host waits only for
+//! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
 //! copies that involve pageable memory, and in synchronous calls for those that involve page-locked memory.
 
 use crate::object::graph_memory;

@@ -80,7 +80,7 @@ fn a_destroyed_context_that_stays_current() {
         if software() {
             // NVIDIA's driver reads freed memory here, and returns 201 or 709.
             expect(cuda.cuCtxDestroy(context), 201);
-            // It can be made current again; popping it then kills the process on NVIDIA's driver.
+            // It can be made current again. NVIDIA's driver ends the process when it is then popped.
             for make_current in [Library::cuCtxSetCurrent, Library::cuCtxPushCurrent] {
                 check(make_current(cuda, context));
                 assert_eq!(current(), context);

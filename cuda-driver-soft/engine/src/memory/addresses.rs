@@ -29,7 +29,7 @@ impl FreeAddresses {
         let size = bytes.max(1).checked_next_multiple_of(PAGE)?;
         let cursor = self.cursor;
         let fits = |(start, end): (&u64, &u64)| (end - start >= size).then_some((*start, *end));
-        // Addresses freed just before the cursor were joined with the free ones after it. Skip them.
+        // Skip the addresses freed before the cursor, which were joined with the free ones after it.
         let around = self.parts.range(..cursor).next_back();
         let after = around.filter(|(_, end)| **end >= cursor.saturating_add(size));
         let (part, start) = match after {

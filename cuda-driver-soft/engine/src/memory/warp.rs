@@ -1,9 +1,9 @@
 //! Accesses of a warp: 32 addresses at once, checked to one byte.
 //!
 //! An instruction usually accesses the same *pattern* of addresses each time it runs: a row, one address, a tile. An
-//! [`AccessCache`] remembers the last pattern (the distance of each lane's address from the lowest) and the last
+//! [`AccessCache`] stores the last pattern (the distance of each lane's address from the lowest) and the last
 //! allocation. If both still match, the bounds and the alignment of all lanes are checked with one comparison each. If
-//! not, the slow path checks each lane, learns the new pattern, or reports the lane at fault.
+//! not, the slow path checks each lane, and either stores the new pattern or reports the lane at fault.
 
 #![forbid(unsafe_code)]
 
@@ -192,7 +192,7 @@ impl<'m> AccessCache<'m> {
     }
 
     /// Returns the difference between host addresses and device addresses if all lanes are in the last allocation and
-    /// aligned, whatever their pattern. Some misses return `None`, so that the cache learns a new pattern.
+    /// aligned, with any pattern. Some misses return `None`, so that the cache stores a new pattern.
     #[inline(always)]
     pub(crate) fn scattered(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
         let length = self.record?.length();

@@ -187,7 +187,7 @@ impl Mods {
         Mods(self.0 | SWAP)
     }
 
-    /// Returns true if the sources are to be exchanged, and the modifiers without that flag.
+    /// Returns true if the sources must be exchanged, and the modifiers without that flag.
     pub(crate) fn take_swap(self) -> (bool, Self) {
         (self.0 & SWAP != 0, Mods(self.0 & !SWAP))
     }

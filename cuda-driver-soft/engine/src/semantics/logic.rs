@@ -46,7 +46,7 @@ pub fn cnot<T: Int>(a: T) -> T {
     T::from_bits(u64::from(a == T::ZERO))
 }
 
-/// `shl.type d, a, b`: `b` is 32 bits wide whatever the type; amounts of the width and more give 0.
+/// `shl.type d, a, b`: `b` is 32 bits wide for every type; amounts of the width and more give 0.
 #[inline(always)]
 pub fn shl<T: Int>(a: T, b: u32) -> T {
     a.shl(b)

@@ -11,7 +11,7 @@ use super::walker::Walker;
 pub(super) struct ResolvedAddress {
     /// A register, a constant, or the address of a variable including its offset.
     pub(super) operand: Operand,
-    /// Offset from a register, which is still to be added.
+    /// Offset from a register, which the caller must add.
     pub(super) offset: i64,
     /// The state space of a variable. A register can hold an address in any space.
     pub(super) space: Option<Space>,
