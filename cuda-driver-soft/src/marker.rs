@@ -1,5 +1,5 @@
-//! Markers that let two copies of this driver in one process find each other. The library and `libcuda.so.1` would each
-//! have their own devices and memory, so the second copy to be initialised returns an error.
+//! Markers by which two copies of this driver in one process find each other. Each copy has its own devices and memory,
+//! so the second copy to be initialised returns an error.
 
 use std::ffi::CStr;
 #[cfg(unix)]

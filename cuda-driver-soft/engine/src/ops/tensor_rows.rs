@@ -41,7 +41,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Returns the layout, or `None` if the map cannot be used by a copy.
+    /// Returns the layout, or `None` if no copy can use the map.
     pub(super) fn of(map: &TensorMap) -> Option<Self> {
         let element = crate::tensor_map::element_bytes(map.data_type)? as u32;
         let rank = usize::from(map.rank);
@@ -139,7 +139,7 @@ pub(super) fn each_row(
 ) -> Result<(), ()> {
     let rank = usize::from(map.rank);
     let channels = layout.row / layout.element;
-    // The slices are outside of all dimensions but the last.
+    // In shared memory, the slices are outside of all dimensions but the last.
     let outermost = match (layout.slices, map.mode) {
         (1, _) => 1,
         (_, Mode::Tiled) => box_steps(map, rank - 1),

@@ -64,7 +64,8 @@ impl Walker<'_> {
         self.emit(inst, Op::TensorCopy(copy));
     }
 
-    /// Checks that the target is an architecture-specific one from sm_90a on, as `tensormap.replace` requires.
+    /// Checks that the target is architecture-specific, such as sm_90a, as `tensormap.replace` requires. Targets below
+    /// sm_90 get another error.
     pub(super) fn replace_target(&mut self, inst: &Inst) {
         let target = &self.unit.ast.target;
         if target.sm < 90 || target.suffix.is_some() {
@@ -77,8 +78,8 @@ impl Walker<'_> {
         self.error(inst.pos, message);
     }
 
-    /// Takes the constants of `tensormap.replace` out of the sources: the dimension, and the value of fields that are
-    /// enumerations.
+    /// Checks the constant of `tensormap.replace`: the dimension, or the value of a field that is an enumeration. The
+    /// dimension moves from the sources to the operation.
     pub(super) fn replace_constants(&mut self, inst: &Inst, replace: &mut TensorMapReplace) {
         use TensorMapField::*;
         let (most, modifier) = match replace.field {
