@@ -55,7 +55,7 @@ fn floating(device: Device) -> Result<()> {
 
 /// Three libraries that attach to their caller's context, use it and detach: the driver counts its users.
 fn attached(device: Device) -> Result<()> {
-    /// A library that uses the current context, whoever owns it.
+    /// A library that uses the current context without owning it.
     fn library(number: u8) -> Result<u8> {
         // SAFETY: the caller of `attached` keeps its context current and alive for the call.
         let context = unsafe { Context::current() }?.expect("a current context");

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = Module::from_ptx(&context, PTX)?;
     let multiply = module.function("matmul_f32")?;
 
-    // Sizes that are no multiples of a tile: m rows times n columns.
+    // `a` has m x k values and `b` has k x n. The sizes are not multiples of a tile.
     let (m, n, k) = (200, 120, 90);
     let a: Vec<f32> = (0..m * k).map(|i| (i % 17) as f32 - 8.0).collect();
     let b: Vec<f32> = (0..k * n).map(|i| (i % 23) as f32 * 0.1).collect();

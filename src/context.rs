@@ -518,7 +518,7 @@ impl Context {
         Self::new(raw, Owner::Foreign)
     }
 
-    /// Releases ownership of the handle: no reference destroys the context any more.
+    /// Releases ownership of the handle, so that no reference destroys the context.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUcontext {

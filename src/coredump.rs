@@ -150,7 +150,7 @@ impl Settings<'_> {
         self.set_bool(CUcoredumpSettings::CU_COREDUMP_ENABLE_ON_EXCEPTION, enabled)
     }
 
-    /// Returns true if the process aborts with a host core dump after that of the GPU.
+    /// Returns true if the process aborts, with a core dump of the host, after the core dump of the GPU.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -161,7 +161,7 @@ impl Settings<'_> {
         self.get_bool(CUcoredumpSettings::CU_COREDUMP_TRIGGER_HOST)
     }
 
-    /// Enables or disables a host core dump, which ends the process, after that of the GPU.
+    /// Enables or disables aborting the process, with a core dump of the host, after the core dump of the GPU.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).

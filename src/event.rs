@@ -34,7 +34,7 @@ pub struct Event {
     last: AtomicUsize,
 }
 
-/// A value that is no stream's handle.
+/// A value that is not the handle of any stream.
 const NO_STREAM: usize = usize::MAX;
 
 // SAFETY: an event handle may be used on any thread.

@@ -1,4 +1,4 @@
-//! Memory and semaphores of other APIs, such as Vulkan and Direct3D.
+//! Memory and semaphores imported from other APIs, such as Vulkan and Direct3D.
 
 mod memory;
 mod semaphore;

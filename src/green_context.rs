@@ -188,7 +188,7 @@ impl GreenContext {
         Ok(Self { raw, context })
     }
 
-    /// Releases ownership of the handle: no reference destroys the green context any more.
+    /// Releases ownership of the handle, so that no reference destroys the green context.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUgreenCtx {

@@ -426,7 +426,7 @@ impl Library {
         Self::new(raw, false, String::new(), 0.0)
     }
 
-    /// Releases ownership of the handle: no reference unloads the library any more.
+    /// Releases ownership of the handle, so that no reference unloads the library.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUlibrary {

@@ -403,8 +403,8 @@ impl LinkedImage {
         self.linker.info_log()
     }
 
-    /// Loads the image into a context ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). The module does not need the
-    /// image any more.
+    /// Loads the image into a context ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). The module does not need
+    /// the image afterwards.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image is for another architecture.
@@ -416,8 +416,8 @@ impl LinkedImage {
         unsafe { Module::from_image(context, self.as_bytes()) }
     }
 
-    /// Loads the image as a library ([`cuLibraryLoadData`](checked::library_load_data)), which does not need the image any
-    /// more.
+    /// Loads the image as a library ([`cuLibraryLoadData`](checked::library_load_data)), which does not need the image
+    /// afterwards.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image is for another architecture.

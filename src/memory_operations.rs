@@ -134,8 +134,8 @@ impl Stream {
     /// Queues a write of a 32-bit number ([`cuStreamWriteValue32`](checked::stream_write_value32)).
     ///
     /// # Safety
-    /// The address must be a multiple of 4 and that of device memory, or page-locked host memory, that stays allocated until
-    /// the write is done, and host code must not access it as ordinary memory meanwhile.
+    /// The address must be a multiple of 4 and that of device memory, or page-locked host memory, that stays allocated
+    /// until the write is done, and host code must not access it as ordinary memory until then.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not a multiple of 4 or invalid flags.

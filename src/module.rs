@@ -378,7 +378,7 @@ impl Module {
         Self::new(raw, Owner::Foreign)
     }
 
-    /// Releases ownership of the handle: no reference unloads the module any more.
+    /// Releases ownership of the handle, so that no reference unloads the module.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUmodule {

@@ -252,7 +252,7 @@ impl<T> MipmappedArray<T> {
         Self::of(raw, None)
     }
 
-    /// Releases ownership of the handle: no reference destroys the array any more.
+    /// Releases ownership of the handle, so that no reference destroys the array.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUmipmappedArray {

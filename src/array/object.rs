@@ -188,7 +188,7 @@ impl<T> Array<T> {
     }
 
     /// # Safety
-    /// As for [`unmapped`](Self::unmapped).
+    /// Same as [`unmapped`](Self::unmapped).
     #[inline]
     #[track_caller]
     unsafe fn create(context: &Context, shape: ArrayShape, format: sys::CUarray_format, channels: u32) -> Result<Self> {
@@ -333,7 +333,7 @@ impl<T> Array<T> {
         })
     }
 
-    /// Releases ownership of the handle: no reference destroys the array any more.
+    /// Releases ownership of the handle, so that no reference destroys the array.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUarray {

@@ -20,7 +20,7 @@ pub(super) const fn slice<T>(slice: &[T]) -> *const T {
     if slice.is_empty() { ptr::null() } else { slice.as_ptr() }
 }
 
-/// Same as [`slice`], for a mutable slice.
+/// Same as [`slice()`], for a mutable slice.
 #[inline]
 pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
     if slice.is_empty() {

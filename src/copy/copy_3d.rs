@@ -1,4 +1,4 @@
-//! The builder of copies.
+//! The builder of copies of rows, rectangles and boxes.
 
 use core::marker::PhantomData;
 use core::{fmt, mem, slice};
@@ -8,7 +8,7 @@ use super::side::{Side, Source, Target};
 use crate::sys::{self, CUmemorytype};
 use crate::{Context, Result, Stream, checked};
 
-/// A copy of a row, rectangle or box of values between two of host memory, device memory and arrays.
+/// A copy of a row, rectangle or box of values. Source and target are host memory, device memory or arrays.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device};
@@ -101,11 +101,12 @@ impl<'a, T> Copy3d<'a, T> {
     }
 
     /// Copies in the null stream: boxes by [`cuMemcpy3D`](checked::memcpy_3d), boxes between contexts by
-    /// [`cuMemcpy3DPeer`](checked::memcpy_3d_peer), rectangles by [`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned), and
-    /// single rows of arrays by [`cuMemcpyHtoA`](checked::memcpy_htoa), [`cuMemcpyAtoH`](checked::memcpy_atoh),
+    /// [`cuMemcpy3DPeer`](checked::memcpy_3d_peer), rectangles by
+    /// [`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned), and single rows of arrays by
+    /// [`cuMemcpyHtoA`](checked::memcpy_htoa), [`cuMemcpyAtoH`](checked::memcpy_atoh),
     /// [`cuMemcpyDtoA`](checked::memcpy_dtoa), [`cuMemcpyAtoD`](checked::memcpy_atod) and
-    /// [`cuMemcpyAtoA`](checked::memcpy_atoa). Host memory is no longer accessed when the
-    /// method returns, as described at [`DeviceBuffer`](crate::DeviceBuffer).
+    /// [`cuMemcpyAtoA`](checked::memcpy_atoa). Host memory is no longer accessed when the method returns, as described
+    /// at [`DeviceBuffer`](crate::DeviceBuffer).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target or if a pitch is shorter than a row, and

@@ -92,8 +92,8 @@ impl GraphError {
         self.update_result
     }
 
-    /// Returns the position of the node in [`Graph::nodes`] that the driver names as the cause; `None` if it names none, or
-    /// one of a child graph. For an update, the graph is the new one.
+    /// Returns the position of the node in [`Graph::nodes`] that the driver names as the cause; `None` if it does not
+    /// name a node, or names one of a child graph. For an update, the graph is the new one.
     #[inline]
     #[must_use]
     pub const fn node_index(&self) -> Option<usize> {

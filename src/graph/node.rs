@@ -432,7 +432,7 @@ impl Graph {
     /// ([`cuGraphNodeFindInClone`](checked::graph_node_find_in_clone)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if this graph is no clone of the node's graph, or has no such node.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if this graph is not a clone of the node's graph, or has no such node.
     #[inline]
     #[doc(alias = "cuGraphNodeFindInClone")]
     #[track_caller]

@@ -27,8 +27,8 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, Stream, che
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Work in other streams must wait for the allocation, for instance with an [`Event`](crate::Event) recorded after it. The
-/// copies of the views that take no stream wait for [blocking](Stream::new) streams only.
+/// Work in other streams must wait for the allocation, for instance with an [`Event`](crate::Event) recorded after it.
+/// Copies of the views without a stream argument wait for [blocking](Stream::new) streams only.
 ///
 /// [`free_async`](Self::free_async) frees in stream order, too. It is `unsafe`, because the driver does not know which work
 /// of other streams still uses the memory. Dropping waits for all work of the context and then frees; while a stream of the

@@ -73,7 +73,7 @@ impl Stream {
         unsafe { self.set_attribute(Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value) }
     }
 
-    /// Returns how threads wait for the stream. Until it is set, drivers return a number that is no policy.
+    /// Returns how threads wait for the stream. Until it is set, drivers return a number that is not a valid policy.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

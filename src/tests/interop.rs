@@ -252,7 +252,7 @@ fn core_dumps_have_typed_settings() {
     );
     let seen = Arc::new(AtomicU32::new(0));
     let inside = Arc::clone(&seen);
-    // The fake driver calls it at once.
+    // The fake driver calls it immediately.
     let callback = CoredumpCallback::on_start(move |process, device| {
         assert_eq!((process, device.as_raw()), (77, 3));
         inside.fetch_add(1, Ordering::Relaxed);
