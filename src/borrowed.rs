@@ -36,6 +36,7 @@ pub struct Borrowed<'a, T> {
 
 impl<T> Borrowed<'_, T> {
     /// Wraps an object that owns nothing but its handle, because it is never dropped.
+    #[inline]
     pub(crate) const fn new(object: T) -> Self {
         Self {
             object: ManuallyDrop::new(object),
@@ -47,12 +48,14 @@ impl<T> Borrowed<'_, T> {
 impl<T> Deref for Borrowed<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         &self.object
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Borrowed<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.object.fmt(f)
     }

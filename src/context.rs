@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::mem;
 use std::sync::Arc;
 
-use crate::error::{Error, dropping};
+use crate::error::{Error, dropping, note_process};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Device, Result, checked, host_fn};
@@ -90,13 +90,16 @@ impl Inner {
 impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 
 impl Context {
     #[inline]
     fn new(raw: sys::CUcontext, owner: Owner) -> Self {
+        note_process();
         Self {
             inner: Arc::new(Inner { raw, owner }),
         }
@@ -608,7 +611,9 @@ impl Drop for Current {
     #[inline]
     fn drop(&mut self) {
         if !self.popped {
-            dropping().done(self.end());
+            if let Some(dropping) = dropping() {
+                dropping.done(self.end());
+            }
         }
     }
 }
@@ -624,7 +629,9 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(pushed) = self.pushed.take() {
-            dropping().done(pushed.pop());
+            if let Some(dropping) = dropping() {
+                dropping.done(pushed.pop());
+            }
         }
     }
 }
@@ -663,7 +670,9 @@ impl Drop for Attachment {
     #[inline]
     fn drop(&mut self) {
         if !self.detached {
-            dropping().done(self.end());
+            if let Some(dropping) = dropping() {
+                dropping.done(self.end());
+            }
         }
     }
 }

@@ -295,6 +295,7 @@ type Receiver = dyn Fn(i32, Device) + Send + Sync;
 static RECEIVERS: Receivers<Receiver> = Receivers::new();
 
 /// Passes a core dump to the closure with a number. The driver calls this function.
+#[inline]
 unsafe extern "system" fn receive(number: *mut c_void, process: c_int, device: sys::CUdevice) {
     RECEIVERS.with(number.addr(), |receiver| receiver(process, Device::from_raw(device)));
 }
@@ -347,6 +348,7 @@ impl CoredumpCallback {
         Self::registered(raw, number, false)
     }
 
+    #[inline]
     fn registered(raw: Result<sys::CUcoredumpCallbackHandle>, number: usize, is_start: bool) -> Result<Self> {
         match raw {
             Ok(raw) => Ok(Self { raw, number, is_start }),
@@ -399,8 +401,10 @@ impl Drop for CoredumpCallback {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { self.end(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { self.end(self.raw) });
+            }
         }
         RECEIVERS.remove(self.number);
     }

@@ -1,5 +1,6 @@
 //! Loading and initialising the driver, and its version.
 
+use crate::error::note_process;
 use crate::sys::{self, library::LoadError};
 use crate::{Result, Version, checked};
 
@@ -34,7 +35,9 @@ pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError>
 #[track_caller]
 pub fn init() -> Result<()> {
     // SAFETY: 0 is the only valid value for the flags.
-    unsafe { checked::init(0) }
+    unsafe { checked::init(0) }?;
+    note_process();
+    Ok(())
 }
 
 /// Returns the highest CUDA version that the driver supports ([`cuDriverGetVersion`](checked::driver_get_version)).

@@ -67,11 +67,13 @@ pub fn attach() -> Result<()> {
 
 /// Returns true for the message `Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuMemFree_v2`, which drivers log after the
 /// reason of every failed call. The error contains the same text.
+#[inline]
 fn repeats_the_error(message: &str) -> bool {
     message.starts_with("Returning ") && message.contains(") from cu")
 }
 
 /// Passes a message to the receiver with a number. The driver calls this function.
+#[inline]
 unsafe extern "system" fn receive(number: *mut c_void, level: CUlogLevel, message: *mut c_char, length: usize) {
     if message.is_null() {
         return;
@@ -159,8 +161,10 @@ impl Drop for LogCallback {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::logs_unregister_callback(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::logs_unregister_callback(self.raw) });
+            }
         }
         RECEIVERS.remove(self.number);
     }

@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::fmt;
 use core::panic::Location;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::process;
 use std::sync::OnceLock;
 
 use crate::error_log::{self, ErrorLog};
@@ -151,6 +153,7 @@ impl Error {
     }
 
     /// Returns the error without its messages.
+    #[inline]
     const fn bare(self) -> Self {
         Self {
             packed: self.packed & CALL_BITS,
@@ -163,11 +166,13 @@ impl Error {
     ///
     /// They are kept as long as the process runs, equal ones only once, up to 1 MiB in total. For later messages, this
     /// method returns a sentence that says so.
+    #[inline]
     #[must_use]
     pub fn log(&self) -> Option<&'static str> {
         self.kept().map(|kept| kept.log)
     }
 
+    #[inline]
     fn kept(&self) -> Option<ErrorLog<'static>> {
         (self.refusal_number() == HAS_LOG).then(|| ErrorLog::by_number((self.packed >> 48) as u16))
     }
@@ -333,19 +338,37 @@ thread_local! {
     static DROPPING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Guard of the last call of an object in its `Drop`: `dropping().done(unsafe { … })`.
+/// Guard of the last call of an object in its `Drop`.
 #[derive(Debug)]
 pub(crate) struct Dropping {
     /// True if an object that contains this one is also being dropped.
     before: bool,
 }
 
-/// Marks the calls of this thread as calls of a `Drop` until the guard is dropped.
+/// The process that uses the driver; 0 before [`note_process`] is called.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Remembers the calling process as the one that uses the driver.
 #[inline]
-pub(crate) fn dropping() -> Dropping {
-    Dropping {
-        before: DROPPING.replace(true),
+pub(crate) fn note_process() {
+    if PROCESS.load(Ordering::Relaxed) == 0 {
+        PROCESS.store(process::id(), Ordering::Relaxed);
     }
+}
+
+/// Marks the calls of this thread as calls of a `Drop` until the guard is dropped.
+///
+/// Returns `None` in a process that was forked from the one that uses the driver. Nothing is to be released there, and
+/// some calls crash: driver 580 does not check all handles after a fork.
+#[inline]
+pub(crate) fn dropping() -> Option<Dropping> {
+    let owner = PROCESS.load(Ordering::Relaxed);
+    if owner != 0 && owner != process::id() {
+        return None;
+    }
+    Some(Dropping {
+        before: DROPPING.replace(true),
+    })
 }
 
 impl Dropping {

@@ -34,6 +34,7 @@ const MAX_BYTES: usize = 1 << 20;
 const NOT_KEPT: u16 = u16::MAX;
 
 impl Kept {
+    #[inline]
     const fn new() -> Self {
         Self {
             logs: Vec::new(),
@@ -41,6 +42,7 @@ impl Kept {
         }
     }
 
+    #[inline]
     fn keep(&mut self, log: ErrorLog<'_>) -> u16 {
         if let Some(number) = self.logs.iter().position(|kept| *kept == log) {
             return u16::try_from(number).unwrap_or(NOT_KEPT);
@@ -59,6 +61,7 @@ impl Kept {
         }
     }
 
+    #[inline]
     fn by_number(&self, number: u16) -> ErrorLog<'static> {
         self.logs.get(usize::from(number)).copied().unwrap_or(ErrorLog {
             path: "",
@@ -69,6 +72,7 @@ impl Kept {
 
 impl ErrorLog<'static> {
     /// Returns the messages with a number that [`keep`](ErrorLog::keep) returned.
+    #[inline]
     pub(crate) fn by_number(number: u16) -> Self {
         let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         kept.by_number(number)
@@ -77,12 +81,14 @@ impl ErrorLog<'static> {
 
 impl ErrorLog<'_> {
     /// Keeps the messages, and returns their number.
+    #[inline]
     pub(crate) fn keep(self) -> u16 {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         kept.keep(self)
     }
 
     /// Prints an error with its messages.
+    #[inline]
     pub(crate) fn show(self, f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display) -> fmt::Result {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
@@ -108,11 +114,13 @@ thread_local! {
 const MAX_NOTED: usize = 4096;
 
 /// Starts noting the driver's messages.
+#[inline]
 pub(crate) fn start_noting() {
     NOTING.store(true, Ordering::Relaxed);
 }
 
 /// Notes a message that the driver logged on this thread. Drops the oldest messages if there are too many.
+#[inline]
 pub(crate) fn note(message: &str) {
     let message = message.trim_end();
     // The borrow fails if the allocator makes a driver call that fails; the access fails while the thread exits.
@@ -133,6 +141,7 @@ pub(crate) fn note(message: &str) {
 }
 
 /// Returns the messages that were noted on this thread since the previous call.
+#[inline]
 pub(crate) fn take_noted() -> String {
     if !NOTING.load(Ordering::Relaxed) {
         return String::new();

@@ -214,8 +214,10 @@ impl Drop for Event {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::event_destroy(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::event_destroy(self.raw) });
+            }
         }
     }
 }

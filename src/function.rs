@@ -201,6 +201,7 @@ impl Function {
     }
 
     /// Compares the arguments of a launch by `function` with the kernel's parameters.
+    #[inline]
     #[track_caller]
     pub(crate) fn check_launch(&self, function: sys::Function, arguments: &impl KernelArgs) -> Result<()> {
         launch::check_launch(arguments, function, |index| self.param_info(index), || self.name())

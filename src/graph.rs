@@ -1,8 +1,8 @@
 //! Graphs: work that is described once and launched many times.
 //!
-//! A [`Graph`](crate::Graph) is a description: nodes, and edges that order them. It is recorded from a stream
+//! A [`Graph`] is a description: nodes, and edges that order them. It is recorded from a stream
 //! ([`Stream::capture`](crate::Stream::capture)) or built node by node. [`instantiate`](crate::Graph::instantiate) makes a
-//! [`GraphExec`](crate::GraphExec) from it, which streams launch.
+//! [`GraphExec`] from it, which streams launch.
 //!
 //! ```
 //! # use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
@@ -61,7 +61,7 @@
 //!
 //! # Threads
 //!
-//! The driver does not synchronise access to graphs. A [`Graph`](crate::Graph) and a [`GraphExec`](crate::GraphExec)
+//! The driver does not synchronise access to graphs. A [`Graph`] and a [`GraphExec`]
 //! can be moved to another thread, but not shared between threads without a mutex.
 
 mod alloc;

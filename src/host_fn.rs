@@ -57,6 +57,7 @@ static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// Stores a task and returns its number.
+#[inline]
 fn store_task(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
@@ -65,6 +66,7 @@ fn store_task(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
 }
 
 /// Removes and returns a task; `None` if it was removed before.
+#[inline]
 fn take_task(number: usize) -> Option<Task> {
     // The caller drops the task after the lock is released, because dropping it may take the lock.
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,6 +75,7 @@ fn take_task(number: usize) -> Option<Task> {
 }
 
 /// Runs a task if it did not run yet. The driver calls this function with the task's number.
+#[inline]
 unsafe extern "system" fn run(number: *mut c_void) {
     let Some(Task { number, id, function }) = take_task(number.addr()) else {
         return;
@@ -84,6 +87,7 @@ unsafe extern "system" fn run(number: *mut c_void) {
 }
 
 /// Queues a function in a stream of a context. With `None`, the driver is queried for the context.
+#[inline]
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     stream: sys::CUstream,
@@ -123,6 +127,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
 }
 
 /// Stores the panic of a host function in a graph, whose context has this address.
+#[inline]
 pub(crate) fn panicked_in_graph(context: usize, payload: Box<dyn Any + Send>) {
     let id = StreamId { stream: GRAPH, context };
     // A wait for any event of the context resumes it, so it counts as older than all of them.
@@ -137,6 +142,7 @@ pub(crate) fn last_number() -> usize {
 }
 
 /// Resumes a panic of a host function in a stream. Called after waits for the stream.
+#[inline]
 #[track_caller]
 pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
     resume_up_to(usize::MAX, stream, context);
@@ -144,6 +150,7 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
 
 /// Resumes a panic of a host function in a stream whose number is at most `last`. Called after waits for an event, which
 /// was recorded when `last` was the newest function: a later one may be in another stream with the same handle.
+#[inline]
 #[track_caller]
 pub(crate) fn resume_up_to(last: usize, stream: usize, context: Option<sys::CUcontext>) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
@@ -168,6 +175,7 @@ pub(crate) fn resume_up_to(last: usize, stream: usize, context: Option<sys::CUco
 }
 
 /// Resumes a panic of a host function in any stream of a context. Called after waits for the context.
+#[inline]
 #[track_caller]
 pub(crate) fn resume_of_context(context: sys::CUcontext) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
@@ -176,6 +184,7 @@ pub(crate) fn resume_of_context(context: sys::CUcontext) {
     resume(|panic| panic.id.context == context.addr());
 }
 
+#[inline]
 #[track_caller]
 fn resume(matches: impl Fn(&StoredPanic) -> bool) {
     // A second panic while unwinding would abort the process.
@@ -192,6 +201,7 @@ fn resume(matches: impl Fn(&StoredPanic) -> bool) {
 }
 
 /// Moves the panics of a stream to its context, because the stream is destroyed or its handle was reused by a new stream.
+#[inline]
 pub(crate) fn stream_destroyed(stream: sys::CUstream, context: Option<sys::CUcontext>) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
@@ -207,6 +217,7 @@ pub(crate) fn stream_destroyed(stream: sys::CUstream, context: Option<sys::CUcon
 }
 
 /// Drops the panics of a context that was destroyed.
+#[inline]
 pub(crate) fn context_destroyed(context: sys::CUcontext) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
@@ -225,12 +236,14 @@ pub(crate) fn context_destroyed(context: sys::CUcontext) {
 
 /// Drops a payload. If that panics, the payload of the new panic is leaked, because the caller may be a `Drop`, and
 /// dropping that payload may panic, too.
+#[inline]
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(again);
     }
 }
 
+#[inline]
 fn with_panics<T>(change: impl FnOnce(&mut Vec<StoredPanic>) -> T) -> T {
     let mut panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
     let result = change(&mut panics);

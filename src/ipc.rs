@@ -258,8 +258,10 @@ impl<T> Drop for IpcBuffer<T> {
         }
         // The result of `enter` is not checked: the memory is closed even if the context cannot be made current.
         let current = self.context.enter();
-        // SAFETY: the memory is open, and this is its last use.
-        dropping().done(unsafe { checked::ipc_close_mem_handle(self.raw) });
+        if let Some(dropping) = dropping() {
+            // SAFETY: the memory is open, and this is its last use.
+            dropping.done(unsafe { checked::ipc_close_mem_handle(self.raw) });
+        }
         drop(current);
     }
 }
@@ -288,6 +290,8 @@ impl Event {
     #[doc(alias = "cuIpcGetEventHandle")]
     #[track_caller]
     pub fn ipc_handle(&self) -> Result<EventHandle> {
+        // A driver needs a current context for this call, unlike for other calls of events.
+        let _current = self.context().map(Context::enter).transpose()?;
         // SAFETY: the handle is live.
         let raw = unsafe { checked::ipc_get_event_handle(self.as_raw()) }?;
         Ok(EventHandle(raw))

@@ -22,6 +22,7 @@ use std::path::Path;
 use crate::sys::Function;
 
 /// Returns PTX as a C string. Errors name `function`.
+#[inline]
 #[track_caller]
 pub(crate) fn ptx(ptx: &str, function: Function) -> Result<CString, JitError> {
     match image::text(ptx.trim_end_matches('\0').as_bytes()) {
@@ -32,6 +33,7 @@ pub(crate) fn ptx(ptx: &str, function: Function) -> Result<CString, JitError> {
 
 /// Reads a file of PTX. `reading` is the function that an error of reading names, `function` that of an error about the
 /// text, and `instead` the function for binaries.
+#[inline]
 #[track_caller]
 pub(crate) fn read_ptx(path: &Path, reading: Function, function: Function, instead: &str) -> Result<CString, JitError> {
     match recognise(&read(path, reading)?) {

@@ -83,7 +83,9 @@ impl Inner {
 impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 
@@ -438,6 +440,7 @@ impl Library {
 }
 
 /// Returns a name for the driver. No object has a name with a NUL byte.
+#[inline]
 #[track_caller]
 fn c_name(name: &str, function: sys::Function) -> Result<CString> {
     match CString::new(name) {

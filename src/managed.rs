@@ -56,6 +56,7 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has no
     /// managed memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a larger alignment than the driver provides.
+    #[inline]
     #[doc(alias = "cuMemAllocManaged")]
     #[track_caller]
     pub fn alloc(context: &Context, len: usize) -> Result<Self> {
@@ -68,6 +69,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc), and `CUDA_ERROR_INVALID_VALUE` for other flags.
+    #[inline]
     #[doc(alias = "cuMemAllocManaged")]
     #[track_caller]
     pub fn with_flags(context: &Context, len: usize, flags: CUmemAttach_flags) -> Result<Self> {
@@ -100,6 +102,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc).
+    #[inline]
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self>
     where
@@ -115,6 +118,7 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device lacks concurrent access, or an error from the work that was waited
     /// for.
+    #[inline]
     #[track_caller]
     pub fn host(&self) -> Result<&[T]>
     where
@@ -130,6 +134,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`host`](Self::host).
+    #[inline]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]>
     where
@@ -141,6 +146,7 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Returns the values' address for the host, when the host may access it.
+    #[inline]
     #[track_caller]
     fn settle(&self) -> Result<*mut T> {
         if !self.concurrent {
@@ -155,30 +161,35 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Returns the number of values.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if there are no values.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the size in bytes.
+    #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
     /// Returns the address, which is valid until the buffer is dropped, on the host and on devices.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         DevicePtr::from_raw(self.raw)
     }
 
     /// Returns a view of all values.
+    #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
         // SAFETY: the buffer has this length, and the view borrows it.
@@ -186,6 +197,7 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Returns a view of all values that can be written.
+    #[inline]
     #[must_use]
     pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
         // SAFETY: as above.
@@ -200,6 +212,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for other flags, and `CUDA_ERROR_INVALID_HANDLE` for a default stream.
+    #[inline]
     #[doc(alias = "cuStreamAttachMemAsync")]
     #[track_caller]
     pub unsafe fn attach(&self, stream: &Stream, flags: CUmemAttach_flags) -> Result<()> {
@@ -220,6 +233,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
@@ -231,6 +245,7 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Returns the raw address, which is valid until the buffer is dropped.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUdeviceptr {
         self.raw
@@ -244,6 +259,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[track_caller]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Result<Self> {
         let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS;
@@ -257,6 +273,7 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {
         let raw = self.raw;
@@ -265,6 +282,7 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Returns the context of the memory.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -272,12 +290,14 @@ impl<T> ManagedBuffer<T> {
 }
 
 impl<'a, T> From<&'a ManagedBuffer<T>> for DeviceSlice<'a, T> {
+    #[inline]
     fn from(buffer: &'a ManagedBuffer<T>) -> Self {
         buffer.as_slice()
     }
 }
 
 impl<T> fmt::Debug for ManagedBuffer<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManagedBuffer")
             .field("ptr", &self.ptr())
@@ -287,10 +307,13 @@ impl<T> fmt::Debug for ManagedBuffer<T> {
 }
 
 impl<T> Drop for ManagedBuffer<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the allocation is owned, and this is its last use.
-            dropping().done(unsafe { checked::mem_free(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the allocation is owned, and this is its last use.
+                dropping.done(unsafe { checked::mem_free(self.raw) });
+            }
         }
     }
 }

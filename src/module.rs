@@ -86,7 +86,9 @@ impl Inner {
 impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 
@@ -439,6 +441,7 @@ impl Global {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`, or an error from the work that was waited for.
+    #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn read<T: Download>(&self) -> Result<T> {
@@ -455,6 +458,7 @@ impl Global {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`.
+    #[inline]
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn write<T: Upload>(&self, value: &T) -> Result<()> {
@@ -464,6 +468,7 @@ impl Global {
         unsafe { checked::memcpy_htod(self.ptr.as_raw(), core::slice::from_ref(value)) }
     }
 
+    #[inline]
     #[track_caller]
     fn check<T>(&self, function: sys::Function) -> Result<()> {
         if size_of::<T>() > self.size {

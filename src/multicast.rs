@@ -189,8 +189,10 @@ impl Drop for Multicast {
     #[inline]
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::mem_release(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::mem_release(self.raw) });
+            }
         }
     }
 }

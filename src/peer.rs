@@ -90,7 +90,7 @@ impl Drop for PeerAccess {
     #[inline]
     fn drop(&mut self) {
         if !self.disabled {
-            let dropping = dropping();
+            let Some(dropping) = dropping() else { return };
             dropping.done(self.end());
         }
     }
@@ -104,6 +104,7 @@ impl<T> DeviceSliceMut<'_, T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter, and `CUDA_ERROR_INVALID_CONTEXT` if the context
     /// of one of the views is not known.
+    #[inline]
     #[doc(alias = "cuMemcpyPeer")]
     #[track_caller]
     pub fn copy_from_peer<'b>(&mut self, other: impl Into<DeviceSlice<'b, T>>) -> Result<()>
@@ -131,6 +132,7 @@ impl<T> DeviceSliceMut<'_, T> {
     ///
     /// # Errors
     /// Same as [`copy_from_peer`](Self::copy_from_peer).
+    #[inline]
     #[doc(alias = "cuMemcpyPeerAsync")]
     #[track_caller]
     pub unsafe fn copy_from_peer_async<'b>(
@@ -152,6 +154,7 @@ impl<T> DeviceSliceMut<'_, T> {
 }
 
 /// Returns the contexts of both sides of a copy by `function`, or `None` if there is nothing to copy.
+#[inline]
 #[track_caller]
 fn contexts<'v, T>(
     to: &DeviceSliceMut<'v, T>,

@@ -20,6 +20,7 @@ pub struct Pending<T> {
 
 impl<T> Pending<T> {
     /// Wraps a value that queued work in `stream` uses, and records `event` after that work.
+    #[inline]
     #[track_caller]
     pub(crate) fn after(value: T, event: Event, stream: &Stream) -> Result<Self, QueueError<T>> {
         let mut pending = Self {
@@ -46,6 +47,7 @@ impl<T> Pending<T> {
     ///
     /// # Panics
     /// Same as [`Event::synchronize`].
+    #[inline]
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
     pub fn wait(mut self) -> Result<T> {
@@ -61,6 +63,7 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn is_done(&self) -> Result<bool> {
@@ -69,11 +72,12 @@ impl<T> Pending<T> {
 }
 
 impl<T> Drop for Pending<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.settled {
             return;
         }
-        let dropping = dropping();
+        let Some(dropping) = dropping() else { return };
         let waited = self.event.wait();
         let is_done = waited.is_ok();
         dropping.done(waited);
@@ -109,6 +113,7 @@ pub struct QueueError<T> {
 
 impl<T> QueueError<T> {
     /// Returns the error for work that was not queued.
+    #[inline]
     pub(crate) const fn before(error: Error, value: T) -> Self {
         Self {
             error,
@@ -118,6 +123,7 @@ impl<T> QueueError<T> {
 
     /// Returns the error of the call that queues the work. If the code may be from earlier work, the work may be queued
     /// even so, and the value is leaked.
+    #[inline]
     pub(crate) fn of_call(error: Error, value: T) -> Self {
         let mut value = Some(value);
         if !error.is_refusal() {
@@ -127,12 +133,14 @@ impl<T> QueueError<T> {
     }
 
     /// Returns the error of the call that failed.
+    #[inline]
     pub const fn error(&self) -> Error {
         self.error
     }
 
     /// Returns the value; `None` if the error may be from earlier work, because the work may be queued even so. In that
     /// case the value is leaked.
+    #[inline]
     #[must_use]
     pub fn into_value(self) -> Option<T> {
         self.value
@@ -140,18 +148,21 @@ impl<T> QueueError<T> {
 }
 
 impl<T> From<QueueError<T>> for Error {
+    #[inline]
     fn from(error: QueueError<T>) -> Self {
         error.error
     }
 }
 
 impl<T> fmt::Display for QueueError<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.error, f)
     }
 }
 
 impl<T> fmt::Debug for QueueError<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `unwrap` prints errors with `Debug`.
         fmt::Display::fmt(&self.error, f)

@@ -55,6 +55,7 @@ impl DevicePtr {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
+    #[inline]
     #[doc(alias = "cuPointerGetAttributes")]
     #[track_caller]
     pub fn attributes(self) -> Result<PointerAttributes> {
@@ -102,6 +103,7 @@ impl DevicePtr {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that the driver does not know, for an attribute that the driver
     /// does not have, and for `CU_POINTER_ATTRIBUTE_P2P_TOKENS`, which is not a number.
+    #[inline]
     #[doc(alias = "cuPointerGetAttribute")]
     #[track_caller]
     pub fn attribute(self, attribute: Attribute) -> Result<u64> {
@@ -125,6 +127,7 @@ impl DevicePtr {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the address is not that of memory of `cuMemAlloc`.
+    #[inline]
     #[doc(alias = "cuPointerSetAttribute")]
     #[doc(alias = "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS")]
     #[track_caller]
@@ -140,6 +143,7 @@ impl DevicePtr {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_FOUND` if there is none.
+    #[inline]
     #[doc(alias = "cuMemGetAddressRange")]
     #[track_caller]
     pub fn address_range(self, context: &Context) -> Result<Range<Self>> {

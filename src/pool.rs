@@ -77,6 +77,7 @@ impl PoolOptions {
 }
 
 impl fmt::Debug for PoolOptions {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PoolOptions")
             .field("location", &self.location.type_)
@@ -356,8 +357,10 @@ impl Drop for MemPool {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::mem_pool_destroy(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::mem_pool_destroy(self.raw) });
+            }
         }
     }
 }

@@ -15,11 +15,13 @@ pub(crate) struct Receivers<F: ?Sized>(Mutex<Vec<(usize, Arc<F>)>>);
 static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 impl<F: ?Sized> Receivers<F> {
+    #[inline]
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
     /// Adds a closure and returns its number, which is not 0.
+    #[inline]
     pub(crate) fn add(&self, receiver: Arc<F>) -> usize {
         let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
         let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -28,6 +30,7 @@ impl<F: ?Sized> Receivers<F> {
     }
 
     /// Removes and drops a closure. One that is running is dropped when it returns.
+    #[inline]
     pub(crate) fn remove(&self, number: usize) {
         let removed = {
             let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,6 +42,7 @@ impl<F: ?Sized> Receivers<F> {
     }
 
     /// Passes the closure with a number to `call`. A panic must not unwind through the driver, so it is ignored.
+    #[inline]
     pub(crate) fn with(&self, number: usize, call: impl FnOnce(&F)) {
         let receiver = {
             let receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -306,8 +306,10 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if !self.raw.is_null() {
             host_fn::stream_destroyed(self.raw, self.context_raw());
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::stream_destroy(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::stream_destroy(self.raw) });
+            }
         }
     }
 }

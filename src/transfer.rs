@@ -15,6 +15,7 @@ impl Stream {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
     /// if the current context is not that of one of the buffers. The error [returns the buffers](QueueError::into_value).
+    #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     #[allow(clippy::type_complexity)] // The full type shows that the error returns the arguments.
@@ -45,6 +46,7 @@ impl Stream {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
     /// if the current context is not that of one of the buffers. The error [returns the buffers](QueueError::into_value).
+    #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     #[allow(clippy::type_complexity)] // The full type shows that the error returns the arguments.
@@ -71,6 +73,7 @@ impl Stream {
 
     /// Creates an event that this stream can record. For a default or borrowed stream, the event is in the stream's context,
     /// which must be that of one of the buffers: the buffers keep that context alive until the copy is done.
+    #[inline]
     #[track_caller]
     fn event_for(&self, host: &Context, device: &Context) -> Result<Event> {
         let context = match self.context() {

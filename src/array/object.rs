@@ -114,7 +114,9 @@ impl Inner {
 impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 

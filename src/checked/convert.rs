@@ -76,6 +76,7 @@ pub(super) unsafe fn output<T>(value: MaybeUninit<T>, status: CUresult, function
 /// Allocates zeroed memory for `count` values, because an older driver does not write newer fields. The count comes
 /// from the caller or the driver and may be too large, so a failed allocation is an error. The allocator's own zeroed
 /// pages take no memory until they are written.
+#[inline]
 #[track_caller]
 pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUninit<T>>> {
     let layout = match Layout::array::<MaybeUninit<T>>(count) {
@@ -102,6 +103,7 @@ fn out_of_memory(function: Function) -> Error {
 ///
 /// # Safety
 /// All zeros must be a valid `T`, and so must be the bytes that the driver wrote.
+#[inline]
 pub(super) unsafe fn filled<T>(values: Vec<MaybeUninit<T>>) -> Vec<T> {
     let mut values = ManuallyDrop::new(values);
     let (length, capacity) = (values.len(), values.capacity());
@@ -113,6 +115,7 @@ pub(super) unsafe fn filled<T>(values: Vec<MaybeUninit<T>>) -> Vec<T> {
 ///
 /// # Safety
 /// Same as [`filled`].
+#[inline]
 pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize) -> Vec<T> {
     values.truncate(count);
     // SAFETY: upheld by the caller.
@@ -123,6 +126,7 @@ pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize)
 ///
 /// # Safety
 /// `values` must be null or point to `count` values.
+#[inline]
 pub(super) unsafe fn copied<T: Copy>(values: *const T, count: usize) -> Vec<T> {
     if values.is_null() || count == 0 {
         return Vec::new();
@@ -135,6 +139,7 @@ pub(super) unsafe fn copied<T: Copy>(values: *const T, count: usize) -> Vec<T> {
 ///
 /// # Safety
 /// `text` must be null or a C string.
+#[inline]
 pub(super) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
@@ -145,6 +150,7 @@ pub(super) unsafe fn text(text: *const c_char) -> String {
 }
 
 /// Converts a text that the driver wrote to a buffer.
+#[inline]
 pub(super) fn string(buffer: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
     String::from_utf8_lossy(text).into_owned()

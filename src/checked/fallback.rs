@@ -32,6 +32,7 @@ pub(super) unsafe fn get_proc_address(symbol: &CStr, cuda_version: i32, flags: u
 
 /// Returns the reason why a function was not found: the driver has no such name, or the requested version is too old
 /// for it.
+#[inline]
 fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
     let known = Function::ALL
         .iter()
@@ -45,6 +46,7 @@ fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
 }
 
 /// Converts the parameters of a kernel node to those of CUDA 10.0, which have neither `kern` nor `ctx`.
+#[inline]
 #[track_caller]
 fn older(params: &CUDA_KERNEL_NODE_PARAMS, function: Function) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
     if !params.kern.is_null() || !params.ctx.is_null() {

@@ -57,8 +57,10 @@ impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { self.end(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { self.end(self.raw) });
+            }
         }
     }
 }
@@ -327,8 +329,10 @@ impl<T> Drop for ExternalBuffer<T> {
     #[inline]
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the mapping is owned, and this is its last use.
-            dropping().done(unsafe { checked::mem_free(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the mapping is owned, and this is its last use.
+                dropping.done(unsafe { checked::mem_free(self.raw) });
+            }
         }
     }
 }

@@ -208,8 +208,10 @@ impl Drop for ExternalSemaphore {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { Self::end(self.raw, self.context.as_ref()) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { Self::end(self.raw, self.context.as_ref()) });
+            }
         }
     }
 }

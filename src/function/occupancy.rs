@@ -59,6 +59,7 @@ impl Drop for Restore {
 }
 
 /// Calls the closure of this thread's query.
+#[inline]
 unsafe extern "system" fn shared_bytes(threads: c_int) -> usize {
     // Taken, so that the closure is not called while it runs.
     let Some(query) = QUERY.take() else {

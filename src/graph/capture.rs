@@ -16,6 +16,7 @@ struct Capturing<'s> {
 
 impl Capturing<'_> {
     /// Calls the function. The caller ends the capture.
+    #[inline]
     #[track_caller]
     fn record(self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {
         let recorded = record(self.stream);
@@ -25,6 +26,7 @@ impl Capturing<'_> {
 }
 
 impl Drop for Capturing<'_> {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: the handle is live.
         destroy(unsafe { checked::stream_end_capture(self.stream.as_raw()) });
@@ -32,6 +34,7 @@ impl Drop for Capturing<'_> {
 }
 
 /// Returns the graph's handle. If either the function or the end of the capture failed, there is no graph.
+#[inline]
 fn graph_of(recorded: Result<()>, ended: Result<sys::CUgraph>) -> Result<sys::CUgraph> {
     if let Err(error) = recorded {
         destroy(ended);
@@ -41,6 +44,7 @@ fn graph_of(recorded: Result<()>, ended: Result<sys::CUgraph>) -> Result<sys::CU
 }
 
 /// Destroys the graph of a capture that failed, if there is one.
+#[inline]
 fn destroy(graph: Result<sys::CUgraph>) {
     if let Ok(graph) = graph {
         if !graph.is_null() {
@@ -99,6 +103,7 @@ impl Stream {
     /// Returns the function's error, `CUDA_ERROR_ILLEGAL_STATE` if the stream is already being captured, and
     /// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED` or another capture error for a call that is not allowed in it. The
     /// legacy default stream cannot be captured.
+    #[inline]
     #[doc(alias = "cuStreamBeginCapture")]
     #[doc(alias = "cuStreamEndCapture")]
     #[track_caller]
@@ -119,6 +124,7 @@ impl Stream {
     /// Returns the errors of [`capture`](Self::capture), `CUDA_ERROR_INVALID_VALUE` for a position that has no node, and a
     /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3. The driver destroys the graph if
     /// the capture fails.
+    #[inline]
     #[doc(alias = "cuStreamBeginCaptureToGraph")]
     #[track_caller]
     pub fn capture_to(

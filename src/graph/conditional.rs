@@ -150,6 +150,7 @@ impl Graph {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, one that another node has, no bodies, or more than
     /// the kind can have, and a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[track_caller]
     pub fn add_conditional(

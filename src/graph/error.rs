@@ -52,6 +52,7 @@ impl GraphError {
         }
     }
 
+    #[inline]
     fn new(error: Error, text: Option<&str>, node: sys::CUgraphNode, graph: &Graph) -> Self {
         let mut details = text.unwrap_or_default().to_owned();
         let mut node_index = None;
@@ -100,6 +101,7 @@ impl GraphError {
         self.node_index
     }
 
+    #[inline]
     fn log(&self) -> ErrorLog<'_> {
         ErrorLog {
             path: "",
@@ -109,6 +111,7 @@ impl GraphError {
 }
 
 /// Returns the position of a node in a graph.
+#[inline]
 fn index_of(node: sys::CUgraphNode, graph: &Graph) -> Option<usize> {
     // SAFETY: the handle is live.
     let nodes = unsafe { checked::graph_get_nodes(graph.as_raw()) }.ok()?;
@@ -116,6 +119,7 @@ fn index_of(node: sys::CUgraphNode, graph: &Graph) -> Option<usize> {
 }
 
 /// Describes a node: its position, its kind, and for a kernel the kernel's name.
+#[inline]
 fn label(node: sys::CUgraphNode, index: Option<usize>) -> String {
     let place = match index {
         Some(index) => format!("node {index} of the graph"),
@@ -140,6 +144,7 @@ fn label(node: sys::CUgraphNode, index: Option<usize>) -> String {
     }
 }
 
+#[inline]
 const fn kind_name(kind: CUgraphNodeType) -> Option<&'static str> {
     Some(match kind {
         CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL => "a kernel",
@@ -161,6 +166,7 @@ const fn kind_name(kind: CUgraphNodeType) -> Option<&'static str> {
 }
 
 /// Returns name, cause and fix; `None` if the result says no more than the error's code.
+#[inline]
 const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str> {
     Some(match result {
         CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE => {
@@ -184,6 +190,7 @@ const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str
 }
 
 /// Returns name, cause and fix; `None` if the result says no more than the error's code.
+#[inline]
 const fn of_update(result: CUgraphExecUpdateResult) -> Option<&'static str> {
     Some(match result {
         CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED => {

@@ -243,8 +243,10 @@ impl Drop for GraphExec {
     #[inline]
     fn drop(&mut self) {
         if !self.is_destroyed {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::graph_exec_destroy(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::graph_exec_destroy(self.raw) });
+            }
         }
     }
 }

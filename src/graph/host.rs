@@ -35,6 +35,7 @@ struct Functions {
     last: usize,
 }
 
+#[inline]
 fn functions() -> MutexGuard<'static, Functions> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -45,6 +46,7 @@ struct Registered {
 }
 
 impl Registered {
+    #[inline]
     fn new(function: Function, context: sys::CUcontext) -> Self {
         let context = context.addr();
         let mut functions = functions();
@@ -54,6 +56,7 @@ impl Registered {
         Self { number }
     }
 
+    #[inline]
     fn params(&self) -> CUDA_HOST_NODE_PARAMS {
         CUDA_HOST_NODE_PARAMS {
             fn_: Some(run),
@@ -63,6 +66,7 @@ impl Registered {
 }
 
 impl Drop for Registered {
+    #[inline]
     fn drop(&mut self) {
         let removed = functions().entries.remove(&self.number);
         // Dropped after the lock is released, because dropping the function may run any code.
@@ -71,6 +75,7 @@ impl Drop for Registered {
 }
 
 /// Calls the function with this number. The driver calls this function in each launch.
+#[inline]
 unsafe extern "system" fn run(number: *mut c_void) {
     let found = functions().entries.get(&number.addr()).cloned();
     let Some(Entry { function, context }) = found else {
@@ -84,6 +89,7 @@ unsafe extern "system" fn run(number: *mut c_void) {
 }
 
 /// Registers a function. Panics resume in calls that wait for `context`; null means the current one.
+#[inline]
 #[track_caller]
 fn register(function: impl Fn() + Send + Sync + 'static, context: sys::CUcontext) -> Result<Arc<Registered>> {
     let context = if context.is_null() {
@@ -96,6 +102,7 @@ fn register(function: impl Fn() + Send + Sync + 'static, context: sys::CUcontext
 
 impl Graph {
     /// Makes the graph keep a function until its pending launches are done.
+    #[inline]
     #[track_caller]
     fn keep_function(&self, function: &Arc<Registered>) -> Result<()> {
         self.retain(&UserObject::new(Arc::clone(function))?)?;
@@ -118,6 +125,7 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a dependency of another graph.
+    #[inline]
     #[doc(alias = "cuGraphAddHostNode")]
     #[track_caller]
     pub fn add_host_fn(&self, after: &[Node<'_>], function: impl Fn() + Send + Sync + 'static) -> Result<Node<'_>> {
@@ -147,6 +155,7 @@ impl Node<'_> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
+    #[inline]
     #[doc(alias = "cuGraphHostNodeSetParams")]
     #[track_caller]
     pub fn set_host_fn(&self, function: impl Fn() + Send + Sync + 'static) -> Result<()> {
@@ -164,6 +173,7 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not a host function of the graph.
+    #[inline]
     #[doc(alias = "cuGraphExecHostNodeSetParams")]
     #[track_caller]
     pub fn set_host_fn(&self, node: Node<'_>, function: impl Fn() + Send + Sync + 'static) -> Result<()> {

@@ -15,6 +15,7 @@ enum Value {
 }
 
 impl Value {
+    #[inline]
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             // A borrowed module has no context and does not stay loaded, so it does not replace an owned one.
@@ -39,6 +40,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    #[inline]
     pub(super) fn new() -> Self {
         Self {
             values: Some(Arc::default()),
@@ -46,15 +48,18 @@ impl Kept {
     }
 
     /// Returns the list of a borrowed graph.
+    #[inline]
     pub(super) const fn leaking() -> Self {
         Self { values: None }
     }
 
+    #[inline]
     fn lock(&self) -> Option<MutexGuard<'_, Vec<Value>>> {
         let values = self.values.as_ref()?;
         Some(values.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    #[inline]
     fn add(&self, value: Value) {
         match self.lock() {
             Some(mut values) => {
@@ -67,16 +72,19 @@ impl Kept {
     }
 
     /// Keeps a module loaded.
+    #[inline]
     pub(super) fn module(&self, module: &Module) {
         self.add(Value::Module(module.clone()));
     }
 
     /// Keeps a value alive.
+    #[inline]
     pub(super) fn shared(&self, value: Arc<dyn Any + Send + Sync>) {
         self.add(Value::Shared(value));
     }
 
     /// Keeps the values of another graph, too.
+    #[inline]
     pub(super) fn all_of(&self, other: &Self) {
         let values = other.lock().map(|values| values.clone());
         for value in values.into_iter().flatten() {
@@ -85,6 +93,7 @@ impl Kept {
     }
 
     /// Returns a list of its own with the same values.
+    #[inline]
     pub(super) fn copy(&self) -> Self {
         let copy = Self::new();
         copy.all_of(self);
@@ -92,6 +101,7 @@ impl Kept {
     }
 
     /// Returns true for the list of the same graph, or of a graph that contains it.
+    #[inline]
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (&self.values, &other.values) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -101,6 +111,7 @@ impl Kept {
 }
 
 impl fmt::Debug for Kept {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.lock().map(|values| values.len());
         f.debug_tuple("Kept").field(&count).finish()

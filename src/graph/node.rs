@@ -277,6 +277,7 @@ struct Lists {
 }
 
 impl Lists {
+    #[inline]
     fn of(edges: &[Edge<'_>]) -> Self {
         Self {
             from: edges.iter().map(|edge| edge.from.raw).collect(),
@@ -286,6 +287,7 @@ impl Lists {
     }
 
     /// Returns true if all edges are plain, so that the functions of older drivers can be used.
+    #[inline]
     fn is_plain(&self) -> bool {
         self.data.iter().all(|data| fields(data) == [0; 3])
     }

@@ -220,8 +220,10 @@ impl Drop for Graph {
     #[inline]
     fn drop(&mut self) {
         if self.is_owned {
-            // SAFETY: the handle is live, and this is its last use. Nodes borrow the graph, so none is left.
-            dropping().done(unsafe { checked::graph_destroy(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use. Nodes borrow the graph, so none is left.
+                dropping.done(unsafe { checked::graph_destroy(self.raw) });
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ unsafe impl Send for UserObject {}
 unsafe impl Sync for UserObject {}
 
 /// Drops the value. The driver calls this function once, with the pointer of [`UserObject::new`].
+#[inline]
 unsafe extern "system" fn destroy<T>(value: *mut c_void) {
     // SAFETY: the pointer came from `Box::into_raw` of a `T`, and is used once.
     let value = unsafe { Box::from_raw(value.cast::<T>()) };
@@ -141,8 +142,10 @@ impl UserObject {
 impl Drop for UserObject {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: this object owns one reference, and this is its last use.
-        dropping().done(unsafe { checked::user_object_release(self.raw, 1) });
+        if let Some(dropping) = dropping() {
+            // SAFETY: this object owns one reference, and this is its last use.
+            dropping.done(unsafe { checked::user_object_release(self.raw, 1) });
+        }
     }
 }
 

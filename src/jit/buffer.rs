@@ -19,6 +19,7 @@ unsafe impl Sync for LogBuffer {}
 
 impl LogBuffer {
     /// Allocates a buffer with an empty string; `None` if there is not enough memory, or if the size is 0.
+    #[inline]
     pub(super) fn new(size: u32) -> Option<Self> {
         let size = size as usize;
         let layout = Layout::array::<u8>(size).ok()?;
@@ -35,11 +36,13 @@ impl LogBuffer {
     }
 
     /// Returns the address to pass to the driver.
+    #[inline]
     pub(super) const fn address(&self) -> *mut u8 {
         self.address.as_ptr()
     }
 
     /// Returns the text, with a line at its end if the driver truncated it.
+    #[inline]
     pub(super) fn text(&self) -> String {
         let size = self.layout.size();
         let mut length = 0;
@@ -59,6 +62,7 @@ impl LogBuffer {
 }
 
 impl Drop for LogBuffer {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.address.as_ptr(), self.layout) };

@@ -26,6 +26,7 @@ pub struct JitError {
 }
 
 /// Reads a file.
+#[inline]
 #[track_caller]
 pub(crate) fn read(path: &Path, function: Function) -> Result<Vec<u8>, JitError> {
     match fs::read(path) {
@@ -41,6 +42,7 @@ pub(crate) fn read(path: &Path, function: Function) -> Result<Vec<u8>, JitError>
 }
 
 /// Returns the error for an image that is rejected without calling the driver.
+#[inline]
 #[track_caller]
 pub(crate) fn refused(reason: String, function: Function) -> JitError {
     JitError::refused(Error::unasked(CUresult::CUDA_ERROR_INVALID_IMAGE, function), reason)
@@ -82,11 +84,13 @@ impl JitError {
     }
 
     /// Returns the path as text; empty without a path.
+    #[inline]
     fn path_text(&self) -> Cow<'_, str> {
         self.path.as_deref().unwrap_or(Path::new("")).to_string_lossy()
     }
 
     /// Returns the messages that are printed with the error.
+    #[inline]
     fn log<'a>(&'a self, path: &'a str) -> ErrorLog<'a> {
         ErrorLog {
             path,

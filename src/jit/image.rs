@@ -16,6 +16,7 @@ pub(crate) enum Format {
 }
 
 /// Returns the format of an image, or the reason why it cannot be loaded.
+#[inline]
 pub(crate) fn recognise(image: &[u8]) -> Result<Format, String> {
     /// The first four bytes of a fat binary.
     const FAT_BINARY: &[u8] = &0xba55_ed50_u32.to_le_bytes();
@@ -42,6 +43,7 @@ pub(crate) fn recognise(image: &[u8]) -> Result<Format, String> {
 ///
 /// Only UTF-8 without control characters is accepted. Such text cannot start with the magic number of a binary format,
 /// whose header the driver would follow past the end of the text.
+#[inline]
 pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
     const VERTICAL_TAB: u8 = 0x0b;
     let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace() || *byte == VERTICAL_TAB;
@@ -60,6 +62,7 @@ pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
 }
 
 /// Returns the end of an ELF file's tables, one of which is the last part of a cubin; `None` if the header is incomplete.
+#[inline]
 fn cubin_end(image: &[u8]) -> Option<u64> {
     let table_end = |start, entry_size, entry_count| {
         let size = u64::from(u16_at(image, entry_size)?) * u64::from(u16_at(image, entry_count)?);
@@ -71,15 +74,18 @@ fn cubin_end(image: &[u8]) -> Option<u64> {
 }
 
 /// Returns the end of a fat binary: its header states its own length and that of the entries.
+#[inline]
 fn fat_binary_end(image: &[u8]) -> Option<u64> {
     Some(u64_at(image, 8)?.saturating_add(u16_at(image, 6)?.into()))
 }
 
+#[inline]
 fn u16_at(image: &[u8], at: usize) -> Option<u16> {
     let bytes = image.get(at..at + 2)?;
     Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }
 
+#[inline]
 fn u64_at(image: &[u8], at: usize) -> Option<u64> {
     let bytes = image.get(at..at + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))

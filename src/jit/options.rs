@@ -171,6 +171,7 @@ pub(super) struct Number {
 
 impl JitOptions {
     /// Returns the options that are set and are numbers, but those of the logs.
+    #[inline]
     pub(super) fn numbers(&self) -> Vec<Number> {
         let mut numbers = Vec::new();
         let mut add = |option, value: Option<u32>, since| {

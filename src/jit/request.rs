@@ -35,6 +35,7 @@ unsafe impl Sync for Request {}
 
 impl Request {
     /// Returns the arrays for a call of `function`: the options, the logs and the elapsed time.
+    #[inline]
     #[track_caller]
     pub(crate) fn new(options: &JitOptions, function: Function) -> Result<Self, JitError> {
         let mut request = Self::of_input(options, function)?;
@@ -56,6 +57,7 @@ impl Request {
     }
 
     /// Returns the arrays without logs and time, for an input of a linker, which has its own.
+    #[inline]
     #[track_caller]
     pub(crate) fn of_input(options: &JitOptions, function: Function) -> Result<Self, JitError> {
         let mut request = Self {
@@ -97,16 +99,19 @@ impl Request {
         Ok(request)
     }
 
+    #[inline]
     fn number(&mut self, option: CUjit_option, value: u32) {
         self.address(option, ptr::without_provenance_mut(value as usize));
     }
 
+    #[inline]
     fn address(&mut self, option: CUjit_option, value: *mut c_void) {
         self.options.push(option);
         self.values.push(value);
     }
 
     /// Adds an option whose value is the address of a list.
+    #[inline]
     fn list(&mut self, option: CUjit_option, list: Vec<*const c_void>) {
         let address = list.as_ptr().cast_mut().cast();
         self.lists.push(list);
@@ -114,6 +119,7 @@ impl Request {
     }
 
     /// Adds a list of names and its length.
+    #[inline]
     fn names(&mut self, names: &[CString], option: CUjit_option, count: CUjit_option) {
         if names.is_empty() {
             return;
@@ -125,6 +131,7 @@ impl Request {
         self.kept_names.extend(names);
     }
 
+    #[inline]
     fn symbols(&mut self, options: &JitOptions) {
         let symbols = &options.global_symbols;
         let names: Vec<CString> = symbols.iter().map(|symbol| symbol.name.clone()).collect();
@@ -140,21 +147,25 @@ impl Request {
     }
 
     /// Returns the options and their values.
+    #[inline]
     pub(crate) fn arrays(&mut self) -> (&[CUjit_option], &mut [*mut c_void]) {
         (&self.options, &mut self.values)
     }
 
     /// Returns the compiler's error messages.
+    #[inline]
     pub(crate) fn error_log(&self) -> String {
         self.errors.as_ref().map(LogBuffer::text).unwrap_or_default()
     }
 
     /// Returns the compiler's other messages.
+    #[inline]
     pub(crate) fn info_log(&self) -> String {
         self.infos.as_ref().map(LogBuffer::text).unwrap_or_default()
     }
 
     /// Returns the elapsed time in milliseconds; 0 if the driver did not write it.
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // the driver writes 32 bits
     pub(crate) fn wall_ms(&self) -> f32 {
         match self.values.get(self.wall_time) {
@@ -166,6 +177,7 @@ impl Request {
     }
 
     /// Returns the error of the call with the logs.
+    #[inline]
     pub(crate) fn failed(&self, error: Error) -> JitError {
         JitError::with_logs(error, self.error_log(), self.info_log())
     }

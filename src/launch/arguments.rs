@@ -99,6 +99,7 @@ pub unsafe trait KernelArgs {
     fn layout(&self) -> Option<Vec<ParamInfo>>;
 
     /// Returns true if the arguments are packed, so that their offsets matter.
+    #[inline]
     fn is_packed(&self) -> bool {
         false
     }

@@ -12,6 +12,7 @@ use crate::sys::{CUresult, Function};
 ///
 /// `param` returns `None` if the driver does not report parameters, and `CUDA_ERROR_INVALID_VALUE` after the last
 /// parameter.
+#[inline]
 #[track_caller]
 pub(crate) fn compare(
     arguments: &impl KernelArgs,
@@ -48,12 +49,14 @@ pub(crate) fn compare(
 
 /// Returns true if packed values reach the end of the last parameter. The driver detects a buffer that is too long, but
 /// not one that is too short.
+#[inline]
 fn is_long_enough(given: &[ParamInfo], params: &[ParamInfo]) -> bool {
     let end = |infos: &[ParamInfo]| infos.last().map_or(0, |info| info.offset + info.size);
     end(given) >= end(params)
 }
 
 /// Returns the error of a launch whose arguments do not fit the kernel's parameters; `name` returns the kernel's name.
+#[inline]
 #[track_caller]
 pub(crate) fn check_launch(
     arguments: &impl KernelArgs,

@@ -88,6 +88,7 @@ impl Kernel {
     }
 
     /// Compares the arguments of a launch with the kernel's parameters.
+    #[inline]
     #[track_caller]
     fn check_launch(&self, stream: &Stream, arguments: &impl KernelArgs) -> Result<()> {
         // Without a current context, driver 580 does not describe the parameters.

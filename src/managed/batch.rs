@@ -10,6 +10,7 @@ use crate::{DeviceSlice, Result, Stream, checked, sys};
 ///
 /// # Errors
 /// Returns `CUDA_ERROR_INVALID_VALUE` for no ranges, an empty one, or an invalid location.
+#[inline]
 #[doc(alias = "cuMemPrefetchBatchAsync")]
 #[track_caller]
 pub unsafe fn prefetch<T>(ranges: &[DeviceSlice<'_, T>], location: sys::CUmemLocation, stream: &Stream) -> Result<()> {
@@ -27,6 +28,7 @@ pub unsafe fn prefetch<T>(ranges: &[DeviceSlice<'_, T>], location: sys::CUmemLoc
 ///
 /// # Errors
 /// Returns `CUDA_ERROR_INVALID_VALUE` for no ranges or an empty one.
+#[inline]
 #[doc(alias = "cuMemDiscardBatchAsync")]
 #[track_caller]
 pub unsafe fn discard<T>(ranges: &[DeviceSlice<'_, T>], stream: &Stream) -> Result<()> {
@@ -43,6 +45,7 @@ pub unsafe fn discard<T>(ranges: &[DeviceSlice<'_, T>], stream: &Stream) -> Resu
 ///
 /// # Errors
 /// Same as [`prefetch`].
+#[inline]
 #[doc(alias = "cuMemDiscardAndPrefetchBatchAsync")]
 #[track_caller]
 pub unsafe fn discard_and_prefetch<T>(
@@ -55,6 +58,7 @@ pub unsafe fn discard_and_prefetch<T>(
     unsafe { checked::mem_discard_and_prefetch_batch_async(&addresses, &sizes, &[location], &[0], 0, stream.as_raw()) }
 }
 
+#[inline]
 fn parts<T>(ranges: &[DeviceSlice<'_, T>]) -> (Vec<sys::CUdeviceptr>, Vec<usize>) {
     let parts = ranges.iter().map(|range| (range.ptr().as_raw(), range.size_bytes()));
     parts.unzip()

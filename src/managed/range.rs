@@ -28,6 +28,7 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for unknown advice, and
     /// `CUDA_ERROR_INVALID_DEVICE` for an invalid device.
+    #[inline]
     #[doc(alias = "cuMemAdvise")]
     #[doc(alias = "cuMemAdvise_v2")]
     #[track_caller]
@@ -61,6 +62,7 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer, and `CUDA_ERROR_INVALID_DEVICE` for an
     /// invalid device and for one that lacks concurrent access.
+    #[inline]
     #[doc(alias = "cuMemPrefetchAsync")]
     #[doc(alias = "cuMemPrefetchAsync_v2")]
     #[track_caller]
@@ -92,6 +94,7 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is empty or not inside the buffer, and for an attribute that the
     /// driver does not have.
+    #[inline]
     #[doc(alias = "cuMemRangeGetAttribute")]
     #[track_caller]
     pub fn attribute(&self, range: impl RangeBounds<usize>, attribute: Attribute) -> Result<i32> {
@@ -108,6 +111,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`attribute`](Self::attribute).
+    #[inline]
     #[doc(alias = "cuMemRangeGetAttribute")]
     #[track_caller]
     pub fn accessed_by(&self, range: impl RangeBounds<usize>) -> Result<Vec<i32>> {
@@ -127,6 +131,7 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`attribute`](Self::attribute).
+    #[inline]
     #[doc(alias = "cuMemRangeGetAttributes")]
     #[track_caller]
     pub fn attributes(&self, range: impl RangeBounds<usize>) -> Result<RangeAttributes> {
@@ -155,11 +160,13 @@ impl<T> ManagedBuffer<T> {
 }
 
 /// Returns true if the driver does not have the function with locations.
+#[inline]
 fn is_missing(error: &Error) -> bool {
     error.is_missing_function()
 }
 
 /// Returns the number of a location for the functions that take a device ordinal or `CU_DEVICE_CPU`.
+#[inline]
 fn ordinal(location: &sys::CUmemLocation) -> Option<c_int> {
     match location.type_ {
         // SAFETY: the number is an integer, and any bits are valid.

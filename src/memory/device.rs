@@ -43,6 +43,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    #[inline]
     #[doc(alias = "cuMemAlloc")]
     #[track_caller]
     pub fn alloc(context: &Context, len: usize) -> Result<Self> {
@@ -67,6 +68,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc), or an error from the work that was waited for.
+    #[inline]
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
         let _current = context.enter()?;
@@ -84,6 +86,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc).
+    #[inline]
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self>
     where
@@ -96,36 +99,42 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// Returns the number of values.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if there are no values.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the size in bytes.
+    #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
     /// Returns the address, which is valid until the buffer is dropped.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         DevicePtr::from_raw(self.raw)
     }
 
     /// Returns a view of all values.
+    #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
         DeviceSlice::new(self.ptr(), self.len, Some(&self.context))
     }
 
     /// Returns a view of all values that can be written.
+    #[inline]
     #[must_use]
     pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut::new(self.ptr(), self.len, Some(&self.context))
@@ -135,6 +144,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
+    #[inline]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>> {
         self.as_slice().slice(range)
@@ -144,6 +154,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
+    #[inline]
     #[track_caller]
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceSliceMut<'_, T>> {
         self.as_mut_slice().into_slice(range)
@@ -153,6 +164,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
+    #[inline]
     #[track_caller]
     pub fn split_at(&self, index: usize) -> Result<(DeviceSlice<'_, T>, DeviceSlice<'_, T>)> {
         self.as_slice().split_at(index)
@@ -162,6 +174,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
+    #[inline]
     #[track_caller]
     pub fn split_at_mut(&mut self, index: usize) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
         self.as_mut_slice().into_split_at(index)
@@ -171,6 +184,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from`].
+    #[inline]
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from(&mut self, values: &[T]) -> Result<()>
@@ -184,6 +198,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from`].
+    #[inline]
     #[track_caller]
     pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()>
     where
@@ -196,6 +211,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::copy_to`].
+    #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()>
@@ -209,6 +225,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::copy_to`].
+    #[inline]
     #[track_caller]
     pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()>
     where
@@ -221,6 +238,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::to_vec`].
+    #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>>
@@ -235,6 +253,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from_device`].
+    #[inline]
     #[doc(alias = "cuMemcpyDtoD")]
     #[track_caller]
     pub fn copy_from_device<'b>(&mut self, other: impl Into<DeviceSlice<'b, T>>) -> Result<()>
@@ -248,6 +267,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::fill_u8`].
+    #[inline]
     #[doc(alias = "cuMemsetD8")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -259,6 +279,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::fill_u16`].
+    #[inline]
     #[doc(alias = "cuMemsetD16")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -270,6 +291,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::fill_u32`].
+    #[inline]
     #[doc(alias = "cuMemsetD32")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -285,6 +307,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from_async`].
+    #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()>
@@ -302,6 +325,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from_async`].
+    #[inline]
     #[track_caller]
     pub unsafe fn copy_from_at_async(&mut self, index: usize, values: &[T], stream: &Stream) -> Result<()>
     where
@@ -319,6 +343,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::copy_to_async`].
+    #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()>
@@ -336,6 +361,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::copy_to_async`].
+    #[inline]
     #[track_caller]
     pub unsafe fn copy_to_at_async(&self, index: usize, values: &mut [T], stream: &Stream) -> Result<()>
     where
@@ -353,6 +379,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::copy_from_device_async`].
+    #[inline]
     #[doc(alias = "cuMemcpyDtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_device_async<'b>(
@@ -374,6 +401,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::fill_u8_async`].
+    #[inline]
     #[doc(alias = "cuMemsetD8Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -389,6 +417,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::fill_u16_async`].
+    #[inline]
     #[doc(alias = "cuMemsetD16Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -404,6 +433,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// Same as [`DeviceSliceMut::fill_u32_async`].
+    #[inline]
     #[doc(alias = "cuMemsetD32Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -416,6 +446,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
@@ -427,6 +458,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// Returns the raw address, which is valid until the buffer is dropped.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUdeviceptr {
         self.raw
@@ -437,6 +469,7 @@ impl<T> DeviceBuffer<T> {
     /// # Safety
     /// The address must be the start of an allocation of at least `len` values in that context, and no other code may free
     /// it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {
         Self {
@@ -448,6 +481,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {
         let raw = self.raw;
@@ -456,6 +490,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// Returns the context of the memory.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -463,12 +498,14 @@ impl<T> DeviceBuffer<T> {
 }
 
 impl<'a, T> From<&'a DeviceBuffer<T>> for DeviceSlice<'a, T> {
+    #[inline]
     fn from(buffer: &'a DeviceBuffer<T>) -> Self {
         buffer.as_slice()
     }
 }
 
 impl<T> fmt::Debug for DeviceBuffer<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceBuffer")
             .field("ptr", &self.ptr())
@@ -478,10 +515,13 @@ impl<T> fmt::Debug for DeviceBuffer<T> {
 }
 
 impl<T> Drop for DeviceBuffer<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the allocation is owned, and this is its last use.
-            dropping().done(unsafe { checked::mem_free(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the allocation is owned, and this is its last use.
+                dropping.done(unsafe { checked::mem_free(self.raw) });
+            }
         }
     }
 }

@@ -52,6 +52,7 @@ impl<T: Copy> HostBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a larger
     /// alignment than the driver provides, which is at least a page.
+    #[inline]
     #[doc(alias = "cuMemHostAlloc")]
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self>
@@ -67,6 +68,7 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// Same as [`zeroed`](Self::zeroed), and `CUDA_ERROR_INVALID_VALUE` for unknown flags.
+    #[inline]
     #[doc(alias = "cuMemHostAlloc")]
     #[track_caller]
     pub fn zeroed_with_flags(context: &Context, len: usize, flags: u32) -> Result<Self>
@@ -111,6 +113,7 @@ impl<T: Copy> HostBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags, `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory that
     /// can be page-locked, and `CUDA_ERROR_NOT_SUPPORTED` if the system cannot page-lock. The `Vec` is then dropped.
+    #[inline]
     #[doc(alias = "cuMemHostRegister")]
     #[track_caller]
     pub fn register(context: &Context, values: Vec<T>, flags: u32) -> Result<Self> {
@@ -136,6 +139,7 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. The memory is then leaked.
+    #[inline]
     #[doc(alias = "cuMemHostUnregister")]
     #[track_caller]
     pub fn into_vec(mut self) -> Result<Vec<T>> {
@@ -148,6 +152,7 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Unregisters the memory and returns it. The buffer is empty afterwards.
+    #[inline]
     #[track_caller]
     fn unregister(&mut self) -> Result<Vec<T>> {
         let (memory, len) = (self.values.as_ptr(), mem::take(&mut self.len));
@@ -163,6 +168,7 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Returns true if the buffer is the memory of a `Vec` that was [registered](Self::register).
+    #[inline]
     #[must_use]
     pub const fn is_registered(&self) -> bool {
         self.registered.is_some()
@@ -172,6 +178,7 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a buffer of 0 bytes.
+    #[inline]
     #[doc(alias = "cuMemHostGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<u32> {
@@ -185,6 +192,7 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a buffer of 0 bytes, and if the memory is not mapped for devices.
+    #[inline]
     #[doc(alias = "cuMemHostGetDevicePointer")]
     #[track_caller]
     pub fn device_ptr(&self) -> Result<DevicePtr> {
@@ -198,6 +206,7 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    #[inline]
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self>
     where
@@ -213,6 +222,7 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuMemFreeHost")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
@@ -228,6 +238,7 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Returns the address of the first value, which is valid until the buffer is dropped.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> *mut T {
         self.values.as_ptr()
@@ -238,6 +249,7 @@ impl<T: Copy> HostBuffer<T> {
     /// # Safety
     /// The address must be the start of an allocation of page-locked memory with `len` initialised and aligned values, and
     /// no other code may free it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {
         Self {
@@ -250,6 +262,7 @@ impl<T: Copy> HostBuffer<T> {
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive. Registered
     /// memory stays registered.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> *mut T {
         let raw = self.values.as_ptr();
@@ -258,6 +271,7 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Returns the context of the memory.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -267,6 +281,7 @@ impl<T: Copy> HostBuffer<T> {
 impl<T: Copy> Deref for HostBuffer<T> {
     type Target = [T];
 
+    #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: there are `len` values, which are initialised.
         unsafe { slice::from_raw_parts(self.values.as_ptr(), self.len) }
@@ -274,6 +289,7 @@ impl<T: Copy> Deref for HostBuffer<T> {
 }
 
 impl<T: Copy> DerefMut for HostBuffer<T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and `self` is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(self.values.as_ptr(), self.len) }
@@ -281,21 +297,25 @@ impl<T: Copy> DerefMut for HostBuffer<T> {
 }
 
 impl<T: Copy + fmt::Debug> fmt::Debug for HostBuffer<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
 }
 
 impl<T: Copy> Drop for HostBuffer<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.is_registered() {
-            let dropping = dropping();
+            let Some(dropping) = dropping() else { return };
             dropping.done(self.unregister().map(drop));
             return;
         }
         if self.len > 0 && size_of::<T>() > 0 {
-            // SAFETY: the allocation is owned, and this is its last use.
-            dropping().done(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the allocation is owned, and this is its last use.
+                dropping.done(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ impl<T> PitchedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_INVALID_VALUE` for a row that is
     /// longer than the device allows.
+    #[inline]
     #[doc(alias = "cuMemAllocPitch")]
     #[track_caller]
     pub fn alloc(context: &Context, width: usize, height: usize) -> Result<Self> {
@@ -66,24 +67,28 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Returns the number of values in a row.
+    #[inline]
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width
     }
 
     /// Returns the number of rows.
+    #[inline]
     #[must_use]
     pub const fn height(&self) -> usize {
         self.height
     }
 
     /// Returns the number of bytes from one row to the next.
+    #[inline]
     #[must_use]
     pub const fn pitch(&self) -> usize {
         self.pitch
     }
 
     /// Returns the address of the first row, which is valid until the buffer is dropped.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         DevicePtr::from_raw(self.raw)
@@ -93,6 +98,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such row.
+    #[inline]
     #[track_caller]
     pub fn row(&self, row: usize) -> Result<DeviceSlice<'_, T>> {
         let ptr = self.row_ptr(row)?;
@@ -103,12 +109,14 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`row`](Self::row).
+    #[inline]
     #[track_caller]
     pub fn row_mut(&mut self, row: usize) -> Result<DeviceSliceMut<'_, T>> {
         let ptr = self.row_ptr(row)?;
         Ok(DeviceSliceMut::new(ptr, self.width, Some(&self.context)))
     }
 
+    #[inline]
     #[track_caller]
     fn row_ptr(&self, row: usize) -> Result<DevicePtr> {
         if row >= self.height {
@@ -128,6 +136,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is not as long as all rows.
+    #[inline]
     #[doc(alias = "cuMemcpy2DUnaligned")]
     #[track_caller]
     pub fn copy_from(&mut self, values: &[T]) -> Result<()>
@@ -152,6 +161,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
+    #[inline]
     #[doc(alias = "cuMemcpy2DUnaligned")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>>
@@ -181,6 +191,7 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Returns a copy of all rows, without source and target. The `len` values on the host have no gaps.
+    #[inline]
     #[track_caller]
     fn copy(&self, len: usize) -> Result<CUDA_MEMCPY2D> {
         if len != self.width * self.height {
@@ -198,6 +209,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuMemsetD2D8")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -216,6 +228,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 2 bytes.
+    #[inline]
     #[doc(alias = "cuMemsetD2D16")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -234,6 +247,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 4 bytes.
+    #[inline]
     #[doc(alias = "cuMemsetD2D32")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -248,6 +262,7 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Returns the number of units of `bytes` bytes in a row for a fill by `function`.
+    #[inline]
     #[track_caller]
     fn units(&self, bytes: usize, function: Function) -> Result<usize> {
         let row = self.width * size_of::<T>();
@@ -262,6 +277,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
@@ -273,6 +289,7 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Returns the raw address, which is valid until the buffer is dropped.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUdeviceptr {
         self.raw
@@ -283,6 +300,7 @@ impl<T> PitchedBuffer<T> {
     /// # Safety
     /// The address must be the start of an allocation in that context with `height` rows of `width` values, `pitch` bytes
     /// apart, and no other code may free it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(
         raw: sys::CUdeviceptr,
@@ -302,6 +320,7 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {
         let raw = self.raw;
@@ -310,6 +329,7 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Returns the context of the memory.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -317,6 +337,7 @@ impl<T> PitchedBuffer<T> {
 }
 
 impl<T> fmt::Debug for PitchedBuffer<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PitchedBuffer")
             .field("ptr", &self.ptr())
@@ -328,10 +349,13 @@ impl<T> fmt::Debug for PitchedBuffer<T> {
 }
 
 impl<T> Drop for PitchedBuffer<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the allocation is owned, and this is its last use.
-            dropping().done(unsafe { checked::mem_free(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the allocation is owned, and this is its last use.
+                dropping.done(unsafe { checked::mem_free(self.raw) });
+            }
         }
     }
 }

@@ -58,12 +58,14 @@ pub struct DeviceSlice<'a, T> {
 impl<T> Copy for DeviceSlice<'_, T> {}
 
 impl<T> Clone for DeviceSlice<'_, T> {
+    #[inline]
     fn clone(&self) -> Self {
         *self
     }
 }
 
 impl<'a, T> DeviceSlice<'a, T> {
+    #[inline]
     pub(super) const fn new(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
         Self {
             ptr,
@@ -79,36 +81,42 @@ impl<'a, T> DeviceSlice<'a, T> {
     /// # Safety
     /// For all of `'a`, and until the work that the view's methods queue is done, the address must be that of device memory
     /// with `len` values, which belongs to `context` if that is given.
+    #[inline]
     #[must_use]
     pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
         Self::new(ptr, len, context)
     }
 
     /// Returns the number of values.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if there are no values.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the size in bytes.
+    #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
     /// Returns the address of the first value.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         self.ptr
     }
 
     /// Returns the context of the memory; `None` if it is not known.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&'a Context> {
         self.context
@@ -118,6 +126,7 @@ impl<'a, T> DeviceSlice<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside this view.
+    #[inline]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = bounds(&range, self.len)?;
@@ -132,6 +141,7 @@ impl<'a, T> DeviceSlice<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `index` is larger than the length.
+    #[inline]
     #[track_caller]
     pub fn split_at(&self, index: usize) -> Result<(Self, Self)> {
         Ok((self.slice(..index)?, self.slice(index..)?))
@@ -143,6 +153,7 @@ impl<'a, T> DeviceSlice<'a, T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size is not a multiple of the size of `U`, or its address is not a
     /// multiple of the alignment of `U`, which device code relies on.
+    #[inline]
     #[track_caller]
     pub fn cast<U>(&self) -> Result<DeviceSlice<'a, U>> {
         let bytes = self.size_bytes();
@@ -159,12 +170,14 @@ impl<'a, T> DeviceSlice<'a, T> {
     }
 
     /// Makes the view's context current until the guard is dropped, if it is known.
+    #[inline]
     #[track_caller]
     pub(super) fn enter(&self) -> Result<Option<Entered<'a>>> {
         self.context.map(Context::enter).transpose()
     }
 
     /// Returns an error of `function` if there are fewer than `len` values.
+    #[inline]
     #[track_caller]
     pub(super) fn require(&self, len: usize, function: Function) -> Result<()> {
         if len > self.len {
@@ -175,6 +188,7 @@ impl<'a, T> DeviceSlice<'a, T> {
     }
 
     /// Returns the raw address.
+    #[inline]
     pub(super) const fn raw(&self) -> sys::CUdeviceptr {
         self.ptr.as_raw()
     }
@@ -185,6 +199,7 @@ impl<T> DeviceSlice<'_, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, or an error from the work that was waited for.
+    #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()>
@@ -204,6 +219,7 @@ impl<T> DeviceSlice<'_, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
+    #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>>
@@ -238,6 +254,7 @@ impl<T> DeviceSlice<'_, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view.
+    #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()>
@@ -254,12 +271,14 @@ impl<T> DeviceSlice<'_, T> {
 }
 
 impl<'a, T> From<&'a DeviceSliceMut<'_, T>> for DeviceSlice<'a, T> {
+    #[inline]
     fn from(view: &'a DeviceSliceMut<'_, T>) -> Self {
         view.as_slice()
     }
 }
 
 impl<T> fmt::Debug for DeviceSlice<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceSlice")
             .field("ptr", &self.ptr)
@@ -278,6 +297,7 @@ fn refused(reason: Refusal) -> Error {
 }
 
 /// Returns the start and the end of a range inside `len` values.
+#[inline]
 #[track_caller]
 fn bounds(range: &impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {

@@ -34,10 +34,12 @@ pub struct DeviceSliceMut<'a, T> {
 }
 
 impl<'a, T> DeviceSliceMut<'a, T> {
+    #[inline]
     pub(super) const fn new(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
         Self::over(DeviceSlice::new(ptr, len, context))
     }
 
+    #[inline]
     const fn over(view: DeviceSlice<'a, T>) -> Self {
         Self {
             view,
@@ -51,48 +53,56 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// # Safety
     /// For all of `'a`, and until the work that the view's methods queue is done, the address must be that of device memory
     /// with `len` values, which belongs to `context` if that is given.
+    #[inline]
     #[must_use]
     pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
         Self::new(ptr, len, context)
     }
 
     /// Returns the number of values.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.view.len
     }
 
     /// Returns true if there are no values.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.view.len == 0
     }
 
     /// Returns the size in bytes.
+    #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.view.size_bytes()
     }
 
     /// Returns the address of the first value.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         self.view.ptr
     }
 
     /// Returns the context of the memory; `None` if it is not known.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&'a Context> {
         self.view.context
     }
 
     /// Returns a view that only reads, and borrows this one.
+    #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
         self.view
     }
 
     /// Returns a view of the same values that borrows this one, for calls that take a view by value.
+    #[inline]
     #[must_use]
     pub const fn reborrow(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut::over(self.view)
@@ -102,6 +112,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
+    #[inline]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>> {
         self.view.slice(range)
@@ -111,6 +122,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
+    #[inline]
     #[track_caller]
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceSliceMut<'_, T>> {
         self.reborrow().into_slice(range)
@@ -120,6 +132,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
+    #[inline]
     #[track_caller]
     pub fn split_at(&self, index: usize) -> Result<(DeviceSlice<'_, T>, DeviceSlice<'_, T>)> {
         self.view.split_at(index)
@@ -129,6 +142,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
+    #[inline]
     #[track_caller]
     pub fn split_at_mut(&mut self, index: usize) -> Result<(DeviceSliceMut<'_, T>, DeviceSliceMut<'_, T>)> {
         self.reborrow().into_split_at(index)
@@ -138,6 +152,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
+    #[inline]
     #[track_caller]
     pub fn into_slice(self, range: impl RangeBounds<usize>) -> Result<Self> {
         self.view.slice(range).map(Self::over)
@@ -147,6 +162,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
+    #[inline]
     #[track_caller]
     pub fn into_split_at(self, index: usize) -> Result<(Self, Self)> {
         let (first, second) = self.view.split_at(index)?;
@@ -157,6 +173,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::cast`].
+    #[inline]
     #[track_caller]
     pub fn cast<U>(&self) -> Result<DeviceSlice<'_, U>> {
         self.view.cast()
@@ -166,6 +183,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::cast`].
+    #[inline]
     #[track_caller]
     pub fn cast_mut<U>(&mut self) -> Result<DeviceSliceMut<'_, U>> {
         self.view.cast().map(DeviceSliceMut::over)
@@ -177,6 +195,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter.
+    #[inline]
     #[doc(alias = "cuMemcpyDtoD")]
     #[track_caller]
     pub fn copy_from_device<'b>(&mut self, other: impl Into<DeviceSlice<'b, T>>) -> Result<()>
@@ -202,6 +221,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
+    #[inline]
     #[doc(alias = "cuMemsetD8")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -219,6 +239,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 2 bytes.
+    #[inline]
     #[doc(alias = "cuMemsetD16")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -236,6 +257,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 4 bytes.
+    #[inline]
     #[doc(alias = "cuMemsetD32")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -250,6 +272,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     }
 
     /// Returns the number of units of `bytes` bytes for a fill by `function`.
+    #[inline]
     #[track_caller]
     fn units(&self, bytes: usize, function: Function) -> Result<usize> {
         let refused = |reason| {
@@ -273,6 +296,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter.
+    #[inline]
     #[doc(alias = "cuMemcpyDtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_device_async<'b>(
@@ -301,6 +325,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
+    #[inline]
     #[doc(alias = "cuMemsetD8Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -320,6 +345,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 2 bytes.
+    #[inline]
     #[doc(alias = "cuMemsetD16Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -339,6 +365,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 4 bytes.
+    #[inline]
     #[doc(alias = "cuMemsetD32Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -357,6 +384,7 @@ impl<T> DeviceSliceMut<'_, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view.
+    #[inline]
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from(&mut self, values: &[T]) -> Result<()>
@@ -381,6 +409,7 @@ impl<T> DeviceSliceMut<'_, T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view.
+    #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()>
@@ -402,6 +431,7 @@ impl<T> DeviceSliceMut<'_, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::copy_to`].
+    #[inline]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()>
     where
@@ -414,6 +444,7 @@ impl<T> DeviceSliceMut<'_, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::to_vec`].
+    #[inline]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>>
     where
@@ -429,6 +460,7 @@ impl<T> DeviceSliceMut<'_, T> {
     ///
     /// # Errors
     /// Same as [`DeviceSlice::copy_to_async`].
+    #[inline]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()>
     where
@@ -440,6 +472,7 @@ impl<T> DeviceSliceMut<'_, T> {
 }
 
 impl<T> fmt::Debug for DeviceSliceMut<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceSliceMut")
             .field("ptr", &self.ptr())

@@ -51,6 +51,7 @@ impl<T> StreamBuffer<T> {
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has no
     /// memory pools, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because the memory would
     /// belong to the graph.
+    #[inline]
     #[doc(alias = "cuMemAllocAsync")]
     #[track_caller]
     pub fn alloc(context: &Context, stream: &Stream, len: usize) -> Result<Self> {
@@ -62,12 +63,14 @@ impl<T> StreamBuffer<T> {
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc), and `CUDA_ERROR_INVALID_VALUE` for an imported pool.
+    #[inline]
     #[doc(alias = "cuMemAllocFromPoolAsync")]
     #[track_caller]
     pub fn alloc_from(pool: &MemPool, context: &Context, stream: &Stream, len: usize) -> Result<Self> {
         Self::alloc_with(context, stream, len, Some(pool))
     }
 
+    #[inline]
     #[track_caller]
     fn alloc_with(context: &Context, stream: &Stream, len: usize, pool: Option<&MemPool>) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
@@ -99,30 +102,35 @@ impl<T> StreamBuffer<T> {
     }
 
     /// Returns the number of values.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if there are no values.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the size in bytes.
+    #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
     /// Returns the address, which is valid until the buffer is freed.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         DevicePtr::from_raw(self.raw)
     }
 
     /// Returns a view of all values.
+    #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
         // SAFETY: the buffer has this length, and the view borrows it.
@@ -130,6 +138,7 @@ impl<T> StreamBuffer<T> {
     }
 
     /// Returns a view of all values that can be written.
+    #[inline]
     #[must_use]
     pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
         // SAFETY: as above.
@@ -145,6 +154,7 @@ impl<T> StreamBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. The memory is then leaked.
+    #[inline]
     #[doc(alias = "cuMemFreeAsync")]
     #[track_caller]
     pub unsafe fn free_async(mut self, stream: &Stream) -> Result<()> {
@@ -159,6 +169,7 @@ impl<T> StreamBuffer<T> {
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. The memory is then leaked.
+    #[inline]
     #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
@@ -167,6 +178,7 @@ impl<T> StreamBuffer<T> {
     }
 
     /// Returns the raw address, which is valid until the buffer is freed.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUdeviceptr {
         self.raw
@@ -176,6 +188,7 @@ impl<T> StreamBuffer<T> {
     ///
     /// # Safety
     /// The address must be the start of an allocation of at least `len` values, and no other code may free it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {
         Self {
@@ -187,6 +200,7 @@ impl<T> StreamBuffer<T> {
     }
 
     /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {
         let raw = self.raw;
@@ -195,6 +209,7 @@ impl<T> StreamBuffer<T> {
     }
 
     /// Returns the context in which the buffer is used.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -202,12 +217,14 @@ impl<T> StreamBuffer<T> {
 }
 
 impl<'a, T> From<&'a StreamBuffer<T>> for DeviceSlice<'a, T> {
+    #[inline]
     fn from(buffer: &'a StreamBuffer<T>) -> Self {
         buffer.as_slice()
     }
 }
 
 impl<T> fmt::Debug for StreamBuffer<T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamBuffer")
             .field("ptr", &self.ptr())
@@ -217,8 +234,9 @@ impl<T> fmt::Debug for StreamBuffer<T> {
 }
 
 impl<T> Drop for StreamBuffer<T> {
+    #[inline]
     fn drop(&mut self) {
-        let dropping = dropping();
+        let Some(dropping) = dropping() else { return };
         // SAFETY: the allocation is owned, and this is its last use.
         dropping.done(unsafe { free_after_work(&self.context, self.raw) });
     }

@@ -282,7 +282,9 @@ impl<'a> Texture<'a> {
 impl Drop for Texture<'_> {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 

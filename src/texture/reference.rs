@@ -544,7 +544,9 @@ impl TextureReference {
 impl Drop for TextureReference {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 

@@ -215,7 +215,9 @@ impl Surface {
 impl Drop for Surface {
     #[inline]
     fn drop(&mut self) {
-        dropping().done(self.end());
+        if let Some(dropping) = dropping() {
+            dropping.done(self.end());
+        }
     }
 }
 

@@ -100,6 +100,7 @@ impl MemoryOptions {
 }
 
 impl fmt::Debug for MemoryOptions {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryOptions")
             .field("location", &self.location.type_)
@@ -266,6 +267,7 @@ impl PhysicalMemory {
 }
 
 impl fmt::Debug for PhysicalMemory {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PhysicalMemory")
             .field("size", &self.size)
@@ -277,8 +279,10 @@ impl Drop for PhysicalMemory {
     #[inline]
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the handle is live, and this is its last use.
-            dropping().done(unsafe { checked::mem_release(self.raw) });
+            if let Some(dropping) = dropping() {
+                // SAFETY: the handle is live, and this is its last use.
+                dropping.done(unsafe { checked::mem_release(self.raw) });
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for another size, and `CUDA_ERROR_OUT_OF_MEMORY` if there is no free range.
+    #[inline]
     #[doc(alias = "cuMemAddressReserve")]
     #[track_caller]
     pub fn reserve(context: &Context, size: usize) -> Result<Self> {
@@ -61,6 +62,7 @@ impl AddressRange {
     ///
     /// # Errors
     /// Same as [`reserve`](Self::reserve), and `CUDA_ERROR_INVALID_VALUE` for another alignment or an unaligned address.
+    #[inline]
     #[doc(alias = "cuMemAddressReserve")]
     #[track_caller]
     pub fn reserve_at(context: &Context, size: usize, alignment: usize, address: DevicePtr) -> Result<Self> {
@@ -71,18 +73,21 @@ impl AddressRange {
     }
 
     /// Returns the number of reserved bytes.
+    #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.size
     }
 
     /// Returns the first address.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         DevicePtr::from_raw(self.raw)
     }
 
     /// Returns the offsets at which each mapping starts and ends, in order.
+    #[inline]
     #[must_use]
     pub fn mappings(&self) -> &[Range<usize>] {
         &self.mappings
@@ -94,6 +99,7 @@ impl AddressRange {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or for another offset, and
     /// `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has.
+    #[inline]
     #[doc(alias = "cuMemMap")]
     #[track_caller]
     pub fn map(&mut self, offset: usize, memory: &PhysicalMemory) -> Result<()> {
@@ -120,6 +126,7 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if no mapping starts there, or an error from the work that was waited for.
+    #[inline]
     #[doc(alias = "cuMemUnmap")]
     #[track_caller]
     pub fn unmap(&mut self, offset: usize) -> Result<()> {
@@ -139,6 +146,7 @@ impl AddressRange {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if a part of the range is not mapped, or for access rights other than none,
     /// read, and read-write. Also returns an error for a device that cannot access the memory.
+    #[inline]
     #[doc(alias = "cuMemSetAccess")]
     #[track_caller]
     pub fn set_access(&mut self, range: Range<usize>, access: &[sys::CUmemAccessDesc]) -> Result<()> {
@@ -153,6 +161,7 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if nothing is mapped there, or for an invalid location.
+    #[inline]
     #[doc(alias = "cuMemGetAccess")]
     #[track_caller]
     pub fn access(&self, offset: usize, location: &sys::CUmemLocation) -> Result<sys::CUmemAccess_flags> {
@@ -168,6 +177,7 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if nothing is mapped there.
+    #[inline]
     #[doc(alias = "cuMemRetainAllocationHandle")]
     #[track_caller]
     pub fn memory_at(&self, offset: usize) -> Result<PhysicalMemory> {
@@ -186,6 +196,7 @@ impl AddressRange {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if a part is not mapped, or if the address is not a multiple of the alignment of
     /// `T`.
+    #[inline]
     #[track_caller]
     pub fn slice<T>(&self, offset: usize, len: usize) -> Result<DeviceSlice<'_, T>> {
         let ptr = self.part::<T>(offset, len)?;
@@ -197,6 +208,7 @@ impl AddressRange {
     ///
     /// # Errors
     /// Same as [`slice`](Self::slice).
+    #[inline]
     #[track_caller]
     pub fn slice_mut<T>(&mut self, offset: usize, len: usize) -> Result<DeviceSliceMut<'_, T>> {
         let ptr = self.part::<T>(offset, len)?;
@@ -205,6 +217,7 @@ impl AddressRange {
     }
 
     /// Returns the address of a view.
+    #[inline]
     #[track_caller]
     fn part<T>(&self, offset: usize, len: usize) -> Result<DevicePtr> {
         // No call is made. The error prints no function.
@@ -220,6 +233,7 @@ impl AddressRange {
     }
 
     /// Returns an error of `function` if a part of a range is not mapped.
+    #[inline]
     #[track_caller]
     fn require(&self, range: &Range<usize>, function: Function) -> Result<()> {
         if self.is_mapped(range) {
@@ -229,6 +243,7 @@ impl AddressRange {
     }
 
     /// Returns true if all of a range is mapped.
+    #[inline]
     fn is_mapped(&self, range: &Range<usize>) -> bool {
         let mut reached = range.start;
         for mapping in &self.mappings {
@@ -240,6 +255,7 @@ impl AddressRange {
     }
 
     /// Returns the address at an offset inside the range.
+    #[inline]
     const fn at(&self, offset: usize) -> sys::CUdeviceptr {
         self.raw + offset as u64
     }
@@ -249,12 +265,14 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. Mappings and addresses are then leaked.
+    #[inline]
     #[doc(alias = "cuMemAddressFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
         self.end()
     }
 
+    #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         let raw = mem::take(&mut self.raw);
@@ -275,6 +293,7 @@ impl AddressRange {
     }
 
     /// Returns the first address, which is valid as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUdeviceptr {
         self.raw
@@ -284,6 +303,7 @@ impl AddressRange {
     ///
     /// # Safety
     /// The range must be reserved, with this size and with nothing mapped in it, and no other code may free it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, size: usize, context: &Context) -> Self {
         Self {
@@ -295,6 +315,7 @@ impl AddressRange {
     }
 
     /// Releases ownership of the range and its mappings. The reference to the context is leaked, so the context stays alive.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {
         let raw = self.raw;
@@ -303,6 +324,7 @@ impl AddressRange {
     }
 
     /// Returns the context in which the views are used.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -316,6 +338,7 @@ fn refused(function: Function, reason: Refusal) -> Error {
 }
 
 impl fmt::Debug for AddressRange {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AddressRange")
             .field("ptr", &self.ptr())
@@ -326,8 +349,9 @@ impl fmt::Debug for AddressRange {
 }
 
 impl Drop for AddressRange {
+    #[inline]
     fn drop(&mut self) {
-        let dropping = dropping();
+        let Some(dropping) = dropping() else { return };
         dropping.done(self.end());
     }
 }

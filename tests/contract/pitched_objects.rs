@@ -124,7 +124,10 @@ fn attributes_of_addresses() {
     let context = context();
     let buffer = DeviceBuffer::<u32>::alloc(&context, 100).expect("memory");
     let inside = buffer.ptr().byte_add(40);
+    // The address on the device is for the current context.
+    let current = context.push().expect("the context");
     let attributes = inside.attributes().expect("attributes");
+    drop(current);
     assert_eq!(attributes.memory_type, Some(CUmemorytype::CU_MEMORYTYPE_DEVICE));
     assert_eq!(attributes.context, context.as_raw());
     assert_eq!(attributes.device, Some(context.device().expect("a device")));

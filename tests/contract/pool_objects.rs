@@ -116,7 +116,9 @@ fn attributes_of_a_pool() {
     let buffer = StreamBuffer::<u8>::alloc_from(&pool, &context, &stream, 1000).expect("memory");
     assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
     buffer.free().expect("a free");
-    assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+    stream.synchronize().expect("all work");
+    // Driver 580 counts memory that `cuMemFree` has freed as used for some time.
+    assert!([0, 1000].contains(&get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)));
     assert_eq!(get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1000);
     assert!(get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) > 0);
     pool.trim_to(0).expect("a trim");
@@ -275,13 +277,15 @@ mod shared {
         let mut buffer = StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 1000).expect("memory");
         buffer.as_mut_slice().fill_u32(41).expect("a fill");
         context.synchronize().expect("the fill");
+        // The pool first: driver 580 refuses an address of a pool that was not exported.
+        let descriptor = pool.export_fd().expect("a descriptor");
         let bytes = buffer.export().expect("the bytes for another process").0;
         let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
         let output = Command::new(env::current_exe().expect("this program"))
             .args(["--exact", &name, "--nocapture", "--test-threads=1"])
             .env(CHILD, &name)
             .env("TEST_POINTER", bytes.join(","))
-            .stdin(pool.export_fd().expect("a descriptor"))
+            .stdin(descriptor)
             .output()
             .expect("the other process starts");
         let text = String::from_utf8_lossy(&output.stderr);

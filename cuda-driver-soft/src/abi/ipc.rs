@@ -60,6 +60,7 @@ exports! {
 
     fn cuIpcGetEventHandle [c] (out: *mut CUipcEventHandle, hevent: CUevent) {
         linux()?;
+        current_context()?;
         let out = c.out(out.cast::<[u8; BYTES]>())?;
         out.set(event::get(hevent as usize)?.export()?);
         Ok(())
