@@ -1,4 +1,4 @@
-//! Measures loading: a new library with its first call, against `dlopen` of the same driver alone.
+//! Measures the time to load a driver and make the first call, against the time of `dlopen` alone.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -6,11 +6,12 @@ use std::time::Instant;
 use cuda_driver::sys::{self, CUresult};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// The number of repetitions. The system loads a file only once, so each repetition has its own copy, in memory
-/// already.
+/// The number of repetitions. The system loads a file only once, so each load has its own copy of the driver. A copy
+/// has just been written, so the system still has it in memory, and loading it does not wait for the disk.
 const TIMES: usize = 200;
 
-/// Returns microseconds for `dlopen` alone, and for a library with the first `cuInit`: the tenth percentile of each.
+/// Returns the tenth percentile, in microseconds, of two times: that of `dlopen` alone, and that of loading a
+/// [`sys::Library`] and calling `cuInit`.
 pub(crate) fn measure(driver: &Path) -> Result<(f64, f64), String> {
     let copies = driver.with_extension("copies");
     std::fs::create_dir_all(&copies).map_err(|error| error.to_string())?;
@@ -37,7 +38,7 @@ fn take_turns(driver: &Path, folder: &Path) -> Result<(f64, f64), String> {
         std::mem::forget(library.map_err(|error| error.to_string())?);
 
         let start = Instant::now();
-        // SAFETY: the functions that are called have the types of the exports with their names.
+        // SAFETY: the functions of `quiet.c` that are called have the types that `cuda.h` declares.
         let library = unsafe { sys::Library::load_from(&other) };
         let library = library.map_err(|error| error.to_string())?;
         // SAFETY: cuInit takes no pointers.

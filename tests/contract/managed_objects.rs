@@ -1,4 +1,4 @@
-//! Tests of managed memory as objects.
+//! Tests of managed memory as objects: `ManagedBuffer`, and the functions of `managed` for several ranges.
 
 use cuda_driver::sys::{
     CU_DEVICE_CPU, CUdevice_attribute, CUmem_advise, CUmem_range_attribute, CUmemAttach_flags, CUmemLocation, CUresult,
@@ -34,7 +34,7 @@ fn the_host_and_the_device_share_values() {
     let mut device = DeviceBuffer::<u32>::alloc(&context, 3).expect("memory");
     device.copy_from_device(&buffer).expect("a copy");
     assert_eq!(device.to_vec().expect("a copy"), [1, 20, 3]);
-    // The fill is only queued when the host asks for the values.
+    // The fill may still be queued when the host asks for the values: `host` waits for it.
     buffer.as_mut_slice().fill_u32(7).expect("a fill");
     assert_eq!(buffer.host().expect("the values"), [7; 3]);
     let address = buffer.host().expect("the values").as_ptr().addr() as u64;

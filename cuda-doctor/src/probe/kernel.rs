@@ -96,7 +96,7 @@ fn run_steps(place: &Place, ordinal: u32, open: Open<'_>, output: &mut dyn Write
     Ok(compare(&actual))
 }
 
-/// Adds the compiler's log to the message of its call.
+/// Returns the failure of a compilation, with the compiler's log at the end of its message.
 fn with_log(error: &JitError) -> CallFailure {
     let mut failure = call_failure(&error.error());
     for line in error.error_log().lines() {
@@ -124,7 +124,7 @@ fn compare(actual: &[u32]) -> KernelResult {
     KernelResult::Correct
 }
 
-/// Returns the failure of loading a driver in this process that was loaded in an earlier one.
+/// Returns the failure to load a driver in this process, although an earlier process could load it.
 fn not_loaded(message: String) -> CallFailure {
     let code = CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
     CallFailure {

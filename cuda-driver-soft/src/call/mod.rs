@@ -1,4 +1,5 @@
-//! Calls of the driver, without C types. They combine the gate, captures, objects and operations.
+//! The bodies of the driver's functions, without C types. They combine the [gate](crate::state::gate), captures,
+//! objects and operations.
 #![forbid(unsafe_code)]
 
 pub(crate) mod capture;

@@ -12,26 +12,27 @@ use std::ops::Range;
 /// over the lanes are computed once per warp. At a divergent branch, or if an assumption fails, the warp continues at
 /// the same instruction of the code for any lanes.
 pub(crate) struct Converged {
-    /// Entry for a warp with new registers. The instructions before `entry` give the same result for all blocks of the
-    /// warp.
+    /// Entry for a warp with new registers. The instructions before `entry` give the same result for all thread
+    /// blocks that the warp runs.
     pub(crate) first: u32,
     /// Entry for a warp whose registers come from an earlier block.
     pub(crate) entry: u32,
-    /// True if the code assumes that `%tid.x` increases by 1 from lane to lane, and that `%tid.y` and `%tid.z` are
-    /// uniform.
+    /// True if the code treats `%tid` as affine. It is affine only if the lanes of a warp form whole
+    /// [rows](crate::semantics::affine::Rows) of their thread block.
     pub(crate) needs_rows: bool,
     /// Affine constants, sorted by lifetime: slot, class of the registers, value.
     pub(crate) constants: Vec<(Slot, RegClass, Constant)>,
     /// Number of constants that live longer than a block.
     pub(crate) kept_constants: usize,
-    /// True if an instruction reads a row of the block constants. If not, those rows are filled only when a warp
-    /// leaves.
+    /// True if an instruction reads one of the [block constants](super::function::Code::block_constants). If not, a
+    /// warp that goes on to another thread block fills them only when it leaves this code.
     pub(crate) reads_block_constants: bool,
     /// Instructions at which a warp may leave, sorted by [`Leave::at`].
     pub(crate) leaves: Vec<Leave>,
     /// Instructions at which a warp may return to this code, sorted by [`Resume::at`].
     pub(crate) resumes: Vec<Resume>,
-    /// Entries for [`Leave::spread`] and [`Resume::gathered`]: row, bytes per lane, slot of the affine value.
+    /// Entries for [`Leave::spread`] and [`Resume::gathered`]: slot of the row of 32 values, bytes per lane, slot of
+    /// the affine value.
     pub(crate) kept: Vec<(Slot, u8, Slot)>,
 }
 

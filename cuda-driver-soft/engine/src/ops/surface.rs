@@ -100,7 +100,7 @@ pub(super) fn access(
             let each = image.channel.bytes();
             let place = view.place(address, (bytes, u64::from(each)), write)?;
             for i in 0..image.channels as usize {
-                // Missing channels repeat the last value.
+                // If there are fewer values than channels, the other channels get the last value.
                 let given = i.min(usize::from(surface.vec) - 1);
                 let value = texel::store(image.channel, values[given] as u32);
                 let at = place.wrapping_add(i * each as usize);
