@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds with the feature `bindgen` and the pinned header and libclang, and fails unless the output equals the committed
-# bindings. Then runs the tests of the generator. Ends with 75 if a download failed three times.
+# bindings. Then runs the tests of the generator. Exits with status 75 if a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -89,7 +89,7 @@ impl Drop for Inner {
     }
 }
 
-/// The function that errors of loading code name.
+/// The function that is named in errors of loading code.
 const LOAD: sys::Function = sys::Function::cuLibraryLoadData;
 
 impl Library {
@@ -205,7 +205,7 @@ impl Library {
         }
     }
 
-    /// Loads a cubin or a fat binary that is part of the program, of which the driver need not make a copy
+    /// Loads a cubin or a fat binary that is part of the program, so that the driver need not copy it
     /// (`CU_LIBRARY_BINARY_IS_PRESERVED`).
     ///
     /// # Errors

@@ -85,7 +85,8 @@ impl Linker {
     /// The linker's logs contain the messages.
     ///
     /// # Errors
-    /// Same as [`add_ptx`](Self::add_ptx), and `CUDA_ERROR_INVALID_VALUE` for another option.
+    /// Same as [`add_ptx`](Self::add_ptx), `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver, and
+    /// `CUDA_ERROR_INVALID_VALUE` for one that is not accepted here.
     #[inline]
     #[doc(alias = "cuLinkAddData")]
     #[track_caller]
@@ -134,12 +135,12 @@ impl Linker {
     }
 
     /// Adds an input of any kind from memory: PTX, a cubin, a fat binary, or a host object file or library that
-    /// contains them ([`cuLinkAddData`](checked::link_add_data)). The name is used in messages. Of the options, those
-    /// of [`add_ptx_with`](Self::add_ptx_with) are accepted.
+    /// contains them ([`cuLinkAddData`](checked::link_add_data)). The name is used in messages. The same options are
+    /// accepted as by [`add_ptx_with`](Self::add_ptx_with).
     ///
     /// # Errors
-    /// Returns the errors of [`add_ptx`](Self::add_ptx), `CUDA_ERROR_INVALID_IMAGE` for data of another kind and for a
-    /// truncated cubin or fat binary, and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the input has no code for the device.
+    /// Returns the errors of [`add_ptx_with`](Self::add_ptx_with), `CUDA_ERROR_INVALID_IMAGE` for data of another kind
+    /// and for a truncated cubin or fat binary, and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the input has no code for the device.
     ///
     /// # Safety
     /// The data must be complete, unmodified output of NVIDIA's tools: a damaged input can crash the driver. For PTX,
@@ -177,12 +178,12 @@ impl Linker {
         unsafe { self.add(kind, name, data, options) }
     }
 
-    /// Adds an input of any kind from a file, which the driver reads ([`cuLinkAddFile`](checked::link_add_file)). Of the
-    /// options, those of [`add_ptx_with`](Self::add_ptx_with) are accepted.
+    /// Adds an input of any kind from a file, which the driver reads ([`cuLinkAddFile`](checked::link_add_file)). The
+    /// same options are accepted as by [`add_ptx_with`](Self::add_ptx_with).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` if the file cannot be read or its name is not Unicode, and the errors of
-    /// [`add_data`](Self::add_data).
+    /// [`add_data`](Self::add_data), except for a truncated binary: see Safety.
     ///
     /// # Safety
     /// The file must be complete, unmodified output of NVIDIA's tools: the driver crashes on a truncated binary. For PTX,
@@ -237,8 +238,8 @@ impl Linker {
     /// Links the inputs ([`cuLinkComplete`](checked::link_complete)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_SOURCE` with the linker's messages for a name that no input defines, and after a failed
-    /// second definition.
+    /// Returns `CUDA_ERROR_INVALID_SOURCE` with the linker's messages for a name that no input defines, and if an
+    /// input was refused because it defined a name a second time.
     #[inline]
     #[doc(alias = "cuLinkComplete")]
     #[track_caller]

@@ -11,7 +11,7 @@ use crate::findings::{Access, Node, User};
 /// The beginnings of the names in `/dev`: NVIDIA's modules, WSL's GPU, and Jetson's.
 const PREFIXES: [&str; 5] = ["nvidia", "dxg", "nvhost", "nvmap", "nvgpu"];
 
-/// The deepest folder that is listed, `/dev/nvgpu/igpu0`.
+/// The number of levels of folders below `/dev` that are listed: the deepest is `/dev/nvgpu/igpu0`.
 const DEPTH: u32 = 2;
 
 /// Finds the device nodes.
@@ -40,8 +40,8 @@ fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32,
     }
     let permissions = Permissions::of(&metadata);
     // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may
-    // allow what they forbid. Below another root, the files belong to the user who made them, so only the permission
-    // bits count.
+    // allow what they forbid. Below another root, as in tests, `user` need not be the user of this process, so the
+    // permission bits decide.
     let access = match (surroundings.is_this_machine(), &permissions, user) {
         (false, Some(permissions), Some(user)) => permissions.access(user),
         _ => open(&file),

@@ -2,7 +2,7 @@
 //!
 //! If all member lanes have arrived, which is the usual case, the handler runs the operation immediately. Otherwise the
 //! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then.
-//! Both use [`compute`].
+//! Both use [`compute`], except that the handler of `shfl` has loops of its own.
 
 use crate::code::collective::{Collective, CollectiveOperands};
 use crate::code::handlers::{Body, Common, Copies, Handlers, Rare};
@@ -21,7 +21,8 @@ pub(crate) struct CollectiveResult {
 }
 
 impl Collective {
-    /// Returns the handlers of the code for any lanes. If lanes are missing, they leave the operation to the scheduler.
+    /// Returns the handlers of the code for any lanes. If lanes are missing, the handlers leave the operation to the
+    /// scheduler.
     pub(crate) fn handlers(self) -> Handlers {
         match self {
             Collective::Shuffle(_) => Common::compile::<Shuffle<false>>(),
@@ -29,8 +30,8 @@ impl Collective {
         }
     }
 
-    /// Returns the handlers of the code for converged warps. If lanes are missing, they leave for the code for any
-    /// lanes.
+    /// Returns the handlers of the code for converged warps. If lanes are missing, the handlers make the warp
+    /// continue in the code for any lanes.
     pub(crate) fn handlers_together(self) -> Handlers {
         match self {
             Collective::Shuffle(_) => Common::compile::<Shuffle<true>>(),
@@ -54,7 +55,7 @@ pub(crate) fn compute(
         Collective::Shuffle(mode) => {
             for i in 0..LANES {
                 let (from, inside) = source_lane(mode, i as u32, b[i], c[i]);
-                // The value of an inactive lane is undefined. Here the lane gets its own value.
+                // A value from an inactive lane is undefined. Here the lane that asked for it gets its own value.
                 let from = if lanes >> from & 1 != 0 { from as usize } else { i };
                 d[i] = a[from];
                 p |= u32::from(inside) << i;
@@ -164,7 +165,7 @@ fn unpack(mods: u32) -> Collective {
 /// Returns true if the active lanes are all the members, and agree on them.
 ///
 /// # Safety
-/// See [`Regs`]; `f` is a row of 32 bits, if there is a member mask.
+/// See [`Regs`]; if there is a member mask, `inst.f` must be the slot of a row of 32-bit values.
 #[inline(always)]
 unsafe fn all_here(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> bool {
     if inst.mods >> 9 & 1 == 0 {
@@ -227,7 +228,7 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
             }
         } else {
             for i in lanes::iter(mask) {
-                // The value of an inactive lane is undefined. Here the lane gets its own value.
+                // A value from an inactive lane is undefined. Here the lane that asked for it gets its own value.
                 if mask >> (from[i] & 31) & 1 != 0 {
                     d[i] = a[from[i] as usize % LANES];
                 }

@@ -73,7 +73,7 @@ impl Kernel {
         &self.function().name
     }
 
-    /// Returns offset and size in bytes of each parameter in the parameter buffer.
+    /// Returns the offset and the size in bytes of each parameter in the parameter buffer.
     pub fn params(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.function().params.iter().map(|p| (p.offset, p.size))
     }
@@ -98,14 +98,14 @@ impl Kernel {
         self.properties().const_bytes
     }
 
-    /// Returns the local memory of a thread in bytes: the frames of the deepest chain of calls, with one level of a
-    /// recursive function. A kernel that needs more than a thread can have, about 512 KiB, cannot be launched.
+    /// Returns the local memory of a thread in bytes: the frames of the deepest chain of calls, in which a recursive
+    /// function counts once. A kernel that needs more than a thread can have, about 512 KiB, cannot be launched.
     pub fn local_bytes(&self) -> u64 {
         self.properties().local_bytes
     }
 
-    /// Returns the limit on the local memory of a thread in bytes: the frames of direct calls, and `limit` for
-    /// recursive and indirect ones.
+    /// Returns the limit on the local memory of a thread in bytes: [`local_bytes`](Self::local_bytes), and `limit` for
+    /// further levels of recursion, but no more than a thread can have.
     pub(crate) fn stack_bytes(&self, limit: u64) -> u64 {
         self.local_bytes().saturating_add(limit).min(MOST_LOCAL)
     }
@@ -164,12 +164,13 @@ impl Kernel {
         self.properties().unsupported.as_deref()
     }
 
-    /// Returns true if the kernel has loads that see stores of other threads, so that its loops may wait for them.
+    /// Returns true if the kernel has accesses whose results depend on other threads, such as volatile loads and
+    /// atomics, so that its loops may wait for these threads.
     pub(crate) fn spins(&self) -> bool {
         self.properties().spins
     }
 
-    /// Returns true if the kernel has loads that see stores of other blocks.
+    /// Returns true if the kernel has accesses whose results depend on other blocks.
     pub(crate) fn sees_other_blocks(&self) -> bool {
         self.properties().sees_other_blocks
     }
@@ -221,7 +222,7 @@ impl Properties {
                 reduce: Some((op, ty)),
                 ..
             } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
-            // The type, which decides if the order matters, is in the tensor map.
+            // The type is known only from the tensor map: assume one for which the order of additions matters.
             Op::TensorCopy(TensorCopy {
                 direction: TensorDirection::Store { reduce: Some(op) },
                 ..
