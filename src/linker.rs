@@ -140,7 +140,8 @@ impl Linker {
     ///
     /// # Errors
     /// Returns the errors of [`add_ptx_with`](Self::add_ptx_with), `CUDA_ERROR_INVALID_IMAGE` for data of another kind
-    /// and for a truncated cubin or fat binary, and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the input has no code for the device.
+    /// and for a truncated cubin or fat binary, and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the input has no code for the
+    /// device.
     ///
     /// # Safety
     /// The data must be complete, unmodified output of NVIDIA's tools: a damaged input can crash the driver. For PTX,

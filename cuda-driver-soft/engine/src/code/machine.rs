@@ -30,7 +30,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) fault: Option<(FaultKind, usize)>,
     /// Backward jumps that the running split may still do.
     pub(crate) quantum: i64,
-    /// True if the kernel has loads that see stores of other threads, so that its loops may wait for them.
+    /// True if the kernel has accesses whose results depend on other threads, so that its loops may wait for these.
     pub(crate) spins: bool,
     /// Limit on the local memory of a thread, in bytes.
     pub(crate) stack_limit: u64,

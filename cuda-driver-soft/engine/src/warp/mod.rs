@@ -123,7 +123,7 @@ pub(crate) struct Arrival {
 
 /// Backward jumps of a split before others get a turn.
 const QUANTUM: i64 = 16_384;
-/// [`QUANTUM`] in kernels with loads that see stores of other threads.
+/// [`QUANTUM`] in kernels with accesses whose results depend on other threads.
 const SPIN_QUANTUM: i64 = 64;
 /// Backward jumps of a split in its turn.
 const TURN: i64 = 64;
