@@ -5,9 +5,11 @@ use core::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::dropping;
+#[cfg(unix)]
+use crate::sys::CUexternalSemaphoreHandleType;
 use crate::sys::{
     self, CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, CUexternalSemaphoreHandleType,
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
 };
 use crate::{Borrowed, Context, Result, Stream, checked};
 
