@@ -3,11 +3,12 @@
 
 use cuda_driver::coredump::Settings;
 use cuda_driver::driver_log::{self, LogCallback, LogPosition};
+#[cfg(target_os = "linux")]
 use cuda_driver::external::{ExternalMemory, ExternalSemaphore};
 use cuda_driver::memory_operations::MemoryOperation;
 use cuda_driver::sys::{self, CUresult, CUstreamWaitValue_flags, CUstreamWriteValue_flags, Function};
 use cuda_driver::tensor_map::{Layout, TensorMap, Tiles};
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Error, Stream};
+use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Stream};
 
 use crate::child;
 use crate::common::{driver, is_software, needs};
@@ -136,7 +137,8 @@ fn tensor_maps_describe_tensors() {
 }
 
 /// Returns true for the codes with which drivers reject a descriptor of the wrong kind.
-fn is_rejection(error: &Error) -> bool {
+#[cfg(target_os = "linux")]
+fn is_rejection(error: &cuda_driver::Error) -> bool {
     [1, 304, 400, 801, 999].contains(&error.code().0)
 }
 

@@ -28,6 +28,7 @@ fn props() -> CUmemAllocationProp {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn shareable() -> CUmemAllocationProp {
     CUmemAllocationProp {
         requestedHandleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
