@@ -151,8 +151,11 @@ exports! {
 
     healthy fn cuCtxGetId [c] (handle: CUcontext, out: *mut c_ulonglong) {
         let out = c.out(out)?;
-        let handle = if handle.is_null() { context::current_handle() } else { handle as usize };
-        out.set(context::exactly(handle)?.serial());
+        let context = match handle as usize {
+            0 => context::current_exactly()?,
+            handle => context::exactly(handle)?,
+        };
+        out.set(context.serial());
         Ok(())
     }
 

@@ -30,8 +30,10 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     } else {
         resource::granularity(device::get(part.device)?)
     };
-    let mut out = none();
-    out.type_ = SM;
+    let mut out = CUdevResource {
+        type_: SM,
+        ..CUdevResource::default()
+    };
     out._internal_padding[..8].copy_from_slice(&SIGNATURE);
     out._internal_padding[8..12].copy_from_slice(&part.device.to_le_bytes());
     out.anonymous1.sm = CUdevSmResource {
@@ -42,11 +44,6 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
         localityDomainId: 0,
     };
     Ok(out)
-}
-
-/// Returns an empty resource.
-fn none() -> CUdevResource {
-    CUdevResource::default()
 }
 
 /// Reads a resource. Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` if it does not consist of multiprocessors, and
@@ -85,7 +82,7 @@ fn answer(c: Caller, out: *mut CUdevResource, kind: CUdevResourceType, part: Mul
 /// Returns the multiprocessors of a context: those of its green context, or all of its device.
 fn of_context(handle: usize) -> Result<Multiprocessors> {
     let context = context::exactly(handle)?;
-    match green::of_context(handle) {
+    match green::of(&context) {
         Some(green) => Ok(green.resource),
         None => resource::of_device(context.device.ordinal),
     }
@@ -145,7 +142,7 @@ exports! {
             c.set_at(result, i as usize, to_c(part(split.each))?);
         }
         let rest = whole.count - made * split.each;
-        let rest = if rest == 0 { none() } else { to_c(part(rest))? };
+        let rest = if rest == 0 { CUdevResource::default() } else { to_c(part(rest))? };
         set(c.out_or_null(remaining), rest);
         c.out(count)?.set(made);
         Ok(())

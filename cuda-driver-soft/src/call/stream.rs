@@ -48,8 +48,9 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     if flags & !NON_BLOCKING != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let context = context::current()?;
-    Ok(stream::create(&context, green::current().as_deref(), flags, priority))
+    let context = context::current_exactly()?;
+    let green = green::of(&context);
+    Ok(stream::create(&context.owner()?, green.as_deref(), flags, priority))
 }
 
 /// `cuStreamDestroy`: returns at once; queued work on the stream still runs.

@@ -96,12 +96,7 @@ pub(crate) fn current_handle() -> usize {
 /// Returns the live context with this handle, or the primary context if the handle belongs to a green context. Returns
 /// `CUDA_ERROR_INVALID_CONTEXT` for an unknown handle, `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed context.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
-    let context = exactly(handle)?;
-    match &context.parent {
-        None => Ok(context),
-        Some(parent) if parent.is_alive() => Ok(parent.clone()),
-        Some(_) => Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED),
-    }
+    exactly(handle)?.owner()
 }
 
 /// Returns the live context with this handle, like [`by_handle`], but without replacing a green context by its primary
@@ -128,9 +123,14 @@ fn entry(handle: usize) -> Result<StackEntry> {
 /// Returns the current context, `CUDA_ERROR_INVALID_CONTEXT` if there is none, or `CUDA_ERROR_CONTEXT_IS_DESTROYED` if
 /// it is destroyed.
 pub(crate) fn current() -> Result<Arc<Context>> {
+    current_exactly()?.owner()
+}
+
+/// Returns the current context, like [`current`], but a green context's own one.
+pub(crate) fn current_exactly() -> Result<Arc<Context>> {
     match current_handle() {
         0 => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
-        handle => by_handle(handle),
+        handle => exactly(handle),
     }
 }
 
@@ -260,6 +260,15 @@ impl std::fmt::Debug for Context {
 impl Context {
     pub(crate) fn is_alive(&self) -> bool {
         self.alive.load(Relaxed)
+    }
+
+    /// Returns the context that owns the objects made in this one: the primary context for a green context's.
+    pub(crate) fn owner(self: Arc<Self>) -> Result<Arc<Self>> {
+        match &self.parent {
+            None => Ok(self),
+            Some(parent) if parent.is_alive() => Ok(parent.clone()),
+            Some(_) => Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED),
+        }
     }
 
     /// Returns true for the context of a green context.

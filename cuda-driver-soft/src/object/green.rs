@@ -30,14 +30,14 @@ pub(crate) fn get(handle: usize) -> Result<Arc<GreenContext>> {
     })
 }
 
-/// Returns the green context whose context has this handle, live or destroyed.
+/// Returns the live green context whose context has this handle.
 pub(crate) fn of_context(handle: usize) -> Option<Arc<GreenContext>> {
     TABLE.all().into_iter().find(|green| green.context.handle == handle)
 }
 
-/// Returns the green context whose context is current on the calling thread.
-pub(crate) fn current() -> Option<Arc<GreenContext>> {
-    let context = context::exactly(context::current_handle()).ok()?;
+/// Returns the green context that a context belongs to.
+pub(crate) fn of(context: &Context) -> Option<Arc<GreenContext>> {
+    // Most contexts need no search.
     if context.is_green() {
         of_context(context.handle)
     } else {

@@ -66,9 +66,10 @@ pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
             // Host functions have no current context.
             return Err(Error::CUDA_ERROR_NOT_PERMITTED);
         }
+        let context = context::current_exactly()?;
         Ok(StreamRef {
-            context: context::current()?,
-            green: green::current().map_or(0, |green| green.handle),
+            green: green::of(&context).map_or(0, |green| green.handle),
+            context: context.owner()?,
             queue,
             flags: 0,
             priority: PRIORITIES.0,
