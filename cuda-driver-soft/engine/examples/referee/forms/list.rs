@@ -29,6 +29,23 @@ pub(super) fn flags(name: &'static str) -> [(bool, &'static str); 2] {
 pub(super) struct List(pub(super) Vec<Form>);
 
 impl List {
+    fn push(
+        &mut self,
+        kind: OperandKind,
+        width: Width,
+        text: String,
+        expect: Expect,
+        eval: impl Fn(u64, u64, u64) -> u64 + 'static,
+    ) {
+        self.0.push(Form {
+            text,
+            kind,
+            width,
+            expect,
+            eval: Box::new(eval),
+        });
+    }
+
     pub(super) fn add(
         &mut self,
         kind: OperandKind,
@@ -36,13 +53,7 @@ impl List {
         text: String,
         eval: impl Fn(u64, u64, u64) -> u64 + 'static,
     ) {
-        self.0.push(Form {
-            text,
-            kind,
-            width,
-            expect: Expect::Same,
-            eval: Box::new(eval),
-        });
+        self.push(kind, width, text, Expect::Same, eval);
     }
 
     pub(super) fn near(
@@ -52,13 +63,7 @@ impl List {
         text: String,
         eval: impl Fn(u64, u64, u64) -> u64 + 'static,
     ) {
-        self.0.push(Form {
-            text,
-            kind,
-            width,
-            expect: Expect::Near,
-            eval: Box::new(eval),
-        });
+        self.push(kind, width, text, Expect::Near, eval);
     }
 
     pub(super) fn f32(&mut self, text: String, eval: impl Fn(f32, f32, f32) -> f32 + 'static) {
