@@ -253,6 +253,11 @@ fn runtime_interop_passes_or_needs_a_gpu() {
 }
 
 #[test]
+fn all_reduce_passes_or_needs_two_gpus() {
+    passes_or_needs("all_reduce", "2");
+}
+
+#[test]
 fn texture_writes_a_picture() {
     let Some(path) = example("texture") else { return };
     let file = std::env::temp_dir().join(format!("texture-{}.png", std::process::id()));
