@@ -19,9 +19,10 @@ use crate::{Context, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// It applies to one direction. Dropping revokes it.
+/// It applies to one direction. Dropping waits for all work of the context and revokes the right: a kernel that is still
+/// running could access the peer's memory, and would fault.
 #[derive(Debug)]
-#[must_use = "dropping it takes the access away"]
+#[must_use = "dropping it revokes the access"]
 pub struct PeerAccess {
     context: Context,
     peer: Context,
@@ -65,10 +66,12 @@ impl PeerAccess {
         &self.peer
     }
 
-    /// Revokes the right ([`cuCtxDisablePeerAccess`](checked::ctx_disable_peer_access)). Dropping does the same.
+    /// Waits for all work of the context and revokes the right
+    /// ([`cuCtxDisablePeerAccess`](checked::ctx_disable_peer_access)). Dropping does the same.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` if other code has revoked it.
+    /// Returns an error from the work that was waited for, and `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` if other code has revoked
+    /// the right.
     #[inline]
     #[doc(alias = "cuCtxDisablePeerAccess")]
     #[track_caller]
@@ -81,8 +84,11 @@ impl PeerAccess {
     fn end(&mut self) -> Result<()> {
         self.disabled = true;
         let _current = self.context.enter()?;
+        // SAFETY: the context is live.
+        let waited = unsafe { checked::ctx_synchronize() };
         // SAFETY: the handle is live.
-        unsafe { checked::ctx_disable_peer_access(self.peer.as_raw()) }
+        let disabled = unsafe { checked::ctx_disable_peer_access(self.peer.as_raw()) };
+        waited.and(disabled)
     }
 }
 

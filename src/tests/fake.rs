@@ -243,6 +243,8 @@ fakes! {
     }
     fn cuCtxDetach(_context: sys::CUcontext) no_detail() => {}
     fn cuCtxSynchronize() no_detail() => {}
+    fn cuCtxEnablePeerAccess(_peer: sys::CUcontext, flags: c_uint) format!("({flags})") => {}
+    fn cuCtxDisablePeerAccess(_peer: sys::CUcontext) no_detail() => {}
     fn cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: c_int) format!("({device})") => {
         unsafe { give(context, ptr::without_provenance_mut(handle())) }
     }

@@ -68,6 +68,25 @@ fn multicast_objects_are_released_once() {
     );
 }
 
+/// A kernel that is still running may access the peer's memory.
+#[test]
+fn peer_access_ends_after_the_work() {
+    let (context, peer) = (context(), context());
+    let access = context.enable_peer_access(&peer).unwrap();
+    fake::calls();
+    let [push, pop] = ["cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"];
+    let end = [push, "cuCtxSynchronize", "cuCtxDisablePeerAccess", pop];
+    drop(access);
+    assert_eq!(fake::calls(), end);
+    // Also after a fault, which both calls return.
+    let access = context.enable_peer_access(&peer).unwrap();
+    fake::calls();
+    fake::fail("cuCtxSynchronize", 719);
+    let error = access.disable().unwrap_err();
+    assert_eq!(error.code(), sys::CUresult::CUDA_ERROR_LAUNCH_FAILED);
+    assert_eq!(fake::calls(), end);
+}
+
 #[test]
 fn checkpoints_are_of_a_process() {
     fake::install();

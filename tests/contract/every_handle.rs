@@ -7,19 +7,20 @@ use std::sync::{Mutex, OnceLock};
 
 use cuda_driver::array::ArrayShape;
 use cuda_driver::driver_log::LogCallback;
+use cuda_driver::graph::UserObject;
 use cuda_driver::pool::{MemPool, StreamBuffer};
-use cuda_driver::sys::Function;
 use cuda_driver::sys::library::{Options, Source, set_default_with};
-use cuda_driver::texture::TextureDescriptor;
+use cuda_driver::sys::{CUdevResourceType, Function};
+use cuda_driver::texture::{TextureDescriptor, TextureReference};
 use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory};
 use cuda_driver::{
-    Array, Context, Device, DeviceBuffer, Event, HostBuffer, JitOptions, LaunchConfig, Library, Linker, ManagedBuffer,
-    MipmappedArray, Module, PitchedBuffer, PrimaryContext, Stream, Surface, Texture,
+    Array, Context, Device, DeviceBuffer, Event, Graph, GraphExec, GreenContext, HostBuffer, JitOptions, LaunchConfig,
+    Library, Linker, ManagedBuffer, MipmappedArray, Module, PitchedBuffer, PrimaryContext, Stream, Surface, Texture,
 };
 use cuda_driver_hooks::Counter;
 
-use crate::child;
-use crate::common::ptx_path;
+use crate::common::{in_child, ptx_path};
+use crate::test_path;
 
 /// An owner of any type.
 type Owner = Box<dyn Send>;
@@ -36,8 +37,14 @@ struct Row {
     pass: fn(&Context) -> Option<Owner>,
 }
 
-const PTX: &str =
-    ".version 6.4\n.target sm_52\n.address_size 64\n.global .u32 word;\n.visible .entry nothing() { ret; }\n";
+const PTX: &str = "
+.version 6.4
+.target sm_52
+.address_size 64
+.global .u32 word;
+.global .texref texels;
+.visible .entry nothing() { ret; }
+";
 
 /// Passes a handle through `into_raw`, `$borrow` and `$from`, and returns the new owner.
 macro_rules! pass {
@@ -78,6 +85,34 @@ fn pending(context: &Context) -> Option<Owner> {
     let stream = Stream::new(context).expect("a stream");
     let pending = stream.upload(host, device).expect("a copy");
     Some(Box::new((pending, stream)))
+}
+
+fn graph(context: &Context) -> Graph {
+    let graph = Graph::new(context).expect("a graph");
+    graph.add_empty(&[]).expect("a node");
+    graph
+}
+
+fn green_context() -> Option<GreenContext> {
+    let device = Device::first().ok()?;
+    // Older drivers do not have them.
+    let all = device.resource(CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM).ok()?;
+    let split = all.split_by_count(1, 2, 0).expect("a split");
+    Some(GreenContext::create(device, &split.groups).expect("a green context"))
+}
+
+/// Returns access to a context of the second device, which the access alone keeps alive.
+fn peer_access(context: &Context) -> Option<Owner> {
+    let second = *Device::all().ok()?.get(1)?;
+    let peer = Context::create(second).expect("a context");
+    match context.enable_peer_access(&peer) {
+        Ok(access) => Some(Box::new(access)),
+        Err(_) => {
+            // Leaked, so that its end is not counted.
+            let _ = peer.into_raw();
+            None
+        }
+    }
 }
 
 const ROWS: &[Row] = &[
@@ -348,6 +383,92 @@ const ROWS: &[Row] = &[
         },
     },
     Row {
+        name: "TextureReference of a module",
+        ends: &[Function::cuModuleUnload],
+        make: |context| {
+            let module = Module::from_ptx(context, PTX).expect("a module");
+            Some(Box::new(module.texture_reference("texels").expect("a reference")))
+        },
+        pass: |_| None,
+    },
+    Row {
+        name: "TextureReference",
+        ends: &[Function::cuTexRefDestroy],
+        make: |context| Some(Box::new(TextureReference::new(context).expect("a reference"))),
+        pass: |context| {
+            let reference = TextureReference::new(context).expect("a reference");
+            pass!(context, reference, |raw, c| TextureReference::from_raw(raw, c), |raw| {
+                TextureReference::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "Graph",
+        ends: &[Function::cuGraphDestroy],
+        make: |context| Some(Box::new(graph(context))),
+        pass: |context| {
+            let graph = graph(context);
+            pass!(context, graph, |raw, c| Graph::from_raw(raw, c), |raw| {
+                Graph::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "GraphExec",
+        ends: &[Function::cuGraphExecDestroy, Function::cuGraphDestroy],
+        make: |context| {
+            let graph = graph(context);
+            Some(Box::new((graph.instantiate().expect("an executable graph"), graph)))
+        },
+        pass: |context| {
+            let graph = graph(context);
+            let exec = graph.instantiate().expect("an executable graph");
+            let _ = graph.into_raw();
+            pass!(context, exec, |raw, c| GraphExec::from_raw(raw, c), |raw| {
+                GraphExec::borrow_raw(raw)
+            })
+        },
+    },
+    Row {
+        name: "UserObject",
+        ends: &[Function::cuUserObjectRelease],
+        make: |_| Some(Box::new(UserObject::new(vec![1]).expect("a user object"))),
+        pass: |_| {
+            let object = UserObject::new(vec![1]).expect("a user object");
+            let raw = object.as_raw();
+            assert_eq!(object.into_raw(), raw);
+            // SAFETY: the reference was released from its owner.
+            let object = unsafe { UserObject::from_raw(raw) };
+            assert_eq!(object.as_raw(), raw);
+            Some(Box::new(object))
+        },
+    },
+    Row {
+        name: "GreenContext",
+        ends: &[Function::cuGreenCtxDestroy],
+        make: |_| Some(Box::new(green_context()?)),
+        pass: |_| {
+            let green = green_context()?;
+            let raw = green.as_raw_green();
+            assert_eq!(green.into_raw(), raw);
+            // SAFETY: the handle is live, and its owner gave it up.
+            let (borrowed, green) = unsafe {
+                (
+                    GreenContext::borrow_raw(raw).expect("a borrowed form"),
+                    GreenContext::from_raw(raw).expect("an owner"),
+                )
+            };
+            assert_eq!((borrowed.as_raw_green(), green.as_raw_green()), (raw, raw));
+            Some(Box::new(green))
+        },
+    },
+    Row {
+        name: "PeerAccess",
+        ends: &[Function::cuCtxDisablePeerAccess, Function::cuCtxDestroy_v2],
+        make: peer_access,
+        pass: |_| None,
+    },
+    Row {
         name: "LogCallback",
         ends: &[Function::cuLogsUnregisterCallback],
         make: |_| {
@@ -358,6 +479,13 @@ const ROWS: &[Row] = &[
         pass: |_| None,
     },
 ];
+
+/// Runs a test in a process of its own, in which the software driver has two devices.
+macro_rules! child {
+    ($name:literal, $body:block) => {{
+        let _ = in_child(&test_path!($name), &[("CUDA_SOFT_DEVICES", "2")], || $body);
+    }};
+}
 
 /// Makes the driver under test the default library, with a hook that counts the calls of the process.
 fn counter() -> &'static Counter {
@@ -487,7 +615,7 @@ fn owners_are_dropped_after_a_fault() {
         let context = context();
         // `Pending` and `StreamBuffer` wait for work when they are dropped. If the wait fails, the work may still use the
         // value, which is leaked.
-        const WAITING: [&str; 3] = ["Pending", "StreamBuffer", "ManagedBuffer"];
+        const WAITING: [&str; 2] = ["Pending", "StreamBuffer"];
         let waiting: Vec<_> = ROWS.iter().filter(|row| WAITING.contains(&row.name)).collect();
         let waiting: Vec<_> = waiting.iter().map(|row| (row.make)(&context)).collect();
         let mut all = owners_of(&context, ROWS.iter().filter(|row| !WAITING.contains(&row.name)));
