@@ -75,6 +75,8 @@ pub mod checkpoint;
 mod context;
 pub mod copy;
 pub mod coredump;
+#[cfg(unix)]
+mod descriptor;
 pub mod device;
 mod driver;
 pub mod driver_log;

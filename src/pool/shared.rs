@@ -2,9 +2,11 @@
 
 use core::ffi::c_void;
 #[cfg(unix)]
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
 use super::{MemPool, StreamBuffer};
+#[cfg(unix)]
+use crate::descriptor::Descriptor;
 use crate::sys::{self, CUmemAllocationHandleType as HandleType};
 use crate::{Context, Result, checked};
 
@@ -46,9 +48,9 @@ impl MemPool {
     #[track_caller]
     pub fn import_fd(fd: BorrowedFd<'_>) -> Result<Self> {
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-        let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
+        let fd = Descriptor::new(fd);
         // SAFETY: an open descriptor, which takes the place of the address; the driver checks what it is.
-        unsafe { Self::import_handle(core::ptr::without_provenance_mut(number), kind) }
+        unsafe { Self::import_handle(fd.as_handle(), kind) }
     }
 
     /// Exports the pool to a handle of any kind

@@ -3,8 +3,10 @@
 use core::ffi::c_void;
 use core::{fmt, mem};
 #[cfg(unix)]
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
+#[cfg(unix)]
+use crate::descriptor::Descriptor;
 use crate::error::dropping;
 use crate::sys::{self, CUmemAllocationHandleType as HandleType};
 use crate::{Borrowed, Device, Result, checked};
@@ -177,10 +179,10 @@ impl PhysicalMemory {
     #[doc(alias = "cuMemImportFromShareableHandle")]
     #[track_caller]
     pub fn import_fd(fd: BorrowedFd<'_>, size: usize) -> Result<Self> {
-        let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        let fd = Descriptor::new(fd);
         // SAFETY: an open descriptor, which takes the place of the address; the driver checks what it is.
-        unsafe { Self::import_handle(core::ptr::without_provenance_mut(number), kind, size) }
+        unsafe { Self::import_handle(fd.as_handle(), kind, size) }
     }
 
     /// Exports the memory to a handle of any kind

@@ -151,10 +151,9 @@ fn compiler_errors_are_reported_when_loading() {
         )
     );
     let text = CStr::from_bytes_until_nul(&log).expect("a terminated log");
-    c.that(
-        text == c"error   : Binary format for key='0', ident='' is not recognized",
-        || format!("{text:?}"),
-    );
+    // Driver 580 with two devices cuts off the last letter.
+    let expected = b"error   : Binary format for key='0', ident='' is not recognize";
+    c.that(text.to_bytes().starts_with(expected), || format!("{text:?}"));
     is!(c, 0, cuLibraryUnload(library));
 }
 

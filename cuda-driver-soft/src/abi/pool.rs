@@ -308,6 +308,10 @@ exports! {
     ) {
         let out = c.out(out)?;
         check_handle(kind, flags)?;
+        // Descriptor 0 is a null address, which the driver takes for a missing handle.
+        if descriptor.is_null() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         let descriptor =
             c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         out.set(pool::import(descriptor)? as CUmemoryPool);
