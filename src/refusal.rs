@@ -42,6 +42,7 @@ pub(crate) enum Refusal {
     OwnChild,
     NodeIndex,
     OtherGraph,
+    Profiler,
 }
 
 impl Refusal {
@@ -178,6 +179,10 @@ impl Refusal {
         (
             Self::OtherGraph,
             "the conditional handle is of another graph: create one for this graph",
+        ),
+        (
+            Self::Profiler,
+            "cuProfilerStart or cuProfilerStop failed: the code says if the driver or the function is missing",
         ),
     ];
 

@@ -85,19 +85,24 @@
 #[macro_use]
 mod generated;
 
-#[cfg(any(feature = "loader", feature = "link"))]
-mod calls;
 mod constants;
 mod enumeration;
 mod function;
 #[cfg(any(feature = "loader", feature = "link"))]
 pub mod library;
 mod locations;
+mod numbered;
 mod parameters;
+#[cfg(any(feature = "loader", feature = "link"))]
+mod profiler;
 mod result;
 mod retired;
 mod shape;
 mod text;
+
+// Last, so that the documentation of `Library` lists the loader's methods before the driver's functions.
+#[cfg(any(feature = "loader", feature = "link"))]
+mod calls;
 
 #[cfg(any(feature = "loader", feature = "link"))]
 pub use calls::free::*;
@@ -108,7 +113,10 @@ pub use generated::enumerations::*;
 pub use generated::records::*;
 #[cfg(any(feature = "loader", feature = "link"))]
 pub use library::{DEFAULT, Library, default_library, set_default};
+pub use numbered::*;
 pub use parameters::Parameter;
+#[cfg(any(feature = "loader", feature = "link"))]
+pub use profiler::{cuProfilerStart, cuProfilerStop};
 pub use retired::*;
 
 /// Exports whose own name means another export in C. Most are from before CUDA 3.2 and take 32-bit device pointers.

@@ -233,3 +233,21 @@ fn views_of_foreign_memory_name_their_context() {
     // SAFETY: `into_raw` gave up this memory.
     drop(unsafe { DeviceBuffer::<u32>::from_raw(memory, 8, &context) });
 }
+
+#[test]
+fn the_profiler_needs_a_context() {
+    let context = context();
+    let switch = || {
+        // SAFETY: the current context, if there is one, is live.
+        unsafe { [sys::cuProfilerStart(), sys::cuProfilerStop()] }
+    };
+    assert_eq!(switch(), [CUresult::CUDA_ERROR_INVALID_CONTEXT; 2]);
+    let current = context.push().expect("a push");
+    assert_eq!(switch(), [CUresult::CUDA_SUCCESS; 2]);
+    current.pop().expect("a pop");
+    // The guard makes its context current for the calls.
+    let profiling = context.profile().expect("the start");
+    drop(context.profile().expect("a second start"));
+    profiling.stop().expect("the end");
+    assert_eq!(switch(), [CUresult::CUDA_ERROR_INVALID_CONTEXT; 2]);
+}

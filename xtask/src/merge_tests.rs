@@ -203,6 +203,41 @@ fn records_without_a_name_are_named_after_their_member() {
     assert_eq!(names(""), Err("R__bindgen_ty_1 is not the type of a member".to_owned()));
 }
 
+/// The aliases of `numbered.rs` count the records of each record in the order of the header, as bindgen does.
+#[test]
+fn numbered_names_follow_the_order_of_the_header() {
+    let (model, _) = committed_bindings();
+    let position = |name: &str| model.records.iter().position(|record| record.name == name);
+    let text = read(&root().join("cuda-driver-sys/src/numbered.rs")).expect("a committed file");
+    let text = text.replace("=\n   ", "=");
+    let mut targets = Vec::new();
+    let (mut last_parent, mut last_number, mut last_position) = (String::new(), 0, None);
+    for line in text.lines().filter_map(|line| line.strip_prefix("pub type ")) {
+        let (alias, target) = line.trim_end_matches(';').split_once(" = ").expect("an alias");
+        let (parent, number) = alias.rsplit_once("__bindgen_ty_").expect("a number");
+        // The records inside a numbered record stand between it and the next.
+        if parent != last_parent && !last_parent.starts_with(&format!("{parent}__")) {
+            (last_number, last_position) = (0, None);
+        } else if parent != last_parent {
+            let mut siblings = targets.iter().filter(|(other, _, _)| other == parent);
+            (_, last_number, last_position) = siblings.next_back().cloned().expect("a sibling");
+        }
+        let number: u32 = number.parse().expect("a number");
+        let here = position(target);
+        assert!(here.is_some() && here > last_position, "{alias} = {target}");
+        assert_eq!(number, last_number + 1, "{alias}");
+        assert!(
+            target.starts_with(parent.split("__").next().unwrap_or_default()),
+            "{alias}"
+        );
+        targets.push((parent.to_owned(), number, here));
+        (last_parent, last_number, last_position) = (parent.to_owned(), number, here);
+    }
+    let unnamed = |name: &str| name.contains("__");
+    let all = model.records.iter().filter(|record| unnamed(&record.name)).count();
+    assert_eq!(targets.len(), all);
+}
+
 #[test]
 fn generated_files_name_the_bindgen_that_is_locked() {
     let lock = read(&root().join("Cargo.lock")).expect("the lock file is committed");
