@@ -186,6 +186,13 @@ fn pools_are_exported_and_imported() {
         0
     ));
     drop(exported);
+    // Descriptor 0 would be a null handle, which is refused whatever is open there.
+    let mut other = ptr::null_mut();
+    is!(
+        c,
+        1,
+        cuMemPoolImportFromShareableHandle(&raw mut other, ptr::null_mut(), descriptor, 0)
+    );
     let (mut first, mut second) = (0, 0);
     ok!(cuMemAllocFromPoolAsync(&raw mut first, 4096, pool, stream));
     ok!(cuMemsetD32Async(first, 41, 1024, stream));

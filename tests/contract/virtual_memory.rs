@@ -366,6 +366,13 @@ fn memory_is_exported_and_imported() {
     let number = fd as usize as *mut c_void;
     ok!(cuMemImportFromShareableHandle(&raw mut imported, number, descriptor));
     drop(exported);
+    // Descriptor 0 would be a null handle, which is refused whatever is open there.
+    let mut other = 0;
+    is!(
+        c,
+        1,
+        cuMemImportFromShareableHandle(&raw mut other, std::ptr::null_mut(), descriptor)
+    );
     let base = reserve(2 * MIB2);
     ok!(cuMemMap(base, MIB2, 0, handle, 0));
     ok!(cuMemMap(base + MIB2 as u64, MIB2, 0, imported, 0));

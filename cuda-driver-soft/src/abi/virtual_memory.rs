@@ -214,6 +214,10 @@ exports! {
             1 => {}
             _ => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         }
+        // Descriptor 0 is a null address, which the driver takes for a missing handle.
+        if descriptor.is_null() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         let descriptor =
             c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         out.set(vmm::import(descriptor)? as u64);
