@@ -322,6 +322,56 @@ fn options_limit_registers() {
     }
 }
 
+/// Links one text with a register limit for the linker or for the input; returns the registers of the linked kernel.
+fn linked(of_linker: Option<usize>, of_input: Option<usize>) -> i32 {
+    let values = |limit: Option<usize>| limit.map(std::ptr::without_provenance_mut::<c_void>);
+    let mut names = [CUjit_option::CU_JIT_MAX_REGISTERS];
+    let (mut first, mut second) = (values(of_linker), values(of_input));
+    let count = |limit: Option<usize>| u32::from(limit.is_some());
+    let mut linker = null_mut();
+    let slot = |value: &mut Option<*mut c_void>| value.as_mut().map_or(null_mut(), std::ptr::from_mut);
+    ok!(cuLinkCreate(
+        count(of_linker),
+        names.as_mut_ptr(),
+        slot(&mut first),
+        &raw mut linker
+    ));
+    let text = CString::new(with_live_values(70, "")).expect("PTX");
+    ok!(cuLinkAddData(
+        linker,
+        CUjitInputType::CU_JIT_INPUT_PTX,
+        text.as_ptr().cast_mut().cast(),
+        text.as_bytes_with_nul().len(),
+        c"input".as_ptr(),
+        count(of_input),
+        names.as_mut_ptr(),
+        slot(&mut second)
+    ));
+    let (mut image, mut size, mut module, mut kernel) = (null_mut(), 0, null_mut(), null_mut());
+    ok!(cuLinkComplete(linker, &raw mut image, &raw mut size));
+    ok!(cuModuleLoadData(&raw mut module, image));
+    ok!(cuModuleGetFunction(&raw mut kernel, module, c"k".as_ptr()));
+    let registers = registers(kernel);
+    ok!(cuModuleUnload(module));
+    ok!(cuLinkDestroy(linker));
+    registers
+}
+
+/// The linker compiles texts within its own limit, and within the limit of an input.
+#[test]
+fn the_linker_limits_registers() {
+    let mut c = Codes::new();
+    let _gpu = Gpu::new();
+    let free = linked(None, None);
+    c.that(free > 100, || format!("{free} registers without a limit"));
+    for (of_linker, of_input) in [(Some(40), None), (None, Some(40))] {
+        let found = linked(of_linker, of_input);
+        c.that(found <= 40, || {
+            format!("{found} registers with a limit of {of_linker:?} for the linker and {of_input:?} for the input")
+        });
+    }
+}
+
 /// A graph accepts a node whose block is too large for its registers, but cannot be instantiated then.
 #[test]
 fn registers_of_graph_nodes() {

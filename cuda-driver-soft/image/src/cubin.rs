@@ -36,8 +36,16 @@ const STRTAB: u32 = 3;
 /// Bytes of the length before each part of a source.
 const LENGTH_BYTES: usize = 8;
 
-/// A source of a linked image: its name and its PTX text.
-pub type Source = (String, Vec<u8>);
+/// A source of a linked image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// The name of the input.
+    pub name: String,
+    /// Its PTX text.
+    pub text: Vec<u8>,
+    /// Register limit from the options it was compiled with, for kernels without directives about it.
+    pub most_registers: Option<u32>,
+}
 
 /// The contents of a linked image.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,8 +60,9 @@ pub struct LinkedImage {
 pub fn write(sources: &[Source], sm: Option<u32>) -> Vec<u8> {
     // Each part of a source is preceded by its length.
     let mut payload = Vec::new();
-    for (name, text) in sources {
-        for part in [name.as_bytes(), text] {
+    for source in sources {
+        let limit = source.most_registers.unwrap_or(0).to_le_bytes();
+        for part in [source.name.as_bytes(), &source.text, &limit] {
             payload.extend((part.len() as u64).to_le_bytes());
             payload.extend(part);
         }
@@ -136,7 +145,12 @@ fn read_sources(elf: &[u8]) -> Option<Vec<Source>> {
             Some(part)
         };
         let (name, text) = (part()?, part()?);
-        sources.push((String::from_utf8_lossy(&name).into_owned(), text));
+        let limit = u32_at(&part()?, 0)?;
+        sources.push(Source {
+            name: String::from_utf8_lossy(&name).into_owned(),
+            text,
+            most_registers: (limit != 0).then_some(limit),
+        });
     }
     Some(sources)
 }
@@ -148,8 +162,12 @@ mod tests {
     #[test]
     fn written_images_are_read() {
         let sources = [
-            ("a.ptx".to_owned(), b".version 1".to_vec()),
-            (String::new(), Vec::new()),
+            Source {
+                name: "a.ptx".to_owned(),
+                text: b".version 1".to_vec(),
+                most_registers: Some(32),
+            },
+            Source::default(),
         ];
         for sources in [&sources[..], &sources[..1], &[]] {
             let image = write(sources, Some(80));

@@ -13,7 +13,11 @@
 //! ```
 //! use cuda_driver_soft_image::{Image, cubin};
 //!
-//! let source = ("a.ptx".to_owned(), b".version 8.0".to_vec());
+//! let source = cubin::Source {
+//!     name: "a.ptx".to_owned(),
+//!     text: b".version 8.0".to_vec(),
+//!     most_registers: None,
+//! };
 //! let linked = cubin::write(&[source.clone()], Some(90));
 //! assert!(matches!(Image::of(linked.clone()), Image::Elf(_)));
 //! assert_eq!(cubin::read(&linked).unwrap().sources, [source]);

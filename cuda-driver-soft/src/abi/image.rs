@@ -135,6 +135,8 @@ pub(super) struct Jit {
     pub(super) options: Options,
     /// Address of the array of values.
     values: usize,
+    /// The low half of each value, as read or written last.
+    seen: Vec<u32>,
     info: Option<LogBuffer>,
     error: Option<LogBuffer>,
     wall_time: Option<usize>,
@@ -180,6 +182,7 @@ impl Jit {
         let mut jit = Jit {
             options: Options::default(),
             values: values as usize,
+            seen: Vec::new(),
             info: None,
             error: None,
             wall_time: None,
@@ -191,6 +194,7 @@ impl Jit {
         for (i, (option, value)) in names.zip(raw).enumerate() {
             // Small values are in the low half of the pointer.
             let number = value as usize as u32;
+            jit.seen.push(number);
             match option {
                 CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK if number == 0 => {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -249,13 +253,17 @@ impl Jit {
     }
 
     /// Writes the logs, their lengths and the elapsed time.
-    pub(super) fn report(&self, c: Caller, log: &Log) {
-        for (buffer, text) in [(&self.info, &log.info), (&self.error, &log.error)] {
+    pub(super) fn report(&mut self, c: Caller, log: &Log) {
+        let mut lengths = [None; 2];
+        let logs = [(&self.info, &log.info), (&self.error, &log.error)];
+        for ((buffer, text), length) in logs.into_iter().zip(&mut lengths) {
             let Some(buffer) = buffer else { continue };
             c.set_text(buffer.buffer as *mut c_char, buffer.size, text.as_bytes());
             // Driver 580 writes the length without the NUL, or the whole size if the text was truncated.
-            let length = text.len().min(buffer.size);
-            self.set_value(c, buffer.size_option, length as u32);
+            *length = Some((buffer.size_option, text.len().min(buffer.size) as u32));
+        }
+        for (option, length) in lengths.into_iter().flatten() {
+            self.set_value(c, option, length);
         }
         if let Some(option) = self.wall_time {
             let milliseconds = self.started.elapsed().as_secs_f32() * 1e3;
@@ -263,12 +271,17 @@ impl Jit {
         }
     }
 
-    /// Writes a result of 32 bits, which goes into the option's value itself.
-    fn set_value(&self, c: Caller, option: usize, value: u32) {
-        c.set_at(
-            (self.values as *mut *mut c_void).wrapping_add(option).cast::<u32>(),
-            0,
-            value,
-        );
+    /// Writes a result of 32 bits, which goes into the option's value itself. Some programs free the array although the
+    /// linker that it belongs to still exists (cuda.core 0.7 does), so a value that has changed is left alone.
+    fn set_value(&mut self, c: Caller, option: usize, value: u32) {
+        let slot = (self.values as *mut *mut c_void).wrapping_add(option).cast::<u32>();
+        if c.read(slot.cast_const()) != Ok(self.seen[option]) {
+            host::log!(
+                "the array of option values at {slot:p} has changed since cuLinkCreate: keep it until cuLinkDestroy"
+            );
+            return;
+        }
+        c.set_at(slot, 0, value);
+        self.seen[option] = value;
     }
 }

@@ -40,7 +40,7 @@ exports! {
         count: c_uint,
     ) {
         let out = c.out(out)?;
-        let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
+        let mut jit = Jit::read(c, jit_count, jit_options, jit_values)?;
         check_options(c, options, values, count)?;
         let mut log = Log::default();
         out.set(library::load(image_or_wrapper(c, code)?, jit.options, &mut log)? as CUlibrary);
@@ -59,7 +59,7 @@ exports! {
         count: c_uint,
     ) {
         let out = c.out(out)?;
-        let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
+        let mut jit = Jit::read(c, jit_count, jit_options, jit_values)?;
         check_options(c, options, values, count)?;
         let mut log = Log::default();
         out.set(library::load(read_file(c, name)?, jit.options, &mut log)? as CUlibrary);

@@ -11,6 +11,7 @@ use super::exports;
 use super::image::{Jit, readable, text_length};
 use super::module::read_file;
 use crate::call::lookup::{self, current_context};
+use crate::object::jit;
 use crate::object::linker::{self, InputKind};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
@@ -25,7 +26,7 @@ fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
 /// Writes the linker's logs into the buffers from its creation.
 fn report(c: Caller, state: CUlinkState) {
     if let (Some(jit), Ok(linker)) = (
-        options_of_linkers().get(&(state as usize)),
+        options_of_linkers().get_mut(&(state as usize)),
         lookup::linker(state as usize),
     ) {
         jit.report(c, &linker.log());
@@ -71,9 +72,9 @@ fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
 struct Options(c_uint, *mut CUjit_option, *mut *mut c_void);
 
 impl Options {
-    /// Checks the options of a single input. Driver 580 accepts only options about its compilation.
-    fn check(self, c: Caller) -> Result<()> {
-        Jit::read(c, self.0, self.1, self.2)?;
+    /// Returns the options of a single input. Driver 580 accepts only options about its compilation.
+    fn read(self, c: Caller) -> Result<jit::Options> {
+        let read = Jit::read(c, self.0, self.1, self.2)?;
         let of_input = |option: CUjit_option| {
             matches!(
                 option,
@@ -95,7 +96,7 @@ impl Options {
         };
         let mut names = c.items(self.1.cast_const(), self.0 as usize)?;
         if names.all(of_input) {
-            Ok(())
+            Ok(read.options)
         } else {
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
@@ -124,12 +125,17 @@ fn add_data(
 ) -> Result<()> {
     let linker = lookup::linker(state as usize)?;
     let kind = check_kind(kind)?;
-    options.check(c)?;
+    let options = options.read(c)?;
     if data.is_null() || size == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let name = if name.is_null() { None } else { Some(c.string(name)?) };
-    let added = linker.add(name.as_deref(), &input(c, data.cast_const().cast::<u8>(), size)?, kind);
+    let added = linker.add(
+        name.as_deref(),
+        &input(c, data.cast_const().cast::<u8>(), size)?,
+        kind,
+        options,
+    );
     report(c, state);
     added
 }
@@ -138,8 +144,8 @@ fn add_file(c: Caller, state: CUlinkState, kind: CUjitInputType, path: *const c_
     let linker = lookup::linker(state as usize)?;
     let image = read_file(c, path)?;
     let kind = check_kind(kind)?;
-    options.check(c)?;
-    let added = linker.add(Some(&c.string(path)?), &image, kind);
+    let options = options.read(c)?;
+    let added = linker.add(Some(&c.string(path)?), &image, kind, options);
     report(c, state);
     added
 }

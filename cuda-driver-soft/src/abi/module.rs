@@ -59,7 +59,7 @@ exports! {
     ) {
         current_context()?;
         let out = c.out(out)?;
-        let jit = Jit::read(c, count, options, values)?;
+        let mut jit = Jit::read(c, count, options, values)?;
         let mut log = Log::default();
         let loaded =
             image(c, pointer).and_then(|image| module::load(&image, &jit.options, &mut log));

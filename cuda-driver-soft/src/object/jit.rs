@@ -65,21 +65,24 @@ impl Log {
 /// [`check_target`].
 pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     check_options(options)?;
-    let mut module = compiled(image, options, device, log).inspect_err(|&error| {
+    compiled(image, options, device, log).inspect_err(|&error| {
         if error == Error::CUDA_ERROR_NO_BINARY_FOR_GPU {
             no_ptx::tell(image.bytes(), device.profile.sm);
         }
-    })?;
-    // The module was just created, so this is the only reference.
-    if let (Some(most), Some(module)) = (options.register_limit(), Arc::get_mut(&mut module)) {
-        // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
-        let limited = |own: &ir::Directives| own.maxnreg.is_some() || own.maxntid.is_some() || own.reqntid.is_some();
-        let directives = module.functions.iter_mut().map(|f| &mut f.directives);
-        for directives in directives.filter(|own| !limited(own)) {
-            directives.maxnreg = Some(most);
-        }
+    })
+}
+
+/// Limits the registers of a module's kernels. The module must have just been created: one that is shared stays as it is.
+fn limit_registers(module: &mut Arc<ir::Module>, most: Option<u32>) {
+    let (Some(most), Some(module)) = (most, Arc::get_mut(module)) else {
+        return;
+    };
+    // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
+    let limited = |own: &ir::Directives| own.maxnreg.is_some() || own.maxntid.is_some() || own.reqntid.is_some();
+    let directives = module.functions.iter_mut().map(|f| &mut f.directives);
+    for directives in directives.filter(|own| !limited(own)) {
+        directives.maxnreg = Some(most);
     }
-    Ok(module)
 }
 
 fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
@@ -104,7 +107,9 @@ fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) ->
             // Driver 580 returns 218 for a text whose `.target` is newer than `CU_JIT_TARGET`.
             let own = device.profile.sm;
             let sm = options.target.map_or(own, |sm| sm.min(own));
-            text_module(&text(image, device, log)?, false, sm, log)
+            let mut module = text_module(&text(image, device, log)?, false, sm, log)?;
+            limit_registers(&mut module, options.register_limit());
+            Ok(module)
         }
     }
 }
@@ -169,19 +174,30 @@ pub(crate) fn sources(
     let sources = match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
             Some(image) => image.sources,
-            None => vec![(name.to_owned(), text(image, device, log)?)],
+            None => vec![source(name, text(image, device, log)?, options)],
         },
-        _ => vec![(name.to_owned(), text(image, device, log)?)],
+        _ => vec![source(name, text(image, device, log)?, options)],
     };
-    let compile = |source: Source| {
-        let module = text_module(&source.1, true, device.profile.sm, log)?;
-        let input = Input {
-            name: source.0.clone(),
-            module,
-        };
-        Ok((source, input))
-    };
+    let compile = |source: Source| Ok((source.clone(), input(&source, device, log)?));
     sources.into_iter().map(compile).collect()
+}
+
+fn source(name: &str, text: Vec<u8>, options: &Options) -> Source {
+    Source {
+        name: name.to_owned(),
+        text,
+        most_registers: options.register_limit(),
+    }
+}
+
+/// Compiles a source for the linker.
+fn input(source: &Source, device: &Device, log: &mut Log) -> Result<Input> {
+    let mut module = text_module(&source.text, true, device.profile.sm, log)?;
+    limit_registers(&mut module, source.most_registers);
+    Ok(Input {
+        name: source.name.clone(),
+        module,
+    })
 }
 
 /// Links modules. Each undefined reference becomes one line of the error log.
@@ -196,14 +212,10 @@ pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
 }
 
 fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
-    let input = |(name, text): &Source| {
-        let module = text_module(text, true, device.profile.sm, log)?;
-        Ok(Input {
-            name: name.clone(),
-            module,
-        })
-    };
-    let inputs: Vec<Input> = sources.iter().map(input).collect::<Result<_>>()?;
+    let inputs: Vec<Input> = sources
+        .iter()
+        .map(|source| input(source, device, log))
+        .collect::<Result<_>>()?;
     link(&inputs, log)
 }
 

@@ -92,8 +92,14 @@ impl Linker {
         self.state().log.clone()
     }
 
-    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input at once. A name that is defined twice breaks the linker.
-    pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind) -> Result<()> {
+    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input at once, with its own options before the linker's. A name
+    /// that is defined twice breaks the linker.
+    pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind, own: Options) -> Result<()> {
+        let options = Options {
+            most_registers: own.most_registers.or(self.options.most_registers),
+            threads_per_block: own.threads_per_block.or(self.options.threads_per_block),
+            ..self.options
+        };
         let mut guard = self.state();
         let state = &mut *guard;
         if state.completed.is_some() {
@@ -102,7 +108,7 @@ impl Linker {
         state.added += 1;
         let name = name.map_or_else(|| format!("Input {}", state.added), str::to_owned);
         if kind == InputKind::Code {
-            let sources = jit::sources(&name, image, &self.options, self.device, &mut state.log)?;
+            let sources = jit::sources(&name, image, &options, self.device, &mut state.log)?;
             return Self::take(state, sources);
         }
         let Some(binaries) = fat_binaries(image.bytes()) else {
@@ -116,7 +122,7 @@ impl Linker {
         for binary in binaries {
             let image = Image::FatBinary(binary);
             let mut log = Log::default();
-            let sources = jit::sources(&name, &image, &self.options, self.device, &mut log);
+            let sources = jit::sources(&name, &image, &options, self.device, &mut log);
             match sources {
                 // A linker uses only the members of a library that it needs, so a member it cannot use is not an error.
                 Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU) if kind == InputKind::Library => {

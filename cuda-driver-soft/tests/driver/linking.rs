@@ -169,3 +169,25 @@ fn the_device_runtime_has_barriers_of_a_grid() {
     assert!(words.iter().all(|word| *word == 3 * 7 * 64), "{words:?}");
     expect(link(&[ptx]).unwrap_err(), 300);
 }
+
+/// Programs that free the array of option values too early keep what they have put there since. cuda.core 0.7 does so.
+#[test]
+fn changed_option_values_are_left_alone() {
+    let _context = Context::new();
+    let cuda = cuda();
+    let mut log = [0_u8; 64];
+    let mut names = [
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        CUjit_option::CU_JIT_WALL_TIME,
+    ];
+    let value = std::ptr::without_provenance_mut::<c_void>;
+    let mut values = [log.as_mut_ptr().cast(), value(64), value(0)];
+    let (mut state, mut image) = (null_mut(), null_mut());
+    check(unsafe { cuda.cuLinkCreate(3, names.as_mut_ptr(), values.as_mut_ptr(), &mut state) });
+    values[1] = value(0x1234);
+    values[2] = value(0x5678);
+    check(unsafe { cuda.cuLinkComplete(state, &mut image, null_mut()) });
+    check(unsafe { cuda.cuLinkDestroy(state) });
+    assert_eq!(values[1..], [value(0x1234), value(0x5678)]);
+}
