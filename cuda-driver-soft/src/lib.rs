@@ -21,6 +21,9 @@
 //! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
+//! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
+//! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
+//! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! # Structure
@@ -49,6 +52,7 @@ mod operation;
 mod queue;
 mod selection;
 mod state;
+mod trace;
 
 pub use abi::{IMPLEMENTED, resolve};
 #[doc(hidden)]
@@ -57,3 +61,4 @@ pub use marker::MARKER;
 #[doc(hidden)]
 pub use marker::Marker;
 pub use selection::{AlreadyInstalled, Prefer, Selection, SelectionError, from_env, library};
+pub use trace::{CallTotal, CopyTotal, KernelTotal, NotSupported, Summary, Trace, trace};

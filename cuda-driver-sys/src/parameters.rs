@@ -56,11 +56,34 @@ impl Parameter {
     ///
     /// # Safety
     /// `value` must point to a value of the parameter's type.
+    #[doc(hidden)]
     #[inline]
-    #[cfg_attr(not(any(feature = "loader", feature = "link")), allow(dead_code))]
-    pub(crate) unsafe fn show(&self, value: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub unsafe fn show(&self, value: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: the table pairs the parameter with the shape of its type.
         unsafe { self.of_type().2.show(value, f) }
+    }
+
+    /// Prints the value that an argument of this parameter points to. Prints nothing if the parameter is not a pointer,
+    /// or if the value is a structure or of a type that no function takes by value.
+    ///
+    /// # Safety
+    /// `target` must point to a value of the type that the parameter points to.
+    #[doc(hidden)]
+    #[inline]
+    pub unsafe fn show_target(&self, target: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.type_name();
+        let Some(name) = name.strip_prefix("*mut ").or_else(|| name.strip_prefix("*const ")) else {
+            return Ok(());
+        };
+        let named = |Type(start, length, _): &&Type| {
+            let start = *start as usize;
+            piece(TYPE_NAMES, start, start + *length as usize) == name
+        };
+        match TYPES.iter().find(named) {
+            None | Some(Type(_, _, Shape::Record(_))) => Ok(()),
+            // SAFETY: the caller guarantees a value of this type.
+            Some(Type(_, _, shape)) => unsafe { shape.show(target, f) },
+        }
     }
 }
 

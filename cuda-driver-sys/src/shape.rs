@@ -82,7 +82,6 @@ impl Shape {
     /// # Safety
     /// `value` must point to a value of this shape.
     #[inline]
-    #[cfg_attr(not(any(feature = "loader", feature = "link")), allow(dead_code))]
     pub(crate) unsafe fn show(self, value: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         macro_rules! print {
             ($form:literal, $ty:ty) => {

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::bindings::render;
 use crate::files::{Output, root};
 use crate::registry::Registry;
-use crate::{api_md, checked, checks, functions_toml, headers, ptx_md};
+use crate::{api_md, checked, checks, functions_toml, headers, ptx_md, trace_table};
 
 /// The folders that hold nothing but generated files.
 const FOLDERS: &[&str] = &[
     "cuda-driver-sys/src/generated",
     "src/checked/generated",
     "tests/checked_calls/generated",
+    "cuda-driver-soft/src/trace/generated",
 ];
 
 /// Writes all of them, and removes files that are no longer generated.
@@ -19,10 +20,13 @@ pub(crate) fn run() -> Result<(), String> {
     let registry = Registry::read()?;
     checks::check(&registry)?;
     let calls = checked::calls(&registry)?;
-    let mut files = vec![Output::new(
-        "cuda-driver-sys/api/functions.toml",
-        functions_toml::text(&registry)?,
-    )];
+    let mut files = vec![
+        Output::new("cuda-driver-sys/api/functions.toml", functions_toml::text(&registry)?),
+        Output::new(
+            "cuda-driver-soft/src/trace/generated/shown.rs",
+            trace_table::text(&registry)?,
+        ),
+    ];
     files.extend(bindings(&registry)?);
     files.extend(checked::files(&registry, &calls)?);
     for file in &files {

@@ -27,6 +27,7 @@ mod ptx_md;
 mod registry;
 mod results;
 mod software;
+mod trace_table;
 
 use std::process::ExitCode;
 

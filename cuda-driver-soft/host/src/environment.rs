@@ -11,6 +11,9 @@
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
+//! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
+//! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
+//! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`.
@@ -20,6 +23,12 @@ use std::sync::OnceLock;
 
 /// The name of the variable that chooses a driver.
 pub const DRIVER: &str = "CUDA_DRIVER";
+
+/// The name of the variable with the file of the trace.
+pub const TRACE: &str = "CUDA_SOFT_TRACE";
+
+/// The name of the variable that asks for a summary.
+pub const SUMMARY: &str = "CUDA_SOFT_SUMMARY";
 
 /// Returns the value of a variable; `None` if it is unset, empty or not Unicode.
 fn text(name: &str) -> Option<String> {
@@ -86,6 +95,21 @@ pub fn parallel() -> bool {
 /// false.
 pub fn baseline_isa() -> bool {
     text("CUDA_SOFT_ISA").is_some_and(|value| value == "baseline")
+}
+
+/// Returns `CUDA_SOFT_TRACE`, the file to append a trace to. Default: no trace.
+pub fn trace() -> Option<OsString> {
+    std::env::var_os(TRACE).filter(|value| !value.is_empty())
+}
+
+/// Returns true if `CUDA_SOFT_SUMMARY` is `1`: the driver prints a summary when the program exits. Default: false.
+pub fn summary() -> bool {
+    text(SUMMARY).is_some_and(|value| value == "1")
+}
+
+/// Returns true unless `CUDA_SOFT_PROGRESS` is `0`: the driver shows the progress of long kernels on a terminal.
+pub fn progress() -> bool {
+    text("CUDA_SOFT_PROGRESS").is_none_or(|value| value != "0")
 }
 
 /// Returns true if `CUDA_SOFT_LOG` is set to anything but `0`: the driver logs why calls fail. Default: false.

@@ -2,6 +2,7 @@
 //! `cuLogs*`.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::console::{self, Stream};
 use crate::{environment, messages};
@@ -14,13 +15,29 @@ macro_rules! log {
     };
 }
 
+static OBSERVER: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Passes each later line of the log to a function, on the thread that writes it, which may hold locks of the driver.
+/// Only the first function that is set is called.
+pub fn observe(observer: fn(&str)) {
+    let _ = OBSERVER.set(observer);
+}
+
+fn tell(line: &str) {
+    if let Some(observer) = OBSERVER.get() {
+        observer(line);
+    }
+}
+
 /// Writes one line to the log; the macro [`log!`] calls this.
 #[cold]
 pub fn write_log(line: fmt::Arguments<'_>) {
     if environment::log() {
         write_line(line);
     }
-    messages::add(&line.to_string());
+    let line = line.to_string();
+    tell(&line);
+    messages::add(&line);
 }
 
 /// Writes a line for asynchronous work, which belongs to no call of this thread. Callbacks get it when a call reports
@@ -30,6 +47,7 @@ pub fn write_log_of_work(line: &str) {
     if environment::log() {
         write_line(format_args!("{line}"));
     }
+    tell(line);
     messages::keep(line);
 }
 

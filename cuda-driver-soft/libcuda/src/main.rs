@@ -1,13 +1,21 @@
-//! `soft-cuda run PROGRAM [ARGUMENTS]`: runs a program on the software driver.
+//! `soft-cuda run [OPTIONS] PROGRAM [ARGUMENTS]`: runs a program on the software driver.
+
+mod options;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use options::Run;
+
 const USAGE: &str = "\
-soft-cuda run PROGRAM [ARGUMENTS]   runs a program on the software CUDA driver
-soft-cuda path                      prints the folder that holds the driver, libcuda.so.1
+soft-cuda run [OPTIONS] PROGRAM [ARGUMENTS]   runs a program on the software CUDA driver
+soft-cuda path                                prints the folder that holds the driver, libcuda.so.1
 soft-cuda --version
+
+Options of `run`:
+  --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
+  --summary      prints totals of calls, kernels and copies, and what was not supported, when the program exits
 
 The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.
 CUDA_SOFT_LOG=1 makes the driver log why calls fail. CUDA_SOFT_SLACK=512 lets kernels touch up to 512 bytes past the end of an
@@ -90,18 +98,22 @@ fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
     std::fs::copy(library, link).map(|_| ())
 }
 
-fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
-    if arguments.is_empty() {
-        return Err(format!("the command `run` needs a program\n{USAGE}"));
+fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    let Run {
+        variables,
+        program,
+        arguments,
+    } = options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
+    if let Some((_, file)) = variables.iter().find(|(name, _)| *name == options::TRACE) {
+        options::begin_trace(file.as_ref(), &program)?;
     }
-    let program = arguments.remove(0);
     let mut path = folder()?.into_os_string();
     if let Some(old) = std::env::var_os("LD_LIBRARY_PATH").filter(|old| !old.is_empty()) {
         path.push(":");
         path.push(old);
     }
     let mut command = Command::new(&program);
-    command.args(arguments).env("LD_LIBRARY_PATH", path);
+    command.args(arguments).env("LD_LIBRARY_PATH", path).envs(variables);
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());
     execute(command).map_err(failed)
 }

@@ -143,8 +143,21 @@ macro_rules! exports {
                     let $caller = unsafe { $crate::abi::args::Caller::new() };
                     let _ = $caller;
                     $(let $mode = $crate::object::stream::NullStream::$which;)?
+                    let call = $crate::trace::on().then(|| {
+                        // Copied, so that a call that is not recorded keeps its arguments in registers.
+                        $(let $arg = $arg;)*
+                        let arguments = [$((&raw const $arg).cast::<std::ffi::c_void>()),*];
+                        // SAFETY: one pointer for each parameter, to a value of its type, which the compiler checks
+                        // against `cuda.h`.
+                        unsafe { $crate::trace::Call::begin(stringify!($name), &arguments) }
+                    });
                     let body = move || -> $crate::state::error::Result<()> { $body };
-                    $crate::abi::guard(stringify!($name), $crate::abi::CallTime::$when, body)
+                    let result = $crate::abi::guard(stringify!($name), $crate::abi::CallTime::$when, body);
+                    if let Some(call) = call {
+                        // SAFETY: the caller of an export promises that its pointers are as the manual requires.
+                        unsafe { call.end(result) };
+                    }
+                    result
                 }
                 $name
             };

@@ -12,6 +12,8 @@ use super::resolve::{address, find_undocumented, variants};
 use crate::call::init;
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
+#[cfg(unix)]
+use crate::trace;
 
 /// Registers handlers for forks and for the end of the process.
 fn watch() {
@@ -19,13 +21,15 @@ fn watch() {
     {
         extern "C" fn forked() {
             gate::mark_forked();
+            trace::mark_forked();
         }
         extern "C" fn exiting() {
             gate::mark_exiting();
+            trace::at_exit();
         }
-        // SAFETY: the handler only stores to an atomic, which is permitted in the child of a fork.
+        // SAFETY: the handler only stores to atomics, which is permitted in the child of a fork.
         let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-        // SAFETY: the handler only stores to an atomic.
+        // SAFETY: the handler may do what any code may do at the end of a process.
         let atexit = unsafe { libc::atexit(exiting) };
         if atfork != 0 || atexit != 0 {
             host::log!(

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::state::gate;
+use crate::trace;
 use cuda_driver_sys::*;
 #[allow(clippy::wildcard_imports)]
 use std::ffi::*;
@@ -51,6 +52,18 @@ for_each_function! { define }
 
 /// Returns the result of a function that is not implemented, and logs the first call of each.
 pub(super) fn not_supported(symbol: &'static str) -> CUresult {
+    if trace::on() {
+        // SAFETY: there are no arguments.
+        let call = unsafe { trace::Call::begin(symbol, &[]) };
+        let result = refuse(symbol);
+        // SAFETY: as above.
+        unsafe { call.end(result) };
+        return result;
+    }
+    refuse(symbol)
+}
+
+fn refuse(symbol: &'static str) -> CUresult {
     if host::environment::log() {
         static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);

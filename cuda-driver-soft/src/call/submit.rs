@@ -13,10 +13,12 @@ use crate::operation::launch::ReadyLaunch;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
 use crate::operation::outcome::{RangeResult, cost, freed_fault};
 use crate::operation::region::{Base, Extent, Side, copy_rows};
+use crate::operation::timeline::{self, recorded};
 use crate::operation::{HostFunction, Operation};
 use crate::queue::scheduler::observe_fault;
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
+use crate::trace::{self, Job};
 use engine::memory::host::HostRange;
 
 /// Copies from pageable memory of up to this many bytes read their source at once and write it later.
@@ -30,10 +32,12 @@ fn run(
     cost: u64,
     stream: &StreamRef,
     wait: bool,
+    job: impl FnOnce() -> Job,
 ) -> Result<()> {
     if !wait {
         let task = || task().map_err(freed_fault);
-        let task = stream.submit(&[], Work::Run(Box::new(task)), cost);
+        let work = recorded(Work::Run(Box::new(task)), || Some(job()));
+        let task = stream.submit(&[], work, cost);
         for place in places {
             if let MemoryPlace::Device(allocation, _) = place {
                 foreign_use::note(allocation, stream, task);
@@ -43,6 +47,7 @@ fn run(
     }
     stream.drain();
     observe_fault()?;
+    let _span = trace::on().then(|| job().begin());
     task().map_err(|gone| {
         host::log!("memory of a copy or fill was freed before the copy or fill ran: {gone}");
         Error::CUDA_ERROR_INVALID_VALUE
@@ -86,10 +91,13 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
         return Ok(());
     }
     to.check_writable()?;
+    let places = [to, from];
+    let job = || timeline::copy(&places[0], &places[1], bytes, stream);
     match (to, from) {
         (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
             stream.drain();
             observe_fault()?;
+            let _span = trace::on().then(|| job().begin());
             to.copy_from(from);
             Ok(())
         }
@@ -98,12 +106,12 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
         {
             let staged = host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
             let task = move || write_staged(to, &staged);
-            run(&[to], task, cost(bytes), stream, false)
+            run(&[to], task, cost(bytes), stream, false, job)
         }
         _ => {
             let wait = host_waits(&to, &from, waits);
             let task = move || copy_bytes(to, from, bytes);
-            run(&[to, from], task, cost(bytes), stream, wait)
+            run(&places, task, cost(bytes), stream, wait, job)
         }
     }
 }
@@ -113,7 +121,8 @@ pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stre
     let staged = stage(&from, bytes)?;
     let wait = to.is_pageable();
     let task = move || write_staged(to, &staged);
-    run(&[to], task, cost(bytes), stream, wait)
+    let job = || timeline::copy(&to, &from, bytes, stream);
+    run(&[to], task, cost(bytes), stream, wait, job)
 }
 
 /// Copies a box. `host` turns an address and a length into memory of the program, which the caller keeps valid.
@@ -140,7 +149,8 @@ pub(crate) fn copy_box(
     let wait = host_waits(&to.place, &from.place, waits);
     let places = [to.place, from.place];
     let task = move || copy_rows(&to, &from, extent);
-    run(&places, task, cost(extent.bytes()), stream, wait)
+    let job = || timeline::copy(&places[0], &places[1], extent.bytes(), stream);
+    run(&places, task, cost(extent.bytes()), stream, wait, job)
 }
 
 /// Sets memory. As documented, the host waits for it if the memory is host memory, unless the call is asynchronous.
@@ -155,7 +165,9 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     }
     let place = fill.place()?;
     let wait = waits == Waits::Synchronous && is_host(&place);
-    run(&[place], move || fill.run(&place), cost(fill.reach()?), stream, wait)
+    let bytes = fill.reach()?;
+    let job = || timeline::fill(fill.width * fill.value.bytes() * fill.height, stream);
+    run(&[place], move || fill.run(&place), cost(bytes), stream, wait, job)
 }
 
 /// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as
@@ -171,6 +183,7 @@ pub(crate) fn launch(ready: ReadyLaunch, mut attributes: Attributes, packed: boo
         return capture::add(stream, Operation::Kernel(Arc::new(launch)));
     }
     let (work, cost) = ready.work()?;
+    let work = recorded(work, || Some(timeline::kernel(&ready, stream)));
     stream.submit(&[], work, cost);
     Ok(())
 }
@@ -180,13 +193,17 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
     if stream.is_capturing() {
         return capture::add(stream, Operation::Host(function));
     }
-    stream.submit(&[], function.work(), 0);
+    let work = recorded(function.work(), || {
+        Some(timeline::host_function(function.function, stream))
+    });
+    stream.submit(&[], work, 0);
     Ok(())
 }
 
 /// Submits a function that receives the result code of an earlier fault, 0 if there is none.
 pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
-    stream.submit(&[], Work::Host(Box::new(call)), 0);
+    let work = recorded(Work::Host(Box::new(call)), || Some(timeline::host_function(0, stream)));
+    stream.submit(&[], work, 0);
 }
 
 /// Submits an empty operation.

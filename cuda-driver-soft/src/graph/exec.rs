@@ -9,6 +9,7 @@ use crate::graph::store::{GraphStore, next_id};
 use crate::object::graph_memory::GraphMemory;
 use crate::object::stream::StreamRef;
 use crate::object::user_object;
+use crate::operation::timeline::{self, recorded};
 use crate::operation::{self, EventUse, Operation, fill};
 use crate::queue::edge::EdgeData;
 use crate::queue::scheduler::scheduler;
@@ -228,7 +229,7 @@ enum EventPoint {
 }
 
 /// Adds the pieces of a plan, which begins after `entry`; returns the pieces that no other piece of the plan waits for.
-fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<Vec<usize>> {
+fn pieces(plan: &Plan, stream: &StreamRef, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<Vec<usize>> {
     // The last pieces of each step.
     let mut ends: Vec<Vec<usize>> = vec![Vec::new(); plan.steps.len()];
     let mut waited = vec![false; plan.steps.len()];
@@ -243,7 +244,7 @@ fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<V
             after.extend_from_slice(entry);
         }
         if let Some(child) = &step.child {
-            let inside = pieces(child, &after, into)?;
+            let inside = pieces(child, stream, &after, into)?;
             ends[index] = if inside.is_empty() { after } else { inside };
             continue;
         }
@@ -262,7 +263,8 @@ fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<V
             continue;
         }
         let work = if step.enabled {
-            operation::work(&step.operation)?
+            let work = operation::work(&step.operation)?;
+            work.map(|(work, cost)| (recorded(work, || timeline::node(&step.operation, stream)), cost))
         } else {
             None
         };
@@ -288,7 +290,7 @@ impl Exec {
         let mut state = self.lock();
         let left = self.check_memory(&state.plan)?;
         let mut all = Vec::new();
-        let exits = pieces(&state.plan, &[], &mut all)?;
+        let exits = pieces(&state.plan, stream, &[], &mut all)?;
         let points = known_points(&all);
         use_memory(&state.plan);
 

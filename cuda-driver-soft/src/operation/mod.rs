@@ -23,6 +23,7 @@ pub(crate) mod launch;
 pub(crate) mod memory_operation;
 pub(crate) mod outcome;
 pub(crate) mod region;
+pub(crate) mod timeline;
 
 /// An operation of a stream or a graph node.
 #[derive(Clone)]

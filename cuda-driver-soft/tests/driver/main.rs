@@ -19,5 +19,6 @@ mod module;
 mod pools;
 mod process;
 mod stream;
+mod trace;
 mod vector_add;
 mod waiting;

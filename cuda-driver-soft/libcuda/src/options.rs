@@ -1,0 +1,75 @@
+//! The options of `soft-cuda run`. Each sets a variable of the driver.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::Path;
+
+/// The variable with the file of the trace.
+pub(crate) const TRACE: &str = "CUDA_SOFT_TRACE";
+
+/// A program with its arguments and the variables to set.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// Parses the arguments of `run`. The options end at the first argument that is not one, or at `--`.
+///
+/// # Errors
+/// Returns a message for an unknown option, an option without its value, and a missing program.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
+    let mut arguments = arguments.into_iter();
+    let mut run = Run::default();
+    loop {
+        let Some(argument) = arguments.next() else {
+            return Err("the command `run` needs a program".into());
+        };
+        let text = argument.to_str().filter(|text| text.starts_with("--"));
+        let Some(option) = text else {
+            run.program = argument;
+            break;
+        };
+        let (name, given) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(OsString::from(value))),
+            None => (option, None),
+        };
+        let mut value = || {
+            let value = given
+                .clone()
+                .or_else(|| arguments.next())
+                .filter(|value| !value.is_empty());
+            value.ok_or_else(|| format!("the option `{name}` needs a value"))
+        };
+        match name {
+            "--" => {
+                run.program = arguments.next().ok_or("the command `run` needs a program")?;
+                break;
+            }
+            // The program may change its folder.
+            "--trace" => {
+                let file = value()?;
+                let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                run.variables.push((TRACE, whole.into()));
+            }
+            "--summary" if given.is_none() => run.variables.push(("CUDA_SOFT_SUMMARY", "1".into())),
+            _ => return Err(format!("unknown option `{option}`")),
+        }
+    }
+    run.arguments = arguments.collect();
+    Ok(run)
+}
+
+/// Begins a new file, to which the processes of the program append their events.
+///
+/// # Errors
+/// Returns a message that names the file if it cannot be written.
+pub(crate) fn begin_trace(file: &Path, program: &OsStr) -> Result<(), String> {
+    let name: String = program.to_string_lossy().chars().filter(|c| !c.is_control()).collect();
+    let name = name.replace('\\', "/").replace('"', "'");
+    let begin =
+        format!("[\n{{\"name\":\"program\",\"ph\":\"M\",\"pid\":0,\"tid\":0,\"args\":{{\"name\":\"{name}\"}}}}");
+    let written = std::fs::File::create(file).and_then(|mut file| file.write_all(begin.as_bytes()));
+    written.map_err(|error| format!("cannot write the trace to {}: {error}", file.display()))
+}

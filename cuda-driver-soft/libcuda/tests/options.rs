@@ -1,0 +1,65 @@
+//! Tests of the options of `soft-cuda run`, with programs that do not use CUDA.
+
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn soft_cuda(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_soft-cuda"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// Returns the message of a command that is refused.
+#[track_caller]
+fn refused(arguments: &[&str]) -> String {
+    let output = soft_cuda(arguments);
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn options_become_variables_of_the_program() {
+    let file = format!("options-{}.json", std::process::id());
+    let script = "echo \"$CUDA_SOFT_TRACE|$CUDA_SOFT_SUMMARY|$1\"";
+    let output = Command::new(env!("CARGO_BIN_EXE_soft-cuda"))
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .args([
+            "run",
+            "--trace",
+            &file,
+            "--summary",
+            "--",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            "--trace",
+        ])
+        .output()
+        .unwrap();
+    // The path is absolute, because the program may change its folder, and options after the program are its own.
+    let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed, format!("{}|1|--trace\n", whole.display()));
+    // The file has a begin, which readers accept without an end.
+    let text = std::fs::read_to_string(&whole).unwrap();
+    let events: serde_json::Value = serde_json::from_str(&format!("{text}\n]")).unwrap();
+    assert_eq!(events[0]["args"]["name"], "sh");
+    std::fs::remove_file(whole).unwrap();
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    assert!(refused(&["run"]).contains("needs a program"));
+    assert!(refused(&["run", "--summary"]).contains("needs a program"));
+    assert!(refused(&["run", "--trace"]).contains("the option `--trace` needs a value"));
+    assert!(refused(&["run", "--nothing", "true"]).contains("unknown option `--nothing`"));
+    let message = refused(&["run", "--trace=/nonexistent/trace.json", "true"]);
+    assert!(
+        message.contains("cannot write the trace to /nonexistent/trace.json: "),
+        "{message}"
+    );
+}

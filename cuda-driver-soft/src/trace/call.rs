@@ -1,0 +1,121 @@
+//! Events of calls.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::fmt;
+use std::time::Duration;
+
+use cuda_driver_sys::{CUresult, Function};
+
+use crate::trace::generated::SHOWN;
+use crate::trace::json::Object;
+use crate::trace::recorder::{event, now};
+use crate::trace::{take_last_line, with};
+
+/// The number of bytes of a string that are shown.
+const MOST_TEXT: usize = 200;
+
+/// A call that has begun.
+pub(crate) struct Call {
+    name: &'static str,
+    function: Option<Function>,
+    begin: u64,
+    /// The values of the pointer parameters that are read when the call has succeeded.
+    pointers: Vec<Pointer>,
+}
+
+/// A pointer argument.
+struct Pointer {
+    parameter: usize,
+    /// True for a C string, false for one returned value.
+    is_text: bool,
+    address: *const c_void,
+}
+
+impl Call {
+    /// Records the begin of a call with its arguments. `arguments` has one pointer for each parameter of the function, or
+    /// is empty.
+    ///
+    /// # Safety
+    /// Each argument must point to a value of its parameter's type in `cuda.h`.
+    #[cold]
+    pub(crate) unsafe fn begin(name: &'static str, arguments: &[*const c_void]) -> Call {
+        let function = Function::by_symbol(name);
+        let parameters = function.map_or(&[][..], Function::parameters);
+        let mut fields = Object::new();
+        for (parameter, &argument) in parameters.iter().zip(arguments) {
+            // SAFETY: upheld by the caller.
+            let text = fmt::from_fn(|f| unsafe { parameter.show(argument, f) }).to_string();
+            fields = fields.value(parameter.name(), &text);
+        }
+        let shown = SHOWN.binary_search_by_key(&name, |row| row.0).ok();
+        let letters = shown.map_or("", |at| SHOWN[at].1);
+        let pointers = letters
+            .bytes()
+            .zip(arguments)
+            .enumerate()
+            .filter(|(_, (letter, _))| *letter != b'.');
+        let pointers = pointers.map(|(parameter, (letter, argument))| Pointer {
+            parameter,
+            is_text: letter == b's',
+            // SAFETY: the parameters with a letter are pointers, and the caller passes a pointer to each.
+            address: unsafe { argument.cast::<*const c_void>().read() },
+        });
+        let pointers = pointers.filter(|pointer| !pointer.address.is_null()).collect();
+        let begin = with(|recorder| {
+            let (track, at) = (recorder.thread(), now());
+            recorder.write(event(name, "call", "B", at, track).object("args", fields));
+            at
+        });
+        Call {
+            name,
+            function,
+            begin: begin.unwrap_or_default(),
+            pointers,
+        }
+    }
+
+    /// Records the end of the call, with its result and the values that it returned.
+    ///
+    /// # Safety
+    /// If the call succeeded, its pointer arguments must be as the manual requires.
+    pub(crate) unsafe fn end(self, result: CUresult) {
+        let mut fields = Object::new().text("result", &format!("{result:?}"));
+        let mut reason = String::new();
+        if result == CUresult::CUDA_SUCCESS {
+            let parameters = self.function.map_or(&[][..], Function::parameters);
+            for pointer in &self.pointers {
+                let Some(parameter) = parameters.get(pointer.parameter) else {
+                    continue;
+                };
+                let text = if pointer.is_text {
+                    // SAFETY: the call has read the string, by the caller's promise.
+                    let text = unsafe { CStr::from_ptr(pointer.address.cast::<c_char>()) }.to_bytes();
+                    String::from_utf8_lossy(&text[..text.len().min(MOST_TEXT)]).into_owned()
+                } else {
+                    // SAFETY: the call has written the value, by the caller's promise.
+                    fmt::from_fn(|f| unsafe { parameter.show_target(pointer.address, f) }).to_string()
+                };
+                if !text.is_empty() {
+                    fields = fields.value(&format!("*{}", parameter.name()), &text);
+                }
+            }
+        } else {
+            reason = take_last_line();
+        }
+        with(|recorder| {
+            let (track, at) = (recorder.thread(), now());
+            recorder.write(event(self.name, "call", "E", at, track).object("args", fields));
+            let total = recorder.summary.calls.entry(self.name.into()).or_default();
+            total.count += 1;
+            total.time += Duration::from_nanos(at.saturating_sub(self.begin));
+            if !matches!(result, CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_NOT_READY) {
+                total.errors += 1;
+            }
+            if result == CUresult::CUDA_ERROR_NOT_SUPPORTED {
+                let calls = recorder.summary.not_supported.entry(self.name.into()).or_default();
+                calls.count += 1;
+                calls.reason = reason;
+            }
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! Events of work on streams.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::trace::json::Object;
+use crate::trace::recorder::{StreamTrack, Track, event, now};
+use crate::trace::with;
+
+/// A kind of work on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobKind {
+    Kernel,
+    /// A copy or a fill.
+    Copy,
+    HostFunction,
+}
+
+/// Work on a stream that has been submitted.
+pub(crate) struct Job {
+    kind: JobKind,
+    name: String,
+    stream: StreamTrack,
+    fields: Object,
+    /// Blocks of a kernel, bytes of a copy.
+    size: u64,
+    /// Identifies the arrow from the call to the work.
+    arrow: u64,
+}
+
+impl Job {
+    /// Records that the calling thread submits work.
+    pub(crate) fn submit(kind: JobKind, name: String, stream: StreamTrack, fields: Object, size: u64) -> Job {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let arrow = LAST.fetch_add(1, Relaxed) + 1;
+        with(|recorder| {
+            let track = recorder.thread();
+            recorder.write(event("submit", "submit", "s", now(), track).number("id", arrow));
+        });
+        Job {
+            kind,
+            name,
+            stream,
+            fields,
+            size,
+            arrow,
+        }
+    }
+
+    /// Records that the work begins.
+    pub(crate) fn begin(self) -> Span {
+        let Job {
+            kind,
+            name,
+            stream,
+            fields,
+            size,
+            arrow,
+        } = self;
+        let category = match kind {
+            JobKind::Kernel => "kernel",
+            JobKind::Copy => "copy",
+            JobKind::HostFunction => "host function",
+        };
+        let place = with(|recorder| {
+            let (track, lane) = recorder.claim(&stream);
+            let at = now();
+            recorder.write(event(&name, category, "B", at, track).object("args", fields));
+            let arrow = event("submit", "submit", "f", at, track).number("id", arrow);
+            recorder.write(arrow.text("bp", "e"));
+            (track, lane, at)
+        });
+        Span {
+            kind,
+            name,
+            category,
+            stream,
+            size,
+            place,
+        }
+    }
+}
+
+/// Work on a stream that runs. Dropping it records its end.
+pub(crate) struct Span {
+    kind: JobKind,
+    name: String,
+    category: &'static str,
+    stream: StreamTrack,
+    size: u64,
+    /// The track, its lane, and the time of the begin. `None` after the end.
+    place: Option<(Track, usize, u64)>,
+}
+
+impl Span {
+    /// Records the end of the work, with its fault if it has failed.
+    pub(crate) fn end(mut self, fault: Option<&str>) {
+        self.record(fault);
+    }
+
+    fn record(&mut self, fault: Option<&str>) {
+        let Some((track, lane, begin)) = self.place.take() else {
+            return;
+        };
+        with(|recorder| {
+            let at = now();
+            let fields = match fault {
+                Some(fault) => Object::new().text("fault", fault),
+                None => Object::new(),
+            };
+            recorder.write(event(&self.name, self.category, "E", at, track).object("args", fields));
+            recorder.release(&self.stream, lane);
+            let time = Duration::from_nanos(at.saturating_sub(begin));
+            match self.kind {
+                JobKind::Kernel => {
+                    let total = recorder.summary.kernels.entry(self.name.clone()).or_default();
+                    total.count += 1;
+                    total.blocks += self.size;
+                    total.time += time;
+                }
+                JobKind::Copy => {
+                    let total = recorder.summary.copies.entry(self.name.clone()).or_default();
+                    total.count += 1;
+                    total.bytes += self.size;
+                    total.time += time;
+                }
+                JobKind::HostFunction => {}
+            }
+        });
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        self.record(None);
+    }
+}

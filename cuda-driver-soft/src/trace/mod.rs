@@ -1,0 +1,188 @@
+//! Traces: calls, kernels, copies and host functions in the Trace Event Format, which <https://ui.perfetto.dev> and
+//! `chrome://tracing` open, and summaries of them.
+//!
+//! Each event is written when it happens, so the file of a program that was killed is complete up to that point. It
+//! then lacks the `]` at its end, which the format allows. Events of calls are on a track for each thread, work on a
+//! track for each stream.
+
+mod call;
+mod generated;
+mod job;
+pub(crate) mod json;
+mod recorder;
+mod summary;
+
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use host::{console, environment};
+use recorder::{Recorder, event, now};
+
+pub(crate) use call::Call;
+pub(crate) use job::{Job, JobKind, Span};
+pub(crate) use recorder::StreamTrack;
+pub use summary::{CallTotal, CopyTotal, KernelTotal, NotSupported, Summary};
+
+/// [`STATE`] before the environment was read.
+const UNKNOWN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
+
+thread_local! {
+    /// The last line that the thread wrote to the log.
+    static LAST_LINE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Returns true if events are recorded.
+#[inline]
+pub(crate) fn on() -> bool {
+    match STATE.load(Relaxed) {
+        OFF => false,
+        UNKNOWN => begin_by_environment(),
+        _ => true,
+    }
+}
+
+fn recorder() -> MutexGuard<'static, Option<Recorder>> {
+    RECORDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a function with the recorder, if events are recorded.
+fn with<R>(record: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
+    recorder().as_mut().map(record)
+}
+
+/// Starts to record if `CUDA_SOFT_TRACE` or `CUDA_SOFT_SUMMARY` is set.
+#[cold]
+fn begin_by_environment() -> bool {
+    let mut recorder = recorder();
+    if STATE.load(Relaxed) == UNKNOWN {
+        let path = environment::trace();
+        let made = Recorder::new(path.as_deref().map(Path::new), false).map_err(|error| {
+            let line = format!("cuda-driver-soft: {}: {error}\n", environment::TRACE);
+            console::write(console::Stream::Error, line.as_bytes());
+        });
+        match made {
+            Ok(made) if path.is_some() || environment::summary() => begin(&mut recorder, made),
+            _ => STATE.store(OFF, Relaxed),
+        }
+    }
+    STATE.load(Relaxed) == ON
+}
+
+fn begin(recorder: &mut Option<Recorder>, made: Recorder) {
+    *recorder = Some(made);
+    host::observe(logged);
+    STATE.store(ON, Relaxed);
+}
+
+/// Stops recording in a forked child, where a thread that no longer exists may hold the lock. Only stores to an atomic.
+#[cfg(unix)]
+pub(crate) fn mark_forked() {
+    STATE.store(OFF, Relaxed);
+}
+
+/// Prints the summary of a process that exits, if `CUDA_SOFT_SUMMARY` asks for it.
+#[cfg(unix)]
+pub(crate) fn at_exit() {
+    if on() && environment::summary() {
+        let text = with(|recorder| recorder.summary.to_string()).unwrap_or_default();
+        console::write(console::Stream::Error, text.as_bytes());
+    }
+}
+
+/// Records a line of the log.
+fn logged(line: &str) {
+    if STATE.load(Relaxed) != ON {
+        return;
+    }
+    let _ = LAST_LINE.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            line.clone_into(&mut last);
+        }
+    });
+    with(|recorder| {
+        let track = recorder.thread();
+        let event = event("log", "log", "i", now(), track).text("s", "t");
+        recorder.write(event.object("args", json::Object::new().text("message", line)));
+    });
+}
+
+/// Takes the last line that the calling thread wrote to the log.
+fn take_last_line() -> String {
+    let taken = LAST_LINE.try_with(|last| last.try_borrow_mut().map(|mut last| std::mem::take(&mut *last)));
+    taken.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// A trace that is being recorded. It ends when it is dropped.
+#[must_use = "the trace ends when this is dropped"]
+#[derive(Debug)]
+pub struct Trace(());
+
+/// Records all later calls and work of this process into a file, in the Trace Event Format: <https://ui.perfetto.dev>
+/// and `chrome://tracing` open it. An existing file is replaced.
+///
+/// ```
+/// let path = std::env::temp_dir().join(format!("trace-{}.json", std::process::id()));
+/// let trace = cuda_driver_soft::trace(&path)?;
+/// let mut version = 0;
+/// unsafe { cuda_driver_soft::library().cuDriverGetVersion(&mut version) };
+/// let summary = trace.finish();
+/// assert_eq!(summary.calls["cuDriverGetVersion"].count, 1);
+/// assert!(std::fs::read_to_string(&path)?.contains("cuDriverGetVersion"));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// Returns an error that names the file if it cannot be written, and an error if a trace is being recorded already:
+/// there is one for the whole process, which includes calls of all threads.
+pub fn trace(path: impl AsRef<Path>) -> io::Result<Trace> {
+    // The environment comes first, so that its trace is not replaced.
+    on();
+    let mut recorder = recorder();
+    if recorder.is_some() {
+        return Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "a trace of this process is being recorded already: finish it first, or unset CUDA_SOFT_TRACE and \
+             CUDA_SOFT_SUMMARY",
+        ));
+    }
+    let made = Recorder::new(Some(path.as_ref()), true)?;
+    begin(&mut recorder, made);
+    Ok(Trace(()))
+}
+
+impl Trace {
+    /// Ends the trace and returns its totals. Work that still runs is cut off: synchronise first.
+    #[must_use]
+    pub fn finish(self) -> Summary {
+        let summary = end();
+        std::mem::forget(self);
+        summary
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        end();
+    }
+}
+
+/// Ends the trace that a guard began.
+fn end() -> Summary {
+    let mut recorder = recorder();
+    STATE.store(OFF, Relaxed);
+    let Some(mut ended) = recorder.take() else {
+        return Summary::default();
+    };
+    ended.end();
+    ended.summary
+}

@@ -1,0 +1,221 @@
+//! The file of a trace, and the names of its tracks.
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::trace::json::Object;
+use crate::trace::summary::Summary;
+use host::console;
+
+/// Records events.
+#[derive(Default)]
+pub(super) struct Recorder {
+    file: Option<(File, PathBuf)>,
+    /// True if the file has no event yet.
+    is_empty: bool,
+    /// Process and number of each thread or stream whose name is written.
+    named: HashSet<(u32, u64)>,
+    /// The lanes of each stream: true for a lane with work that runs.
+    lanes: HashMap<u64, Vec<bool>>,
+    pub(super) summary: Summary,
+}
+
+/// The track of a viewer that an event is shown in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Track {
+    pub(super) process: u32,
+    pub(super) thread: u64,
+}
+
+/// A stream with its device.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamTrack {
+    pub(crate) device: i32,
+    pub(crate) device_name: String,
+    /// A number that no other stream has.
+    pub(crate) id: u64,
+    pub(crate) name: String,
+}
+
+/// Streams with more work at once than this share lanes.
+const MOST_LANES: usize = 64;
+
+/// A clock: its time at `begin` in nanoseconds.
+#[derive(Clone, Copy)]
+struct Clock {
+    begin: Instant,
+    nanoseconds: u64,
+}
+
+/// Returns the time of an event in nanoseconds. Processes that record into the same file have a common origin: the
+/// start of the day on which each began.
+pub(super) fn now() -> u64 {
+    const DAY: u64 = 86_400_000_000_000;
+    static CLOCK: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
+    let clock = CLOCK.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock {
+            begin: Instant::now(),
+            nanoseconds: (since.as_nanos() % u128::from(DAY)) as u64,
+        }
+    });
+    clock.nanoseconds + clock.begin.elapsed().as_nanos() as u64
+}
+
+/// Returns a number of the calling thread.
+fn this_thread() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(LAST.fetch_add(1, Relaxed) + 1);
+        }
+        number.get()
+    })
+}
+
+/// Returns the name of the calling thread.
+fn thread_name() -> Option<String> {
+    let thread = std::thread::current();
+    // A thread that a program in C has started is known to the system only.
+    let of_system = || std::fs::read_to_string("/proc/thread-self/comm").ok();
+    let name = thread.name().map(str::to_owned).or_else(of_system)?;
+    Some(name.trim_end().to_owned())
+}
+
+impl Recorder {
+    /// Records into a file, which another process may have begun, or into the summary only.
+    ///
+    /// # Errors
+    /// Returns an error that names the file if it cannot be opened or written.
+    pub(super) fn new(path: Option<&Path>, replace: bool) -> io::Result<Recorder> {
+        let mut recorder = Recorder::default();
+        if let Some(path) = path {
+            let mut options = OpenOptions::new();
+            if replace {
+                options.write(true).create(true).truncate(true);
+            } else {
+                options.append(true).create(true);
+            }
+            let failed = |error: io::Error| named(path, &error);
+            let mut file = options.open(path).map_err(failed)?;
+            recorder.is_empty = file.metadata().map_err(failed)?.len() == 0;
+            if recorder.is_empty {
+                file.write_all(b"[").map_err(failed)?;
+            }
+            recorder.file = Some((file, path.to_owned()));
+        }
+        Ok(recorder)
+    }
+
+    /// Writes text to the file, at once: the process may end at any time. Recording into the file ends if it fails.
+    fn put(&mut self, text: &str) {
+        let Some((file, path)) = &mut self.file else { return };
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            let line = format!("cuda-driver-soft: the trace ends early: {}\n", named(path, &error));
+            console::write(console::Stream::Error, line.as_bytes());
+            self.file = None;
+        }
+    }
+
+    /// Writes the end of the file, which makes it valid JSON.
+    pub(super) fn end(&mut self) {
+        self.put("\n]\n");
+    }
+
+    /// Writes an event.
+    pub(super) fn write(&mut self, event: Object) {
+        let separator = if std::mem::take(&mut self.is_empty) {
+            "\n"
+        } else {
+            ",\n"
+        };
+        self.put(&(separator.to_owned() + &event.end()));
+    }
+
+    /// Returns the track of the calling thread.
+    pub(super) fn thread(&mut self) -> Track {
+        let track = Track {
+            process: std::process::id(),
+            thread: this_thread(),
+        };
+        if !self.named.contains(&(track.process, track.thread)) {
+            let name = thread_name().unwrap_or_else(|| format!("thread {}", track.thread));
+            self.name(track, &name);
+        }
+        track
+    }
+
+    /// Returns a free track for work of a stream, and its lane. Work of one stream runs in order, except for branches
+    /// of a graph: each runs in a lane of its own.
+    pub(super) fn claim(&mut self, stream: &StreamTrack) -> (Track, usize) {
+        let lanes = self.lanes.entry(stream.id).or_default();
+        let free = lanes.iter().position(|taken| !taken);
+        let lane = free.unwrap_or(lanes.len()).min(MOST_LANES - 1);
+        if lane == lanes.len() {
+            lanes.push(true);
+        }
+        lanes[lane] = true;
+        // Process identifiers have at most 22 bits on Linux.
+        let device = (stream.device + 1) as u32;
+        let track = Track {
+            process: device << 24 | std::process::id() & 0xFF_FFFF,
+            thread: stream.id.wrapping_mul(MOST_LANES as u64).wrapping_add(lane as u64) & ((1 << 53) - 1),
+        };
+        if self.named.insert((track.process, u64::MAX)) {
+            let name = format!("device {}: {}", stream.device, stream.device_name);
+            self.metadata("process_name", track, &name);
+        }
+        match lane {
+            0 => self.name(track, &stream.name),
+            _ => self.name(track, &format!("{}, branch {lane} of a graph", stream.name)),
+        }
+        (track, lane)
+    }
+
+    /// Makes a lane free again.
+    pub(super) fn release(&mut self, stream: &StreamTrack, lane: usize) {
+        if let Some(taken) = self.lanes.get_mut(&stream.id).and_then(|lanes| lanes.get_mut(lane)) {
+            *taken = false;
+        }
+    }
+
+    fn name(&mut self, track: Track, name: &str) {
+        if self.named.insert((track.process, track.thread)) {
+            self.metadata("thread_name", track, name);
+        }
+    }
+
+    fn metadata(&mut self, kind: &str, track: Track, name: &str) {
+        let event = Object::new()
+            .text("name", kind)
+            .text("ph", "M")
+            .number("pid", track.process)
+            .number("tid", track.thread)
+            .object("args", Object::new().text("name", name));
+        self.write(event);
+    }
+}
+
+/// Returns the beginning of an event.
+pub(super) fn event(name: &str, category: &str, phase: &str, at: u64, track: Track) -> Object {
+    Object::new()
+        .text("name", name)
+        .text("cat", category)
+        .text("ph", phase)
+        .number("ts", format_args!("{}.{:03}", at / 1000, at % 1000))
+        .number("pid", track.process)
+        .number("tid", track.thread)
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("cannot write the trace to {}: {error}", path.display()),
+    )
+}
