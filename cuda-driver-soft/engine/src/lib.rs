@@ -25,6 +25,7 @@ mod launch;
 pub mod memory;
 mod memory_budget;
 mod ops;
+mod plan;
 mod program;
 // Not a part of the API. The example `referee` and the test `recorded` compare these functions with a GPU's results,
 // and both are separate crates; there are too many functions to wrap each of them for the tests.

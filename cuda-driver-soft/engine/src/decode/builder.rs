@@ -1,8 +1,6 @@
 //! Assigns slots to registers and constants, and collects the instructions of a function.
 
 use super::constants;
-use super::defined::Use;
-use super::source::SourceFunction;
 use crate::code::action::{Action, ValueLocation};
 use crate::code::constant::{Constant, Lifetime};
 use crate::code::converged::Converged;
@@ -12,6 +10,8 @@ use crate::code::inst::Inst;
 use crate::code::isa::Isa;
 use crate::code::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
 use crate::ops::{Form, control};
+use crate::plan::defined::Use;
+use crate::plan::source::SourceFunction;
 use ptx::ir::{self, Formal, Reg, RegClass};
 use std::collections::HashMap;
 

@@ -2,11 +2,11 @@
 
 use super::builder::Builder;
 use super::operands::{location, source};
-use super::source::constant_of;
 use crate::code::action::{Action, BarrierInst, BarrierOperand, Builtin, CallSite, CallTarget, ValueLocation};
 use crate::code::collective::{Collective, CollectiveOperands};
 use crate::code::registers::Slot;
 use crate::ops::collective;
+use crate::plan::source::constant_of;
 use ptx::ir::{BarOp, CallSlot, Callee, Inst, Operand, RegClass};
 
 /// Decodes an instruction across the lanes of a warp. Its operands are the value, two more for `shfl`, and an optional

@@ -1,10 +1,10 @@
 //! Registers that only ever hold one constant, such as a parameter, `%ctaid.x` or an address. Such a register is an
 //! alias of the constant's slot, and the instruction that copies the constant is dropped.
 
-use super::defined::{self, Use};
-use super::source::{SourceFunction, constant_of};
 use crate::code::constant::Constant;
 use crate::ops::mov;
+use crate::plan::defined::{self, Use};
+use crate::plan::source::{SourceFunction, constant_of};
 use ptx::ir::{Inst, Op, Operand, Reg, RegClass, Space};
 
 /// Returns for each register the constant that it holds wherever it is read.

@@ -7,13 +7,9 @@
 //! register is computed.
 
 use super::builder::Builder;
-use super::defined::{self, Set, Use};
 use super::emit::emit;
 use super::lower;
 use super::operands::{elements, reg, source, window_of};
-use super::scheduled::{is_matrix, is_scheduled};
-use super::source::constant_of;
-use super::steps::{Layout, Step};
 use super::unsupported::UnsupportedInst;
 use crate::code::collective::Collective;
 use crate::code::constant::{Constant, Lifetime};
@@ -22,6 +18,11 @@ use crate::code::handlers::Handlers;
 use crate::code::registers::{Slot, bytes_of};
 use crate::ops::memory::{self, Access};
 use crate::ops::{affine, control, mov};
+use crate::plan::class::{is_matrix, is_scheduled};
+use crate::plan::defined::{self, Use};
+use crate::plan::set::Set;
+use crate::plan::source::constant_of;
+use crate::plan::steps::{Layout, Step};
 use ptx::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
 use std::collections::{HashMap, HashSet};
 

@@ -1,11 +1,11 @@
 //! Turns the basic blocks of a function into decoded instructions, and sets the targets of branches.
 
 use super::builder::Builder;
-use super::steps::{Block, Layout, Step};
 use super::unsupported::UnsupportedInst;
 use crate::code::action::Action;
 use crate::code::handlers::Handlers;
 use crate::ops::control;
+use crate::plan::steps::{Block, Layout, Step};
 use ptx::ir::Op;
 
 /// Adds the instructions of all blocks, and returns the index of the first instruction of each. `step` is called for

@@ -2,7 +2,6 @@
 
 use super::builder::{Builder, Scratch};
 use super::operands::{address, elements, half_of, reg, rows, source, window_of};
-use super::scheduled::{is_matrix, is_scheduled, is_tensor, is_texture};
 use super::unsupported::UnsupportedInst;
 use super::{asynchronous, atomic, calls, matrix, stack, texture};
 use crate::code::action::{Action, BarrierInst};
@@ -11,6 +10,7 @@ use crate::code::constant::Constant;
 use crate::code::registers::Slot;
 use crate::ops::memory::{self, Access};
 use crate::ops::{self, Form, collective, control, logic, mov};
+use crate::plan::class::{is_matrix, is_scheduled, is_tensor, is_texture};
 use ptx::ir::{BarOp, BoolOp, Compare, Inst, MemMods, Op, Operand, Reg, RegClass, Type, VideoInst};
 
 /// Adds the decoded instructions of `inst`.

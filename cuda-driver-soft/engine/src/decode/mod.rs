@@ -2,11 +2,6 @@
 //!
 //! | file | |
 //! | --- | --- |
-//! | `source` | the function that is decoded |
-//! | `scheduled` | predicates for the instructions that the warp's scheduler runs |
-//! | `order` | the order of basic blocks that the scheduler prefers |
-//! | `steps` | the function as basic blocks in that order |
-//! | `defined` | registers that must be zero at the start |
 //! | `constants` | registers that are aliases of constants |
 //! | `builder` | slots of registers and constants; collects the instructions |
 //! | `operands` | translates operands to slots |
@@ -24,16 +19,11 @@ mod builder;
 mod calls;
 mod constants;
 mod converged;
-mod defined;
 mod emit;
 mod lower;
 mod matrix;
 mod operands;
-mod order;
-mod scheduled;
-mod source;
 mod stack;
-mod steps;
 mod texture;
 pub(crate) mod unsupported;
 
@@ -41,10 +31,11 @@ use crate::code::action::Action;
 use crate::code::function::Code;
 use crate::code::isa::Isa;
 use crate::ops::control;
+use crate::plan::defined;
+use crate::plan::source::SourceFunction;
+use crate::plan::steps::{Layout, Step};
 use builder::Builder;
 use ptx::ir::{Body, FuncId, Module};
-use source::SourceFunction;
-use steps::{Layout, Step};
 use unsupported::UnsupportedInst;
 
 /// Decodes a function for an instruction set. `rows` is true if the lanes of a warp are in several rows of their block.

@@ -1,11 +1,11 @@
 //! Translates operands of the IR to register slots, addresses and locations of arguments.
 
 use super::builder::{Builder, Scratch};
-use super::source::constant_of;
 use crate::code::action::ValueLocation;
 use crate::code::constant::Constant;
 use crate::code::registers::Slot;
 use crate::ops::mov;
+use crate::plan::source::constant_of;
 use crate::window;
 use ptx::ir::{CallSlot, MemMods, Operand, Reg, RegClass, Space};
 

@@ -7,10 +7,10 @@ use super::shared_layout::SharedLayout;
 use super::stack_depth;
 use crate::code::isa::Isa;
 use crate::memory::buffer::MOST_LOCAL;
-use crate::ops::atomic::order_matters;
-use ptx::ir::{
-    Body, Directives, FuncId, Function, Op, Operand, Order, Space, Special, TensorCopy, TensorDirection, Type, VarId,
-};
+use crate::plan::Plan;
+use crate::plan::ordered::{self, depends_on_threads};
+use crate::plan::shape::Group;
+use ptx::ir::{Body, Directives, FuncId, Function, Operand, Space, Special, VarId};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -175,6 +175,24 @@ impl Kernel {
         self.properties().sees_other_blocks
     }
 
+    /// Returns text for debugging: what the engine knows about the kernel's code when it compiles it for groups of
+    /// `lanes` lanes along x. `whole` is true if the block's size along x is a multiple of `lanes`.
+    pub fn describe_plan(&self, lanes: u32, whole: bool) -> String {
+        let module = &self.loaded.module;
+        let Some(plan) = self.function().body().and_then(|body| Plan::of(module, self.id, body)) else {
+            return "too large to be compiled\n".to_string();
+        };
+        let functions = self
+            .reachable()
+            .iter()
+            .filter_map(|id| module.functions[id.0 as usize].body());
+        let lines = ordered::lines(module, functions);
+        format!(
+            "lines that keep the order of threads: {lines:?}\n{}",
+            plan.print(Group { lanes, whole })
+        )
+    }
+
     /// Returns the functions that the kernel can reach, itself first.
     pub(crate) fn reachable(&self) -> &[FuncId] {
         &self.properties().functions
@@ -214,26 +232,8 @@ impl Properties {
                 _ => None,
             });
         // State spaces in which results depend on the order of accesses by several threads.
-        let ordered = bodies.iter().flat_map(|b| &b.insts).filter_map(|i| match &i.op {
-            Op::Ld(m) if m.order != Order::Weak => Some(m.space),
-            Op::Mbarrier { .. } => Some(Space::Shared),
-            Op::Bulk {
-                to,
-                reduce: Some((op, ty)),
-                ..
-            } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
-            // The type is known only from the tensor map: assume one for which the order of additions matters.
-            Op::TensorCopy(TensorCopy {
-                direction: TensorDirection::Store { reduce: Some(op) },
-                ..
-            }) => order_matters(*op, Type::F32, false, Order::Weak).then_some(Space::Global),
-            Op::Atom { op, mem } | Op::Red { op, mem } => {
-                let used = i.dsts.iter().any(Option::is_some);
-                order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
-            }
-            _ => None,
-        });
-        let ordered: Vec<Space> = ordered.collect();
+        let insts = bodies.iter().flat_map(|b| &b.insts);
+        let ordered: Vec<Space> = insts.filter_map(depends_on_threads).collect();
         // Functions provided by the driver have no body.
         let calls = |names: &[&str]| {
             let reachable = functions.iter().filter_map(|id| module.functions.get(id.0 as usize));

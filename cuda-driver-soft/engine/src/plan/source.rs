@@ -6,10 +6,10 @@ use ptx::ir::{Address, Body, FuncId, Function, FunctionKind, Inst, MemMods, Modu
 
 /// The function that is being decoded.
 #[derive(Clone, Copy)]
-pub(super) struct SourceFunction<'b> {
-    pub(super) module: &'b Module,
-    pub(super) id: FuncId,
-    pub(super) body: &'b Body,
+pub(crate) struct SourceFunction<'b> {
+    pub(crate) module: &'b Module,
+    pub(crate) id: FuncId,
+    pub(crate) body: &'b Body,
 }
 
 impl<'b> SourceFunction<'b> {
@@ -18,7 +18,7 @@ impl<'b> SourceFunction<'b> {
     }
 
     /// Returns true if the function is a kernel.
-    pub(super) fn is_kernel(&self) -> bool {
+    pub(crate) fn is_kernel(&self) -> bool {
         self.function().kind == FunctionKind::Entry
     }
 
@@ -35,12 +35,12 @@ impl<'b> SourceFunction<'b> {
     }
 
     /// Returns the class of a register.
-    pub(super) fn class(&self, reg: Reg) -> RegClass {
+    pub(crate) fn class(&self, reg: Reg) -> RegClass {
         self.body.registers[reg.0 as usize]
     }
 
     /// Returns the offset in the launch's parameters of a load, if the offset is constant and inside the parameters.
-    pub(super) fn parameter(&self, inst: &Inst, m: &MemMods) -> Option<u32> {
+    pub(crate) fn parameter(&self, inst: &Inst, m: &MemMods) -> Option<u32> {
         let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?) else {
             return None;
         };
@@ -54,7 +54,7 @@ impl<'b> SourceFunction<'b> {
 }
 
 /// Returns the constant of a source operand. Returns `None` for registers.
-pub(super) fn constant_of(operand: &Operand) -> Option<Constant> {
+pub(crate) fn constant_of(operand: &Operand) -> Option<Constant> {
     Some(match *operand {
         Operand::Reg(_) | Operand::NotReg(_) => return None,
         Operand::Imm(bits) => Constant::Bits(bits),

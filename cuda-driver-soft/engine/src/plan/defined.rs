@@ -1,14 +1,14 @@
 //! Finds the registers that a thread may read before it writes them. They must be zero when a frame begins, so that
 //! results do not depend on earlier use of the memory.
 
-use super::scheduled::is_scheduled;
+use super::class::is_scheduled;
+use super::set::Set;
 use super::steps::{Layout, Step};
-use crate::lanes;
 use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 
 /// The use of a register in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// No reachable instruction names it.
     Unused,
     /// It is always written before it is read.
@@ -17,61 +17,8 @@ pub(super) enum Use {
     PerhapsUndefined,
 }
 
-/// A set of registers.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Set(Vec<u64>);
-
-impl Set {
-    pub(super) fn empty(n: usize) -> Self {
-        Set(vec![0; n.div_ceil(64)])
-    }
-
-    fn all(n: usize) -> Self {
-        Set(vec![!0; n.div_ceil(64)])
-    }
-
-    pub(super) fn insert(&mut self, reg: Reg) {
-        self.0[reg.0 as usize / 64] |= 1 << (reg.0 % 64);
-    }
-
-    pub(super) fn remove(&mut self, reg: Reg) {
-        self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
-    }
-
-    /// Returns the registers in the set.
-    pub(super) fn registers(&self) -> Vec<Reg> {
-        let words = (0..).step_by(64).zip(&self.0);
-        let bits = words.flat_map(|(first, word)| {
-            let (low, high) = (*word as u32, (*word >> 32) as u32);
-            let of = |mask, first| lanes::iter(mask).map(move |i| Reg(first + i as u32));
-            of(low, first).chain(of(high, first + 32))
-        });
-        bits.collect()
-    }
-
-    fn has(&self, reg: Reg) -> bool {
-        self.0[reg.0 as usize / 64] >> (reg.0 % 64) & 1 != 0
-    }
-
-    /// Keeps the registers that are in both sets. Returns true if that removes any.
-    fn intersect(&mut self, other: &Set) -> bool {
-        let mut less = false;
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            less |= *a & !b != 0;
-            *a &= b;
-        }
-        less
-    }
-
-    pub(super) fn union(&mut self, other: &Set) {
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a |= b;
-        }
-    }
-}
-
 /// Returns how each register is used.
-pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
+pub(crate) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
     let Layout {
         steps, blocks, order, ..
     } = layout;
@@ -153,7 +100,7 @@ fn note_results(body: &Body, uses: &mut [Use], defined: &Set) {
 }
 
 /// Calls `f` for each register that a step reads.
-pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
+pub(crate) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
     match step {
         Step::Branch { guard, .. } => guard.iter().for_each(|(reg, _)| f(*reg)),
         Step::Plain(inst) => {
@@ -175,7 +122,7 @@ pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
 }
 
 /// Calls `f` for each register that a step always writes.
-pub(super) fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
+pub(crate) fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     if let Step::Plain(inst) = step
         // The guard of a scheduled instruction is in the branch around it.
         && (inst.guard.is_none() || is_scheduled(&inst.op))
@@ -191,7 +138,7 @@ fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
 }
 
 /// Returns the number of instructions that write each register. Being a parameter counts as one.
-pub(super) fn write_counts(body: &Body) -> Vec<u32> {
+pub(crate) fn write_counts(body: &Body) -> Vec<u32> {
     let mut writes = vec![0; body.registers.len()];
     for formal in &body.params {
         if let Formal::Reg(reg) = formal {
@@ -205,7 +152,7 @@ pub(super) fn write_counts(body: &Body) -> Vec<u32> {
 }
 
 /// Calls `f` for each register that an instruction may write.
-pub(super) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
+pub(crate) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
     inst.dsts.iter().flatten().for_each(|reg| f(*reg));
     if let Op::Call { rets, .. } = &inst.op {
         for ret in rets {

@@ -1,12 +1,12 @@
 //! Divides a function into basic blocks of steps, in the order that the scheduler prefers.
 
+use super::class::is_scheduled;
 use super::order::order;
-use super::scheduled::is_scheduled;
 use ptx::ir::{Body, Inst, Op, Reg};
 
 /// A step of a function: an instruction, or a branch (of the source, or around a guarded instruction).
 #[derive(Clone, Copy)]
-pub(super) enum Step<'b> {
+pub(crate) enum Step<'b> {
     /// An instruction that continues with the next step, or ends its lanes.
     Plain(&'b Inst),
     /// A branch to a step. The guard is a predicate, and true if it is negated.
@@ -18,28 +18,38 @@ pub(super) enum Step<'b> {
 }
 
 /// A basic block: steps with a single entry.
-pub(super) struct Block {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) successors: Vec<usize>,
+pub(crate) struct Block {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) successors: Vec<usize>,
 }
 
 /// A function as basic blocks.
-pub(super) struct Layout<'b> {
-    pub(super) steps: Vec<Step<'b>>,
-    pub(super) blocks: Vec<Block>,
+pub(crate) struct Layout<'b> {
+    pub(crate) steps: Vec<Step<'b>>,
+    pub(crate) blocks: Vec<Block>,
     /// The reachable blocks, in order.
-    pub(super) order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
     /// The block of each step.
-    pub(super) block_of: Vec<usize>,
+    pub(crate) block_of: Vec<usize>,
     /// The first step of each instruction of the body.
     first_step: Vec<usize>,
 }
 
 impl<'b> Layout<'b> {
-    pub(super) fn of(body: &'b Body) -> Self {
+    /// Returns the blocks of a function. A block ends at branches and where threads end.
+    pub(crate) fn of(body: &'b Body) -> Self {
+        Self::divided(body, |_| false)
+    }
+
+    /// As [`of`](Self::of); a block also ends behind each instruction that the warp's scheduler runs.
+    pub(crate) fn split(body: &'b Body) -> Self {
+        Self::divided(body, is_scheduled)
+    }
+
+    fn divided(body: &'b Body, ends_block: fn(&Op) -> bool) -> Self {
         let (steps, first_step) = steps(body);
-        let (blocks, block_of) = blocks(&steps, &first_step);
+        let (blocks, block_of) = blocks(&steps, &first_step, ends_block);
         let successors: Vec<Vec<usize>> = blocks.iter().map(|b| b.successors.clone()).collect();
         Layout {
             order: order(&successors),
@@ -51,18 +61,18 @@ impl<'b> Layout<'b> {
     }
 
     /// Returns the numbers of a block's steps.
-    pub(super) fn steps_of(&self, block: usize) -> std::ops::Range<usize> {
+    pub(crate) fn steps_of(&self, block: usize) -> std::ops::Range<usize> {
         self.blocks[block].start..self.blocks[block].end
     }
 
     /// Returns all reachable steps.
-    pub(super) fn reached(&self) -> impl Iterator<Item = &Step<'b>> {
+    pub(crate) fn reached(&self) -> impl Iterator<Item = &Step<'b>> {
         let blocks = self.order.iter();
         blocks.flat_map(|block| &self.steps[self.steps_of(*block)])
     }
 
     /// Returns the block of an instruction of the body.
-    pub(super) fn block_at(&self, inst: u32) -> usize {
+    pub(crate) fn block_at(&self, inst: u32) -> usize {
         self.block_of[self.first_step[inst as usize]]
     }
 }
@@ -103,7 +113,7 @@ fn steps(body: &Body) -> (Vec<Step<'_>>, Vec<usize>) {
 }
 
 /// Returns the blocks, and the block of each step.
-fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) {
+fn blocks(steps: &[Step<'_>], first_step: &[usize], ends_block: fn(&Op) -> bool) -> (Vec<Block>, Vec<usize>) {
     let mut leads = vec![false; steps.len() + 1];
     leads[0] = true;
     for (i, step) in steps.iter().enumerate() {
@@ -117,8 +127,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
                     targets.iter().for_each(|t| leads[first_step[t.0 as usize]] = true);
                     leads[i + 1] = true;
                 }
-                Op::Ret { .. } | Op::Exit => leads[i + 1] = true,
-                _ => {}
+                op => leads[i + 1] |= matches!(op, Op::Ret { .. } | Op::Exit) || ends_block(op),
             },
         }
     }

@@ -1,0 +1,178 @@
+//! The registers whose values are still needed at each point of a function.
+
+use super::defined;
+use super::set::Set;
+use super::steps::{Layout, Step};
+use ptx::ir::{Body, Formal, Op, Reg};
+
+/// The largest number of bits in the sets of one function.
+const MOST_BITS: usize = 1 << 25;
+
+/// The registers that are live at the begin and at the end of each basic block.
+pub(crate) struct Liveness {
+    /// The registers that are live at the begin of some block, in ascending order. The sets have numbers in this list.
+    across: Vec<Reg>,
+    at_begin: Vec<Set>,
+    at_end: Vec<Set>,
+    /// The function's results, which are read where it returns.
+    results: Vec<Reg>,
+}
+
+impl Liveness {
+    /// Returns the live registers, or `None` if the function is too large.
+    pub(super) fn of(body: &Body, layout: &Layout<'_>) -> Option<Self> {
+        let results: Vec<Reg> = body
+            .returns
+            .iter()
+            .filter_map(|formal| match formal {
+                Formal::Reg(reg) => Some(*reg),
+                Formal::Frame { .. } => None,
+            })
+            .collect();
+        let across = across(body, layout, &results);
+        let (count, blocks) = (across.len(), layout.blocks.len());
+        if 4 * count.saturating_mul(blocks) > MOST_BITS {
+            return None;
+        }
+        let mut live = Liveness {
+            at_begin: vec![Set::empty(count); blocks],
+            at_end: vec![Set::empty(count); blocks],
+            across,
+            results,
+        };
+        let mut changed = true;
+        let mut wants = vec![true; blocks];
+        let mut from = vec![Vec::new(); blocks];
+        for block in &layout.order {
+            for next in &layout.blocks[*block].successors {
+                from[*next].push(*block);
+            }
+        }
+        let effects: Vec<(Set, Set)> = (0..blocks).map(|block| live.effect(layout, block)).collect();
+        while changed {
+            changed = false;
+            for block in layout.order.iter().rev() {
+                if !std::mem::replace(&mut wants[*block], false) {
+                    continue;
+                }
+                let mut set = Set::empty(count);
+                for next in &layout.blocks[*block].successors {
+                    set.union(&live.at_begin[*next]);
+                }
+                live.at_end[*block] = set.clone();
+                let (read, written) = &effects[*block];
+                set.subtract(written);
+                set.union(read);
+                if set != live.at_begin[*block] {
+                    live.at_begin[*block] = set;
+                    for before in &from[*block] {
+                        wants[*before] = true;
+                        changed = true;
+                    }
+                }
+            }
+        }
+        Some(live)
+    }
+
+    /// Returns the registers that are live at the begin of a block, in ascending order.
+    pub(crate) fn at_begin(&self, block: usize) -> impl Iterator<Item = Reg> + '_ {
+        self.registers(&self.at_begin[block])
+    }
+
+    /// Returns the registers that are live at the end of a block, in ascending order.
+    pub(crate) fn at_end(&self, block: usize) -> impl Iterator<Item = Reg> + '_ {
+        self.registers(&self.at_end[block])
+    }
+
+    /// Returns true if the register is live at the begin of a block.
+    pub(crate) fn is_live_at_begin(&self, block: usize, reg: Reg) -> bool {
+        self.number(reg).is_some_and(|number| self.at_begin[block].has(number))
+    }
+
+    /// Returns the registers that each step of a block reads for the last time: they are not live behind it.
+    pub(crate) fn last_reads(&self, layout: &Layout<'_>, block: usize) -> Vec<Vec<Reg>> {
+        let mut live: std::collections::HashSet<Reg> = self.at_end(block).collect();
+        let mut found = Vec::new();
+        for step in layout.steps_of(block).rev() {
+            defined::writes(&layout.steps[step], |reg| {
+                live.remove(&reg);
+            });
+            let mut last = Vec::new();
+            reads(&layout.steps[step], &self.results, |reg| {
+                if live.insert(reg) {
+                    last.push(reg);
+                }
+            });
+            found.push(last);
+        }
+        found.reverse();
+        found
+    }
+
+    fn registers<'s>(&'s self, set: &'s Set) -> impl Iterator<Item = Reg> + 's {
+        set.registers().into_iter().map(|number| self.across[number.0 as usize])
+    }
+
+    fn number(&self, reg: Reg) -> Option<Reg> {
+        let number = self.across.binary_search(&reg).ok()?;
+        Some(Reg(number as u32))
+    }
+
+    /// Returns the registers that a block reads before it writes them, and those that it always writes.
+    fn effect(&self, layout: &Layout<'_>, block: usize) -> (Set, Set) {
+        let count = self.across.len();
+        let (mut read, mut written) = (Set::empty(count), Set::empty(count));
+        for step in &layout.steps[layout.steps_of(block)] {
+            reads(step, &self.results, |reg| {
+                if let Some(number) = self.number(reg)
+                    && !written.has(number)
+                {
+                    read.insert(number);
+                }
+            });
+            defined::writes(step, |reg| {
+                if let Some(number) = self.number(reg) {
+                    written.insert(number);
+                }
+            });
+        }
+        if layout.blocks[block].successors.is_empty() {
+            // The function may end here.
+            for number in self.results.iter().filter_map(|reg| self.number(*reg)) {
+                if !written.has(number) {
+                    read.insert(number);
+                }
+            }
+        }
+        (read, written)
+    }
+}
+
+/// Calls `f` for each register that a step reads, including the function's results where it returns.
+fn reads(step: &Step<'_>, results: &[Reg], mut f: impl FnMut(Reg)) {
+    defined::reads(step, &mut f);
+    if let Step::Plain(inst) = step
+        && matches!(inst.op, Op::Ret { .. })
+    {
+        results.iter().for_each(|reg| f(*reg));
+    }
+}
+
+/// Returns the registers that some block reads before it writes them.
+fn across(body: &Body, layout: &Layout<'_>, results: &[Reg]) -> Vec<Reg> {
+    let mut across = Set::empty(body.registers.len());
+    let mut written_in = vec![usize::MAX; body.registers.len()];
+    for block in &layout.order {
+        for step in &layout.steps[layout.steps_of(*block)] {
+            reads(step, results, |reg| {
+                if written_in[reg.0 as usize] != *block {
+                    across.insert(reg);
+                }
+            });
+            defined::writes(step, |reg| written_in[reg.0 as usize] = *block);
+        }
+    }
+    results.iter().for_each(|reg| across.insert(*reg));
+    across.registers()
+}

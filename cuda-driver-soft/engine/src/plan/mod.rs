@@ -1,0 +1,116 @@
+//! The plan of a function: everything that a compiler for groups of lanes asks about it before it emits code.
+//!
+//! A [`Plan`] is made from the typed IR alone. It holds what does not depend on the launch. [`Plan::shapes`] adds what
+//! depends on the group: neighbouring lanes along x, which compiled code runs together. `Kernel::describe_plan` and the
+//! example `ptx_plan` print both.
+//!
+//! | file | |
+//! | --- | --- |
+//! | `source` | the function, and queries about its registers, parameters and constants |
+//! | `class` | the way in which an instruction runs |
+//! | `order` | the order of basic blocks that the warp's scheduler prefers |
+//! | `steps` | the function as basic blocks in that order |
+//! | `set`, `defined` | sets of registers; registers that must be zero at the start |
+//! | `flow` | dominators, post-dominators, loops |
+//! | `liveness` | registers that are still needed |
+//! | `regions` | branches whose sides a group may run under a mask |
+//! | `shape` | uniform and affine registers |
+//! | `roots` | the parameter or variable from which an address is computed |
+//! | `payload` | registers in which the bits of a NaN matter |
+//! | `pure` | registers that can be computed again |
+//! | `phases` | the parts between barriers, collectives and calls |
+//! | `ordered` | instructions whose results depend on the order of threads |
+//! | `print` | the plan as text |
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod class;
+pub(crate) mod defined;
+pub(crate) mod flow;
+pub(crate) mod liveness;
+mod order;
+pub(crate) mod ordered;
+mod payload;
+pub(crate) mod phases;
+mod print;
+pub(crate) mod pure;
+pub(crate) mod regions;
+pub(crate) mod roots;
+pub(crate) mod set;
+pub(crate) mod shape;
+pub(crate) mod source;
+pub(crate) mod steps;
+#[cfg(test)]
+mod tests;
+
+use defined::Use;
+use flow::Flow;
+use liveness::Liveness;
+use phases::Phase;
+use ptx::ir::{Body, FuncId, Module, Reg};
+use pure::Pure;
+use regions::Region;
+use roots::Roots;
+use shape::{Choices, Group, Shapes};
+use source::SourceFunction;
+use steps::Layout;
+
+/// The plan of a function.
+pub(crate) struct Plan<'b> {
+    /// The function.
+    pub(crate) source: SourceFunction<'b>,
+    /// The basic blocks. A block ends at branches, and behind each instruction that the warp's scheduler runs. Steps
+    /// have the same numbers as those that `decode` uses, blocks have not.
+    pub(crate) layout: Layout<'b>,
+    /// The use of each register. Registers that are [`Use::PerhapsUndefined`] are zero when a thread starts.
+    pub(crate) uses: Vec<Use>,
+    /// Dominators, post-dominators and loops of the blocks.
+    pub(crate) flow: Flow,
+    /// The registers that are live at the begin and the end of each block.
+    pub(crate) live: Liveness,
+    /// The branches whose sides a group may run under a mask, in the order of the blocks.
+    pub(crate) regions: Vec<Region>,
+    /// The parameters and variables from which addresses are computed.
+    pub(crate) roots: Roots,
+    /// For each register true if something can see the payload of a NaN in it.
+    pub(crate) payload_seen: Vec<bool>,
+    /// The registers that can be computed again.
+    pub(crate) pure: Pure,
+    /// The parts between instructions that the scheduler runs; the first one begins at the entry.
+    pub(crate) phases: Vec<Phase>,
+}
+
+impl<'b> Plan<'b> {
+    /// Returns the plan of a function, or `None` if it is too large: such a function is not worth compiling.
+    pub(crate) fn of(module: &'b Module, id: FuncId, body: &'b Body) -> Option<Self> {
+        let source = SourceFunction { module, id, body };
+        let layout = Layout::split(body);
+        let uses = defined::uses(body, &layout);
+        let successors: Vec<Vec<usize>> = layout.blocks.iter().map(|b| b.successors.clone()).collect();
+        let flow = Flow::of(&successors, &layout.order);
+        let live = Liveness::of(body, &layout)?;
+        let pure = Pure::of(&source, &layout, &uses);
+        Some(Plan {
+            regions: regions::regions(&layout, &flow),
+            roots: Roots::of(&source, &layout),
+            payload_seen: payload::seen(body, &layout),
+            phases: phases::phases(&layout, &flow.place, &live, &pure),
+            source,
+            layout,
+            uses,
+            flow,
+            live,
+            pure,
+        })
+    }
+
+    /// Returns the shapes of the registers for a group.
+    pub(crate) fn shapes(&self, group: Group, choices: Choices<'_>) -> Shapes {
+        Shapes::of(&self.source, &self.layout, &self.uses, &self.live, group, choices)
+    }
+
+    /// Returns true if something can see the payload of a NaN in the register.
+    pub(crate) fn is_payload_seen(&self, reg: Reg) -> bool {
+        self.payload_seen[reg.0 as usize]
+    }
+}

@@ -1,0 +1,53 @@
+//! Instructions whose results depend on the order in which threads run.
+
+use super::class::reads_timer;
+use crate::ops::atomic::order_matters;
+use ptx::ir::{Body, Callee, Inst, Module, Op, Order, Space, TensorCopy, TensorDirection, Type};
+
+/// Returns the state space of an access whose result depends on the order of accesses by several threads, such as a
+/// volatile load or an atomic operation with a result; `None` for other instructions.
+pub(crate) fn depends_on_threads(inst: &Inst) -> Option<Space> {
+    match &inst.op {
+        Op::Ld(m) if m.order != Order::Weak => Some(m.space),
+        Op::Mbarrier { .. } => Some(Space::Shared),
+        Op::Bulk {
+            to,
+            reduce: Some((op, ty)),
+            ..
+        } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
+        // The type is known only from the tensor map: assume one for which the order of additions matters.
+        Op::TensorCopy(TensorCopy {
+            direction: TensorDirection::Store { reduce: Some(op) },
+            ..
+        }) => order_matters(*op, Type::F32, false, Order::Weak).then_some(Space::Global),
+        Op::Atom { op, mem } | Op::Red { op, mem } => {
+            let used = inst.dsts.iter().any(Option::is_some);
+            order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if the instruction must run in the interpreter's order relative to other such instructions of the
+/// launch. These are the ones of [`depends_on_threads`], stores with an order, readings of a clock, calls of functions
+/// that the driver provides (output of `printf`, addresses from `malloc`), and indirect calls.
+pub(crate) fn keeps_order(module: &Module, inst: &Inst) -> bool {
+    let provided = |callee: &Callee| match callee {
+        Callee::Direct(id) => module.functions[id.0 as usize].body().is_none(),
+        Callee::Indirect { .. } => true,
+    };
+    match &inst.op {
+        Op::St(m) => m.order != Order::Weak,
+        Op::Call { callee, .. } => provided(callee),
+        _ => depends_on_threads(inst).is_some() || reads_timer(inst),
+    }
+}
+
+/// Returns the lines of the PTX source with instructions that must keep the interpreter's order, in ascending order.
+pub(crate) fn lines<'b>(module: &Module, bodies: impl IntoIterator<Item = &'b Body>) -> Vec<u32> {
+    let insts = bodies.into_iter().flat_map(|body| &body.insts);
+    let mut lines: Vec<u32> = insts.filter(|i| keeps_order(module, i)).map(|i| i.line).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}

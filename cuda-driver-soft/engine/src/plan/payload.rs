@@ -1,0 +1,108 @@
+//! The registers whose NaNs must have exactly the bits that PTX defines.
+//!
+//! The results of `.f32` arithmetic have a single NaN, and the host's instructions return others. Between arithmetic
+//! instructions that makes no difference; it does where something sees the bits, such as a store.
+
+use super::class::Class;
+use super::steps::{Layout, Step};
+use ptx::ir::{Body, Inst, Op, Operand, Reg, Type};
+
+/// The effect of the payload of a source operand's NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// None: any NaN gives the same result.
+    None,
+    /// The payload may become part of the result's.
+    Passes,
+    /// The bits are visible.
+    Seen,
+}
+
+/// Returns for each register true if something can see the payload of a NaN in it.
+pub(super) fn seen(body: &Body, layout: &Layout<'_>) -> Vec<bool> {
+    let mut seen = vec![false; body.registers.len()];
+    for formal in &body.returns {
+        if let ptx::ir::Formal::Reg(reg) = formal {
+            seen[reg.0 as usize] = true;
+        }
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for step in layout
+            .order
+            .iter()
+            .rev()
+            .flat_map(|block| layout.steps_of(*block).rev())
+        {
+            let Step::Plain(inst) = layout.steps[step] else {
+                continue;
+            };
+            let result = inst.dsts.iter().flatten().any(|reg| seen[reg.0 as usize]);
+            super::defined::reads(&layout.steps[step], |reg| {
+                let visible = match effect_of(inst, reg) {
+                    Effect::None => false,
+                    Effect::Passes => result,
+                    Effect::Seen => true,
+                };
+                changed |= visible && !std::mem::replace(&mut seen[reg.0 as usize], true);
+            });
+        }
+    }
+    seen
+}
+
+/// Returns the effect of a register that an instruction reads, in whatever operands.
+fn effect_of(inst: &Inst, reg: Reg) -> Effect {
+    let places = inst.srcs.iter().enumerate().filter(|(_, s)| **s == Operand::Reg(reg));
+    let effects: Vec<Effect> = places.map(|(at, _)| effect(inst, at)).collect();
+    match () {
+        // A guard, or an argument of a call.
+        () if effects.is_empty() || effects.contains(&Effect::Seen) => Effect::Seen,
+        () if effects.contains(&Effect::Passes) => Effect::Passes,
+        () => Effect::None,
+    }
+}
+
+fn effect(inst: &Inst, at: usize) -> Effect {
+    // An `.f64` operation keeps the payload of an operand.
+    let arithmetic = |ty: Type| if ty == Type::F64 { Effect::Passes } else { Effect::None };
+    if Class::of(&inst.op) != Class::Computed {
+        return Effect::Seen;
+    }
+    match &inst.op {
+        Op::Mov { .. } => Effect::Passes,
+        // A condition is no source of the result's bits.
+        Op::Selp { .. } => Effect::Passes,
+        Op::Slct { cty, .. } => match (at, cty) {
+            (2, Type::F32) => Effect::None,
+            (2, _) => Effect::Seen,
+            _ => Effect::Passes,
+        },
+        // The sign bit of `a`, and the other bits of `b`.
+        Op::Copysign { .. } => Effect::Passes,
+        Op::FAdd(mods) | Op::FSub(mods) | Op::FMul(mods) => arithmetic(mods.ty),
+        // `.oob` recognises one NaN among the operands.
+        Op::Fma(mods) if mods.oob => Effect::Seen,
+        Op::Fma(mods) => arithmetic(mods.ty),
+        Op::FNeg { ty, .. }
+        | Op::FAbs { ty, .. }
+        | Op::FMin { ty, .. }
+        | Op::FMax { ty, .. }
+        | Op::FDiv { ty, .. }
+        | Op::Sqrt { ty, .. }
+        | Op::Rcp { ty, .. }
+        | Op::Rsqrt { ty, .. }
+        | Op::Ex2 { ty, .. }
+        | Op::Tanh { ty } => arithmetic(*ty),
+        Op::Sin { .. } | Op::Cos { .. } | Op::Lg2 { .. } | Op::Testp { .. } => Effect::None,
+        Op::Setp { ty, .. } | Op::Set { ty, .. } if ty.is_float() => Effect::None,
+        // Integers and smaller formats have one result for all NaNs.
+        Op::Cvt(cvt) if cvt.from.is_float() => match (cvt.from, cvt.to) {
+            (Type::F32 | Type::F64, to) if !to.is_float() => Effect::None,
+            (Type::F64, Type::F32) | (Type::F32, Type::F16 | Type::BF16) => Effect::None,
+            _ => Effect::Passes,
+        },
+        _ => Effect::Seen,
+    }
+}

@@ -1,0 +1,447 @@
+//! Plans of small kernels. Expectations are comments of the PTX lines.
+
+use super::Plan;
+use super::class::Scheduled;
+use super::defined::Use;
+use super::ordered;
+use super::shape::{Choices, Condition, Group, Shape};
+use super::steps::Step;
+use ptx::ir::{FuncId, Inst, Module, Reg};
+use std::sync::Arc;
+
+const GROUP: Group = Group { lanes: 16, whole: true };
+
+/// The beginning of every kernel. `body` begins on line 11.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64
+        .global .align 16 .b32 table[64];
+        .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u64 wide) {{
+            .reg .b64 %rd<40>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .f32 %f<20>; .reg .b16 %h<8>; .reg .f64 %d<8>;
+            .shared .align 8 .b8 part[8192]; .local .align 8 .b8 frame[64];
+            ld.param.u64 %rd0, [out]; cvta.to.global.u64 %rd1, %rd0; ld.param.u32 %r1, [n]; ld.param.u64 %rd2, [in];
+            mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r5, %r3, %r4, %r2;
+            setp.lt.u32 %p0, %r5, %r1; setp.lt.u32 %p1, %r3, %r1;\n{body}\n done: ret;\n }}"
+    )
+}
+
+fn load(text: &str) -> Arc<Module> {
+    let loaded = ptx::load(text.as_bytes(), &ptx::Limits::default()).unwrap_or_else(|f| panic!("{}\n{text}", f.log));
+    loaded.module
+}
+
+/// Calls a test with the plan of a kernel that has this body.
+fn with_plan<T>(body: &str, test: impl FnOnce(&Plan<'_>) -> T) -> T {
+    let module = load(&kernel(body));
+    let body = module.functions[0].body().unwrap();
+    test(&Plan::of(&module, FuncId(0), body).unwrap())
+}
+
+/// Returns the instruction on a line of a kernel's body.
+fn on_line<'b>(plan: &Plan<'b>, line: usize) -> &'b Inst {
+    let insts = &plan.source.body.insts;
+    insts.iter().find(|inst| inst.line as usize == line + 11).unwrap()
+}
+
+fn result(plan: &Plan<'_>, line: usize) -> Reg {
+    on_line(plan, line).dsts[0].unwrap()
+}
+
+/// Calls `check` with the result of each line that has a comment, and the comment.
+fn each_expected(body: &str, mut check: impl FnMut(&Plan<'_>, Reg, &str)) {
+    with_plan(body, |plan| {
+        for (number, line) in body.lines().enumerate() {
+            if let Some((_, expected)) = line.split_once("// ") {
+                check(plan, result(plan, number), expected);
+            }
+        }
+    });
+}
+
+fn check_shapes(body: &str, group: Group) {
+    each_expected(body, |plan, reg, expected| {
+        let masked: Vec<_> = plan.regions.iter().collect();
+        let choices = Choices {
+            masked: &masked,
+            denied: &[],
+        };
+        let shape = plan.shapes(group, choices).of_register(reg).to_string();
+        assert_eq!(shape, expected, "r{} of {body}\n{}", reg.0, plan.print(group));
+    });
+}
+
+#[test]
+fn shapes_of_integers() {
+    check_shapes(
+        "mov.u32 %r10, %tid.x; // step 1
+        mov.u32 %r11, %tid.y; // uniform
+        add.s32 %r12, %r5, -1; // step 1
+        sub.s32 %r13, %r1, %r5; // step -1
+        mul.lo.s32 %r14, %r5, 12; // step 12
+        mul.lo.s32 %r15, %r5, %r1; // any
+        mul.lo.s32 %r16, %r3, %r1; // uniform
+        shl.b32 %r17, %r5, 2; // step 4
+        shl.b32 %r18, %r3, %r1; // uniform
+        neg.s32 %r19, %r14; // step -12
+        not.b32 %r20, %r5; // step -1
+        mul.wide.u32 %rd3, %r5, 4; // step 4
+        mul.wide.s32 %rd4, %r5, -4; // step -4
+        cvt.u64.u32 %rd5, %r5; // step 1
+        add.s64 %rd6, %rd3, %rd1; // step 4
+        cvt.u32.u64 %r21, %rd6; // step 4
+        xor.b32 %r22, %r5, 1; // any
+        min.s32 %r23, %r5, %r1; // step 1
+        mad.wide.u32 %rd7, %r5, 8, %rd1; // step 8
+        mov.u32 %r24, %laneid; // step 1
+        mov.u32 %r25, %lanemask_lt; // any
+        mov.u32 %r26, %clock; // any
+        add.sat.s32 %r27, %r5, 1; // any
+        setp.eq.u32 %p2, %r5, %r1; // any
+        setp.eq.u32 %p3, %r3, %r1; // uniform
+        selp.b32 %r28, %r5, %r10, %p3; // step 1
+        selp.b32 %r29, %r5, %r14, %p3; // any
+        selp.b32 %r30, %r5, %r10, %p2; // any
+        cvt.rn.f32.u32 %f0, %r5; // any
+        cvt.rn.f32.u32 %f1, %r3; // uniform
+        cvt.u16.u32 %h0, %r5; // any
+        cvt.u16.u32 %h1, %r3; // uniform",
+        GROUP,
+    );
+}
+
+#[test]
+fn shapes_that_depend_on_alignment() {
+    check_shapes(
+        "shr.u32 %r10, %r2, 5; // uniform
+        and.b32 %r11, %r2, 31; // step 1
+        shr.u32 %r12, %r5, 4; // uniform
+        and.b32 %r13, %r5, 15; // step 1
+        and.b32 %r14, %r5, 7; // any
+        and.b32 %r15, %r5, -16; // uniform
+        shl.b32 %r16, %r5, 3; // step 8
+        or.b32 %r17, %r16, 5; // step 8
+        or.b32 %r18, %r16, 8; // any
+        shr.u32 %r19, %r16, 3; // step 1
+        shr.u32 %r29, %r16, 2; // step 2
+        shr.u32 %r30, %r16, 4; // any
+        div.u32 %r20, %r2, 32; // uniform
+        rem.u32 %r21, %r2, 16; // step 1
+        shl.b32 %r22, %r3, 10;
+        or.b32 %r23, %r22, %r2; // step 1
+        shl.b32 %r24, %r2, 3;
+        shr.u32 %r25, %r24, 3; // step 1
+        and.b32 %r26, %r24, 127; // step 8
+        add.u32 %r27, %r2, 1;
+        and.b32 %r28, %r27, 31; // any",
+        GROUP,
+    );
+    // The last group of a block may be partial, and the next block then begins anywhere.
+    let partial = Group { whole: false, ..GROUP };
+    check_shapes(
+        "shr.u32 %r10, %r2, 5; // uniform
+        shr.u32 %r12, %r5, 4; // any",
+        partial,
+    );
+    let whole_warp = Group { lanes: 32, whole: true };
+    check_shapes(
+        "shr.u32 %r10, %r2, 5; // uniform
+        shr.u32 %r12, %r2, 4; // any
+        and.b32 %r13, %r2, 15; // any",
+        whole_warp,
+    );
+}
+
+#[test]
+fn shapes_of_loads_follow_the_space() {
+    check_shapes(
+        "ld.global.u32 %r10, [%rd1]; // uniform
+        ld.global.u32 %r11, [table]; // uniform
+        ld.volatile.global.u32 %r12, [%rd1]; // any
+        ld.u32 %r13, [%rd0]; // any
+        ld.local.u32 %r14, [frame]; // any
+        ld.shared.u32 %r15, [part]; // uniform
+        mul.wide.u32 %rd3, %r5, 4;
+        add.s64 %rd4, %rd1, %rd3;
+        ld.global.u32 %r16, [%rd4]; // any
+        atom.global.add.u32 %r17, [%rd1], 1; // any",
+        GROUP,
+    );
+}
+
+#[test]
+fn shapes_of_loop_counters() {
+    check_shapes(
+        "mov.u32 %r10, 0; // uniform
+        mov.u32 %r11, %r5; // step 1
+        mov.u32 %r12, %r5; // any
+        again: add.u32 %r10, %r10, 4; // uniform
+        add.u32 %r11, %r11, %r4; // step 1
+        shl.b32 %r12, %r12, 1; // any
+        setp.lt.u32 %p2, %r10, %r1;
+        @%p2 bra again;",
+        GROUP,
+    );
+}
+
+#[test]
+fn writes_under_a_mask_or_guard_keep_other_lanes_values() {
+    check_shapes(
+        "mov.u32 %r10, 0; // any
+        mov.u32 %r11, 0; // uniform
+        @%p0 mov.u32 %r12, 1; // any
+        @%p1 mov.u32 %r13, 1; // uniform
+        @%p0 bra over;
+        add.u32 %r14, %r3, 1; // uniform
+        mov.u32 %r10, %r14;
+        over:
+        @%p1 bra done;
+        mov.u32 %r11, 1; // uniform
+        add.u32 %r10, %r10, %r11;",
+        GROUP,
+    );
+}
+
+#[test]
+fn assumptions_name_the_operand_and_can_be_denied() {
+    let body = "mul.wide.s32 %rd3, %r5, 4;
+        mul.wide.u32 %rd4, %r2, 4;
+        cvt.u64.u32 %rd5, %r5;
+        max.s32 %r10, %r1, %r5;
+        cvt.s64.s32 %rd6, %r3;";
+    with_plan(body, |plan| {
+        let shapes = plan.shapes(GROUP, Choices::default());
+        let found: Vec<_> = shapes.assumptions.iter().map(|a| (a.source, a.kind)).collect();
+        let expected = [(0, Condition::Signed), (0, Condition::Unsigned), (1, Condition::Chosen)];
+        assert_eq!(found, expected);
+        let denied = [shapes.assumptions[0].step];
+        let choices = Choices {
+            masked: &[],
+            denied: &denied,
+        };
+        let shapes = plan.shapes(GROUP, choices);
+        assert_eq!(shapes.assumptions.len(), 2);
+        assert_eq!(shapes.of_register(result(plan, 0)), Shape::Any);
+        assert_eq!(shapes.of_register(result(plan, 2)), Shape::Affine(1));
+    });
+}
+
+#[test]
+fn roots_of_addresses() {
+    each_expected(
+        "mul.wide.u32 %rd3, %r5, 4; // None
+        add.s64 %rd4, %rd1, %rd3; // Some(Param(0))
+        ld.param.u64 %rd5, [wide];
+        add.s64 %rd6, %rd4, %rd5; // Some(Param(0))
+        add.s64 %rd7, %rd2, %rd3; // Some(Param(8))
+        mov.u64 %rd8, table; // Some(Variable(VarId(0)))
+        ld.global.u64 %rd9, [%rd4]; // Some(Loaded(16))
+        selp.b64 %rd10, %rd4, %rd8, %p0; // None
+        sub.s64 %rd11, %rd4, %rd1; // None
+        mul.lo.s64 %rd12, %rd5, 8; // None",
+        |plan, reg, expected| {
+            let root = plan.roots.of_register(reg);
+            assert_eq!(format!("{root:?}"), expected, "{}", plan.print(GROUP));
+        },
+    );
+}
+
+#[test]
+fn payloads_that_something_sees() {
+    each_expected(
+        "ld.global.f32 %f0, [%rd1]; // hidden
+        add.f32 %f1, %f0, %f0; // hidden
+        mul.f32 %f2, %f1, %f1; // seen
+        st.global.f32 [%rd1], %f2;
+        add.f32 %f3, %f1, %f2; // seen
+        mov.b32 %r10, %f3; // seen
+        st.global.u32 [%rd1+4], %r10;
+        add.f32 %f4, %f1, %f1; // hidden
+        mov.f32 %f5, %f4; // hidden
+        setp.gt.f32 %p2, %f5, %f1;
+        max.f32 %f6, %f4, %f1; // hidden
+        cvt.rni.s32.f32 %r11, %f6;
+        add.f32 %f7, %f1, %f1; // seen
+        selp.f32 %f8, %f7, %f7, %p2; // seen
+        st.global.f32 [%rd1+8], %f8;
+        add.f64 %d0, %d1, %d2; // seen
+        mul.f64 %d3, %d0, %d0; // seen
+        st.global.f64 [%rd1+16], %d3;
+        add.f32 %f9, %f4, %f4; // seen
+        cvt.f64.f32 %d4, %f9; // seen
+        st.global.f64 [%rd1+24], %d4;
+        add.f32 %f10, %f4, %f4; // seen
+        shfl.sync.bfly.b32 %f11, %f10, 1, 31, -1;",
+        |plan, reg, expected| {
+            let seen = expected == "seen";
+            assert_eq!(plan.is_payload_seen(reg), seen, "r{}\n{}", reg.0, plan.print(GROUP));
+        },
+    );
+}
+
+#[test]
+fn pure_registers() {
+    each_expected(
+        "mov.u32 %r10, %tid.y; // Some(Thread)
+        mul.lo.u32 %r11, %r3, %r4; // Some(Block)
+        add.u32 %r12, %r1, 1; // Some(Launch)
+        ld.global.u32 %r13, [%rd1]; // None
+        add.u32 %r14, %r13, 1; // None
+        @%p0 mov.u32 %r15, 1; // None
+        mov.u32 %r16, 0; // None
+        mov.u32 %r16, 1;
+        mov.u32 %r17, %clock; // None
+        setp.lt.u32 %p2, %r10, %r11; // Some(Thread)",
+        |plan, reg, expected| {
+            assert_eq!(format!("{:?}", plan.pure.depends_on(reg)), expected, "r{}", reg.0);
+        },
+    );
+    with_plan("add.u32 %r10, %r3, %r5; mul.lo.u32 %r11, %r10, %r3;", |plan| {
+        let last = plan
+            .source
+            .body
+            .insts
+            .iter()
+            .rev()
+            .find_map(|inst| inst.dsts.first().copied().flatten());
+        let steps = plan.pure.steps_for(&plan.layout, last);
+        let text: Vec<String> = steps
+            .iter()
+            .map(|step| match plan.layout.steps[*step] {
+                Step::Plain(inst) => inst.op.to_string(),
+                Step::Branch { .. } => "branch".to_string(),
+            })
+            .collect();
+        // Each step follows those whose results it reads.
+        assert_eq!(text.last().unwrap(), "mul.lo.u32");
+        assert_eq!(text.len(), 6);
+        let at = |op: &str| text.iter().position(|t| t == op).unwrap();
+        assert!(at("mad.lo.u32") < at("add.u32"));
+    });
+}
+
+#[test]
+fn phases_end_at_what_the_scheduler_runs() {
+    let body = "mov.u32 %r10, 0; add.u32 %r11, %r5, 1;
+        again: st.shared.u32 [part], %r10;
+        bar.sync 0;
+        ld.shared.u32 %r12, [part];
+        add.u32 %r10, %r10, %r12;
+        setp.lt.u32 %p2, %r10, %r11;
+        @%p2 bra again;
+        shfl.sync.bfly.b32 %r13, %r10, 1, 31, -1;
+        st.global.u32 [%rd1], %r13;";
+    with_plan(body, |plan| {
+        let kinds: Vec<_> = plan.phases.iter().map(|p| p.after).collect();
+        let expected = [None, Some(Scheduled::BlockBarrier), Some(Scheduled::Collective)];
+        assert_eq!(kinds, expected, "{}", plan.print(GROUP));
+        let behind = &plan.phases[1];
+        let counter = result(plan, 4);
+        assert_eq!(behind.kept, [counter]);
+        let limit = plan
+            .source
+            .body
+            .insts
+            .iter()
+            .filter(|i| i.line == 11)
+            .nth(1)
+            .and_then(|i| i.dsts[0]);
+        assert!(behind.computed.contains(&limit.unwrap()));
+        // The loop's head belongs to both phases.
+        let head = plan.flow.loops[0].head;
+        assert!(plan.phases[0].blocks.contains(&head) && behind.blocks.contains(&head));
+    });
+}
+
+#[test]
+fn loops_and_joins() {
+    let body = "mov.u32 %r10, 0;
+        outer: mov.u32 %r11, 0;
+        inner: add.u32 %r11, %r11, 1;
+        setp.eq.u32 %p2, %r11, %r5;
+        @%p2 bra skip;
+        add.u32 %r10, %r10, 2;
+        skip: setp.lt.u32 %p3, %r11, %r1;
+        @%p3 bra inner;
+        setp.lt.u32 %p4, %r10, %r1;
+        @%p4 bra outer;
+        st.global.u32 [%rd1], %r10;";
+    with_plan(body, |plan| {
+        let loops = &plan.flow.loops;
+        assert_eq!(loops.len(), 2);
+        assert_eq!((loops[0].parent, loops[1].parent), (Some(1), None));
+        assert_eq!(loops[0].exits.len(), 1);
+        let block_of = |line: usize| {
+            let line = line + 11;
+            let on_line = |step: &Step<'_>| match step {
+                Step::Plain(inst) => inst.line as usize == line,
+                Step::Branch { line: at, .. } => *at as usize == line,
+            };
+            plan.layout.block_of[plan.layout.steps.iter().position(on_line).unwrap()]
+        };
+        let branch = block_of(4);
+        assert_eq!(plan.flow.post_dominator[branch], Some(block_of(6)));
+        assert_eq!(plan.flow.nesting(branch), 2);
+        assert!(plan.flow.is_backward(block_of(7), loops[0].head));
+        assert!(plan.flow.is_dominated(block_of(10), branch));
+        let region = plan.regions.iter().find(|r| r.block == branch).unwrap();
+        assert_eq!((region.taken.len(), region.not_taken.len(), region.steps), (0, 1, 1));
+        // The branches of loops have no region.
+        assert_eq!(plan.regions.len(), 1);
+    });
+}
+
+#[test]
+fn endless_loops_and_empty_kernels_have_plans() {
+    with_plan("again: bra again;", |plan| {
+        assert_eq!(plan.flow.loops.len(), 1);
+        assert!(plan.flow.post_dominator.iter().all(Option::is_none));
+    });
+    with_plan("@%p0 exit; @%p1 bra done; trap;", |plan| {
+        assert!(!plan.layout.blocks.is_empty())
+    });
+    let module = load(".version 8.0 .target sm_80 .address_size 64 .entry k() {}");
+    let body = module.functions[0].body().unwrap();
+    let plan = Plan::of(&module, FuncId(0), body).unwrap();
+    assert_eq!(plan.phases.len(), 1);
+}
+
+#[test]
+fn live_registers() {
+    let body = "mov.u32 %r10, 1;
+        @%p0 mov.u32 %r11, 2;
+        @%p0 bra over;
+        add.u32 %r10, %r10, %r11;
+        over: st.global.u32 [%rd1], %r10;";
+    with_plan(body, |plan| {
+        let guarded = result(plan, 1);
+        // A write under a guard keeps the old value in other lanes.
+        assert!(plan.live.at_begin(0).any(|reg| reg == guarded));
+        assert_eq!(plan.uses[guarded.0 as usize], Use::PerhapsUndefined);
+        let ends = plan.live.last_reads(&plan.layout, 0);
+        let branch = ends.last().unwrap();
+        assert_eq!(branch.len(), 1, "{}", plan.print(GROUP));
+        assert!(plan.live.at_end(0).any(|reg| reg == result(plan, 0)));
+    });
+}
+
+#[test]
+fn ordered_instructions() {
+    let lines = |body: &str| {
+        let module = load(&kernel(body));
+        ordered::lines(&module, module.functions[0].body())
+    };
+    assert_eq!(
+        lines(
+            "atom.global.add.u32 %r10, [%rd1], 1;
+            red.global.add.u32 [%rd1], 1;
+            red.global.add.f32 [%rd1], 0f3F800000;
+            ld.global.u32 %r11, [%rd1];
+            ld.volatile.global.u32 %r11, [%rd1];
+            st.volatile.global.u32 [%rd1], %r11;
+            mov.u32 %r12, %clock;
+            ld.acquire.gpu.global.u32 %r11, [%rd1];
+            st.global.u32 [%rd1], %r11;"
+        ),
+        [11, 13, 15, 16, 17, 18]
+    );
+}
