@@ -264,12 +264,29 @@ impl Context {
         })
     }
 
+    /// Makes the context current on the calling thread in place of the one on top of the stack
+    /// ([`cuCtxSetCurrent`](checked::ctx_set_current)), for other libraries that expect one for the whole life of a thread.
+    /// The context is never destroyed, because it stays current. [`push`](Self::push) makes it current for a scope.
+    ///
+    /// # Errors
+    /// May return an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuCtxSetCurrent")]
+    #[track_caller]
+    pub fn set_current(&self) -> Result<()> {
+        // SAFETY: the context is live, and stays so: a reference to it is leaked below.
+        unsafe { checked::ctx_set_current(self.as_raw()) }?;
+        mem::forget(self.clone());
+        Ok(())
+    }
+
     /// Returns the device of the context ([`cuCtxGetDevice`](checked::ctx_get_device)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetDevice")]
+    #[doc(alias = "cuCtxGetDevice_v2")]
     #[track_caller]
     pub fn device(&self) -> Result<Device> {
         let _current = self.enter()?;
@@ -287,6 +304,7 @@ impl Context {
     /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) in one of the context's streams.
     #[inline]
     #[doc(alias = "cuCtxSynchronize")]
+    #[doc(alias = "cuCtxSynchronize_v2")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _current = self.enter()?;

@@ -187,6 +187,40 @@ impl Device {
         Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
     }
 
+    /// Returns the fabric cliques that the device belongs to
+    /// ([`cuDeviceGetCliqueCount`](checked::device_get_clique_count), [`cuDeviceGetCliqueInfo`](checked::device_get_clique_info)).
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a device without a fabric, and a [missing function](Error::is_missing_function)
+    /// if the driver is older than CUDA 13.4.
+    #[inline]
+    #[doc(alias = "cuDeviceGetCliqueCount")]
+    #[doc(alias = "cuDeviceGetCliqueInfo")]
+    #[track_caller]
+    pub fn cliques(self) -> Result<Vec<sys::CUcliqueInfo>> {
+        // SAFETY: the driver checks the device.
+        let count = unsafe { checked::device_get_clique_count(self.0) }?;
+        let mut cliques = vec![sys::CUcliqueInfo::default(); count];
+        // SAFETY: as above.
+        let count = unsafe { checked::device_get_clique_info(&mut cliques, self.0) }?;
+        cliques.truncate(count);
+        Ok(cliques)
+    }
+
+    /// Returns the identifier of the fabric cluster that the device belongs to
+    /// ([`cuDeviceGetFabricClusterUuid`](checked::device_get_fabric_cluster_uuid)).
+    ///
+    /// # Errors
+    /// Same as [`cliques`](Self::cliques).
+    #[inline]
+    #[doc(alias = "cuDeviceGetFabricClusterUuid")]
+    #[track_caller]
+    pub fn fabric_cluster_uuid(self) -> Result<Uuid> {
+        // SAFETY: the driver checks the device.
+        let uuid = unsafe { checked::device_get_fabric_cluster_uuid(self.0) }?;
+        Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
+    }
+
     /// Returns the device's identifier in Direct3D and Vulkan on Windows, and its node mask
     /// ([`cuDeviceGetLuid`](checked::device_get_luid)).
     ///

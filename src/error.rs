@@ -212,6 +212,7 @@ impl Error {
 
     /// Returns the C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for an unknown code.
     #[inline]
+    #[doc(alias = "cuGetErrorName")]
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         self.code().name()
@@ -220,6 +221,7 @@ impl Error {
     /// Returns a short description of the code; `None` for an unknown code. The text differs from that of
     /// `cuGetErrorString`.
     #[inline]
+    #[doc(alias = "cuGetErrorString")]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
         self.code().description()

@@ -148,6 +148,7 @@ impl Event {
     /// `CUDA_ERROR_NOT_READY` if the work before one of them is not done.
     #[inline]
     #[doc(alias = "cuEventElapsedTime")]
+    #[doc(alias = "cuEventElapsedTime_v2")]
     #[track_caller]
     pub fn elapsed_ms(&self, end: &Self) -> Result<f32> {
         // SAFETY: both handles are live.

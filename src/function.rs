@@ -266,6 +266,47 @@ impl Function {
         unsafe { checked::func_set_cache_config(self.raw, config) }
     }
 
+    /// Sets the bank size of shared memory ([`cuFuncSetSharedMemConfig`](checked::func_set_shared_mem_config), which is
+    /// deprecated). Devices of compute capability 5.0 and later ignore it.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown value.
+    #[inline]
+    #[doc(alias = "cuFuncSetSharedMemConfig")]
+    #[track_caller]
+    pub fn set_shared_mem_config(&self, config: sys::CUsharedconfig) -> Result<()> {
+        let _current = self.enter()?;
+        // SAFETY: the function is live as long as its module.
+        unsafe { checked::func_set_shared_mem_config(self.raw, config) }
+    }
+
+    /// Returns true if the kernel's code is loaded, and false if its first launch will load it
+    /// ([`cuFuncIsLoaded`](checked::func_is_loaded)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    #[inline]
+    #[doc(alias = "cuFuncIsLoaded")]
+    #[track_caller]
+    pub fn is_loaded(&self) -> Result<bool> {
+        // SAFETY: the function is live as long as its module.
+        let state = unsafe { checked::func_is_loaded(self.raw) }?;
+        Ok(state == sys::CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_LOADED)
+    }
+
+    /// Loads the kernel's code now instead of at its first launch ([`cuFuncLoad`](checked::func_load)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    #[inline]
+    #[doc(alias = "cuFuncLoad")]
+    #[track_caller]
+    pub fn load(&self) -> Result<()> {
+        let _current = self.enter()?;
+        // SAFETY: the function is live as long as its module.
+        unsafe { checked::func_load(self.raw) }
+    }
+
     /// Returns the handle of the function's module ([`cuFuncGetModule`](checked::func_get_module)).
     ///
     /// # Errors

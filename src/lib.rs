@@ -69,6 +69,7 @@ pub use bytemuck;
 pub use cuda_driver_sys as sys;
 
 pub mod array;
+pub mod batch;
 mod borrowed;
 pub mod checked;
 pub mod checkpoint;

@@ -184,6 +184,45 @@ impl Stream {
         unsafe { checked::stream_get_capture_info(self.as_raw()) }
     }
 
+    /// Returns the same as [`capture_info`](Self::capture_info), and the data of the edges from the nodes that the next work
+    /// will wait for ([`cuStreamGetCaptureInfo_v3`](checked::stream_get_capture_info_v3)).
+    ///
+    /// # Errors
+    /// Returns the errors of [`capture_info`](Self::capture_info), and a [missing function](Error::is_missing_function) if the
+    /// driver is older than CUDA 12.3.
+    ///
+    /// # Safety
+    /// Same as [`capture_info`](Self::capture_info).
+    #[inline]
+    #[doc(alias = "cuStreamGetCaptureInfo_v3")]
+    #[track_caller]
+    pub unsafe fn capture_info_with_edges(&self) -> Result<checked::StreamGetCaptureInfoV3> {
+        // SAFETY: the handle is live; the rest is upheld by the caller.
+        unsafe { checked::stream_get_capture_info_v3(self.as_raw()) }
+    }
+
+    /// Changes the nodes that the next captured work of this stream waits for, with data for each edge
+    /// ([`cuStreamUpdateCaptureDependencies_v2`](checked::stream_update_capture_dependencies_v2)).
+    ///
+    /// # Safety
+    /// The nodes must be live, and in the graph of the capture.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the stream is not being captured, `CUDA_ERROR_INVALID_VALUE` if the slices have
+    /// different lengths, and a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    #[inline]
+    #[doc(alias = "cuStreamUpdateCaptureDependencies_v2")]
+    #[track_caller]
+    pub unsafe fn update_capture_edges(
+        &self,
+        nodes: &[sys::CUgraphNode],
+        edges: &[sys::CUgraphEdgeData],
+        flags: sys::CUstreamUpdateCaptureDependencies_flags,
+    ) -> Result<()> {
+        // SAFETY: the stream is live; the rest is upheld by the caller.
+        unsafe { checked::stream_update_capture_dependencies_v2(self.as_raw(), nodes, Some(edges), flags.0) }
+    }
+
     /// Changes the nodes that the next captured work of this stream waits for
     /// ([`cuStreamUpdateCaptureDependencies`](checked::stream_update_capture_dependencies)): adds nodes, or replaces them all.
     ///

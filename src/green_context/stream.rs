@@ -22,6 +22,33 @@ impl GreenContext {
 }
 
 impl Stream {
+    /// Asks the driver for the handle of the context that the stream was created in
+    /// ([`cuStreamGetCtx`](checked::stream_get_ctx)). For a stream of a green context, it is the context of that green
+    /// context; for a default stream, the current context.
+    ///
+    /// # Errors
+    /// May return an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuStreamGetCtx")]
+    #[track_caller]
+    pub fn query_context_raw(&self) -> Result<sys::CUcontext> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_get_ctx(self.as_raw()) }
+    }
+
+    /// Asks the driver for the handles of the stream's context, which is the primary context for a stream of a green
+    /// context, and of its green context, which may be null ([`cuStreamGetCtx_v2`](checked::stream_get_ctx_v2)).
+    ///
+    /// # Errors
+    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.
+    #[inline]
+    #[doc(alias = "cuStreamGetCtx_v2")]
+    #[track_caller]
+    pub fn query_contexts_raw(&self) -> Result<checked::StreamGetCtxV2> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_get_ctx_v2(self.as_raw()) }
+    }
+
     /// Returns the handle of the green context that the stream was created in; `None` for another context
     /// ([`cuStreamGetGreenCtx`](checked::stream_get_green_ctx)).
     ///

@@ -54,6 +54,7 @@ impl<T: Copy> HostBuffer<T> {
     /// alignment than the driver provides, which is at least a page.
     #[inline]
     #[doc(alias = "cuMemHostAlloc")]
+    #[doc(alias = "cuMemAllocHost")]
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self>
     where

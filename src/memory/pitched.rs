@@ -7,7 +7,7 @@ use super::{DevicePtr, DeviceSlice, DeviceSliceMut, Download, Upload};
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUDA_MEMCPY2D, CUmemorytype, CUresult, Function};
-use crate::{Context, Result, checked};
+use crate::{Context, Result, Stream, checked};
 
 /// A buffer of rows of values in device memory. Each row begins at an aligned address, [`pitch`](Self::pitch) bytes
 /// after the one before, so that accesses to all rows are equally fast.
@@ -259,6 +259,69 @@ impl<T> PitchedBuffer<T> {
         let _current = self.context.enter()?;
         // SAFETY: as above.
         unsafe { checked::memset_d2d32(self.raw, self.pitch, value, width, self.height) }
+    }
+
+    /// Queues a fill of every byte of all rows ([`cuMemsetD2D8Async`](checked::memset_d2d8_async)).
+    ///
+    /// # Safety
+    /// The memory must not be freed before the fill is done, or used by work that does not wait for it. The end of the borrow
+    /// does not wait for it.
+    ///
+    /// # Errors
+    /// May return an error from earlier asynchronous work.
+    #[inline]
+    #[doc(alias = "cuMemsetD2D8Async")]
+    #[doc(alias = "memset")]
+    #[track_caller]
+    pub unsafe fn fill_u8_async(&mut self, value: u8, stream: &Stream) -> Result<()> {
+        let width = self.units(1, Function::cuMemsetD2D8Async)?;
+        if self.raw == 0 {
+            return Ok(());
+        }
+        // SAFETY: the rows are the buffer's memory; the rest is upheld by the caller.
+        unsafe { checked::memset_d2d8_async(self.raw, self.pitch, value, width, self.height, stream.as_raw()) }
+    }
+
+    /// Queues a fill of every 16-bit value of all rows ([`cuMemsetD2D16Async`](checked::memset_d2d16_async)).
+    ///
+    /// # Safety
+    /// The memory must not be freed before the fill is done, or used by work that does not wait for it. The end of the borrow
+    /// does not wait for it.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 2 bytes.
+    #[inline]
+    #[doc(alias = "cuMemsetD2D16Async")]
+    #[doc(alias = "memset")]
+    #[track_caller]
+    pub unsafe fn fill_u16_async(&mut self, value: u16, stream: &Stream) -> Result<()> {
+        let width = self.units(2, Function::cuMemsetD2D16Async)?;
+        if self.raw == 0 {
+            return Ok(());
+        }
+        // SAFETY: the rows are the buffer's memory; the rest is upheld by the caller.
+        unsafe { checked::memset_d2d16_async(self.raw, self.pitch, value, width, self.height, stream.as_raw()) }
+    }
+
+    /// Queues a fill of every 32-bit value of all rows ([`cuMemsetD2D32Async`](checked::memset_d2d32_async)).
+    ///
+    /// # Safety
+    /// The memory must not be freed before the fill is done, or used by work that does not wait for it. The end of the borrow
+    /// does not wait for it.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 4 bytes.
+    #[inline]
+    #[doc(alias = "cuMemsetD2D32Async")]
+    #[doc(alias = "memset")]
+    #[track_caller]
+    pub unsafe fn fill_u32_async(&mut self, value: u32, stream: &Stream) -> Result<()> {
+        let width = self.units(4, Function::cuMemsetD2D32Async)?;
+        if self.raw == 0 {
+            return Ok(());
+        }
+        // SAFETY: the rows are the buffer's memory; the rest is upheld by the caller.
+        unsafe { checked::memset_d2d32_async(self.raw, self.pitch, value, width, self.height, stream.as_raw()) }
     }
 
     /// Returns the number of units of `bytes` bytes in a row for a fill by `function`.

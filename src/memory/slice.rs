@@ -108,6 +108,34 @@ impl<'a, T> DeviceSlice<'a, T> {
         self.len * size_of::<T>()
     }
 
+    /// Returns a `dma-buf` descriptor of the memory, for drivers of other devices such as network cards
+    /// ([`cuMemGetHandleForAddressRange`](checked::mem_get_handle_for_address_range)). Address and size must be multiples
+    /// of the host's page size.
+    ///
+    /// # Safety
+    /// The memory must stay allocated as long as a device uses the descriptor, and work of that device must be ordered with
+    /// that of this one.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that is not aligned, and `CUDA_ERROR_NOT_SUPPORTED` if the device lacks
+    /// [the feature](sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED).
+    #[cfg(unix)]
+    #[inline]
+    #[doc(alias = "cuMemGetHandleForAddressRange")]
+    #[track_caller]
+    pub unsafe fn dma_buf(&self) -> Result<std::os::fd::OwnedFd> {
+        use std::os::fd::{FromRawFd as _, OwnedFd};
+
+        let mut descriptor: core::ffi::c_int = -1;
+        let kind = sys::CUmemRangeHandleType::CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
+        let out = (&raw mut descriptor).cast();
+        let _current = self.enter()?;
+        // SAFETY: the range is allocated, and a handle of this kind is an `int`.
+        unsafe { checked::mem_get_handle_for_address_range(out, self.raw(), self.size_bytes(), kind, 0) }?;
+        // SAFETY: the driver opened the descriptor for the caller.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+
     /// Returns the address of the first value.
     #[inline]
     #[must_use]

@@ -1,7 +1,7 @@
 //! Recording events in streams.
 
 use super::Stream;
-use crate::{Event, Result, checked};
+use crate::{Event, Result, checked, sys};
 
 impl Event {
     /// Records the work that is currently queued in a stream: the event is done when that work is. Replaces an earlier
@@ -15,6 +15,22 @@ impl Event {
     pub fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both handles are live.
         unsafe { checked::event_record(self.as_raw(), stream.as_raw()) }?;
+        self.set_stream(stream.as_raw());
+        Ok(())
+    }
+
+    /// Records the work that is currently queued in a stream, with flags
+    /// ([`cuEventRecordWithFlags`](checked::event_record_with_flags)). In a capture, `CU_EVENT_RECORD_EXTERNAL` adds a node
+    /// that records the event in each launch of the graph.
+    ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and `CUDA_ERROR_INVALID_VALUE` for unknown flags.
+    #[inline]
+    #[doc(alias = "cuEventRecordWithFlags")]
+    #[track_caller]
+    pub fn record_with_flags(&self, stream: &Stream, flags: sys::CUevent_record_flags) -> Result<()> {
+        // SAFETY: both handles are live.
+        unsafe { checked::event_record_with_flags(self.as_raw(), stream.as_raw(), flags.0) }?;
         self.set_stream(stream.as_raw());
         Ok(())
     }

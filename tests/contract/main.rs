@@ -13,6 +13,7 @@ mod array_objects;
 mod arrays;
 mod asynchronous;
 mod atomics;
+mod batch_objects;
 mod batches;
 mod blocking;
 mod capture;

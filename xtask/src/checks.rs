@@ -22,6 +22,7 @@ const KEYS: &[&str] = &[
     "fallback",
     "older_lacks",
     "replaced_by",
+    "no_method",
 ];
 
 /// Fails with every problem that the annotations of a registry have.
