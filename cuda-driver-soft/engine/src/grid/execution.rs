@@ -6,6 +6,7 @@ use super::queue::BlockQueue;
 use super::rounding::RoundingGuard;
 use super::shape::GridShape;
 use super::started::StartedLaunch;
+use super::upper_halves::UpperHalvesGuard;
 use super::worker::Worker;
 use crate::code::isa::Isa;
 use crate::fault::{Fault, FaultKind};
@@ -153,6 +154,8 @@ impl Execution {
         let flight = address_space().enter();
         let _rounding = RoundingGuard::new();
         let _worker = queue.enter();
+        // Declared last, so that it is dropped directly behind the code that uses the registers.
+        let _upper_halves = UpperHalvesGuard;
         match Worker::new(&self.started, &flight) {
             Some(mut worker) => worker.work(budget),
             None => self.started.report_kind(0, FaultKind::OutOfMemory),

@@ -10,4 +10,5 @@ pub(crate) mod queue;
 mod rounding;
 mod shape;
 mod started;
+mod upper_halves;
 mod worker;

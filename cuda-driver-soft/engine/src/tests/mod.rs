@@ -12,6 +12,8 @@ mod scheduling;
 mod stack;
 mod together;
 mod typical;
+#[cfg(target_arch = "x86_64")]
+mod upper_halves;
 mod video;
 mod waiting;
 mod wgmma;
