@@ -340,6 +340,7 @@ fn linked_function(module: &Arc<Module>, index: usize, new_ids: &Arc<NewIds>) ->
         directives: function.directives.clone(),
         line: function.line,
         code,
+        source: Arc::clone(&function.source),
     }
 }
 

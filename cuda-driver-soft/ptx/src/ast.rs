@@ -1,8 +1,9 @@
 //! The abstract syntax tree: the module as written, with no name resolved. Lists are ranges of flat vectors.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::ir::{Directives, Linkage, Opaque, Target, Type};
+use crate::ir::{Directives, Linkage, Opaque, SourceMap, Target, Type};
 use crate::names::{Name, Names};
 
 /// A range of [`Ast::operands`].
@@ -38,6 +39,8 @@ pub(crate) struct Ast {
     pub(crate) vars: Vec<Var>,
     pub(crate) inits: Vec<Init>,
     pub(crate) prototypes: Vec<Prototype>,
+    /// `.file` and `.loc`.
+    pub(crate) source: Arc<SourceMap>,
 }
 
 impl Ast {

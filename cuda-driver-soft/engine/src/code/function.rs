@@ -7,6 +7,7 @@ use super::constant::Constant;
 use super::converged::Converged;
 use super::inst::Inst;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
+use super::site::Site;
 use ptx::ir::FuncId;
 use std::fmt;
 
@@ -40,6 +41,8 @@ pub(crate) struct Code {
     pub(crate) local_align: u32,
     /// The same function for converged warps.
     pub(crate) converged: Option<Converged>,
+    /// The origin of each decoded instruction. Empty unless the function was decoded for observation.
+    pub(crate) sites: Vec<Site>,
 }
 
 impl Code {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::watch::Watch;
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
 use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
@@ -56,6 +57,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) block_start: u64,
     /// Number of times that the block has read its clock.
     pub(crate) clock_reads: u64,
+    /// The observers of an observed launch.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 impl Machine<'_> {

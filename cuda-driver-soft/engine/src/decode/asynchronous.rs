@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::operands::{reg, source};
 use crate::code::action::Action;
 use crate::code::registers::Slot;
+use crate::code::site::{AccessBytes, AccessKind, SiteAccess};
 use crate::code::tensor::TensorInst;
 use crate::ops::{asynchronous, bulk};
 use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space, TensorDirection, TensorMapField};
@@ -15,6 +16,19 @@ pub(super) fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Opti
         Some(RegClass::B32) => Some((source(b, operand, RegClass::B32, line)?, false)),
         Some(RegClass::B64) | None => Some((source(b, operand, RegClass::B64, line)?, true)),
         Some(_) => None,
+    }
+}
+
+/// Returns an access of each lane at a pointer, for observers.
+pub(super) fn access(space: Space, (address, wide): (Slot, bool), bytes: AccessBytes, kind: AccessKind) -> SiteAccess {
+    SiteAccess {
+        space,
+        address,
+        wide,
+        offset: 0,
+        bytes,
+        kind,
+        lanes: 32,
     }
 }
 
@@ -32,6 +46,15 @@ pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) 
     b.push(asynchronous::copy(), inst.line, |inst| {
         (inst.a, inst.b, inst.c, inst.mods) = (to, from, amount, mods);
     });
+    let whole = AccessBytes::Constant(u32::from(bytes));
+    let read = match part {
+        CopyPart::All => whole,
+        CopyPart::Bytes => AccessBytes::Register(amount),
+        // The rest is zero where the predicate is true.
+        CopyPart::Unless => AccessBytes::If(amount, negated, u32::from(bytes)),
+    };
+    b.note_access(access(Space::Shared, (to, wide_to), whole, AccessKind::Write));
+    b.note_access(access(Space::Global, (from, wide_from), read, AccessKind::Read));
     Some(())
 }
 
@@ -61,6 +84,14 @@ pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         (inst.a, inst.b, inst.c, inst.mods) = (at, source_at, size, mods);
         (inst.e, inst.f) = (blocks, barrier);
     });
+    let kind = if reduce.is_some() {
+        AccessKind::Atomic
+    } else {
+        AccessKind::Write
+    };
+    let bytes = AccessBytes::Register(size);
+    b.note_access(access(to, (at, wide_to), bytes, kind));
+    b.note_access(access(from, (source_at, wide_from), bytes, AccessKind::Read));
     Some(())
 }
 
@@ -127,5 +158,8 @@ pub(super) fn mbarrier(b: &mut Builder<'_>, inst: &Inst, op: MbarrierOp, space: 
     b.push(asynchronous::mbarrier(), inst.line, |inst| {
         (inst.a, inst.b, inst.d, inst.mods) = (at, value, d, mods);
     });
+    if op != MbarrierOp::PendingCount {
+        b.note_access(access(space, (at, wide), AccessBytes::Constant(8), AccessKind::Atomic));
+    }
     Some(())
 }

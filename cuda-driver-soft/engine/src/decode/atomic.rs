@@ -1,8 +1,10 @@
 //! Decodes `atom` and `red`.
 
 use super::builder::Builder;
+use super::lower::whole;
 use super::operands::{address, reg, source};
 use crate::code::registers::Slot;
+use crate::code::site::AccessKind;
 use crate::ops::memory::Access;
 use crate::ops::{atomic, atomic128};
 use ptx::ir::{AtomOp, Inst, MemMods, Operand, RegClass};
@@ -43,6 +45,9 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, h
             (inst.aux, inst.mods) = (aux, mods);
             inst.imm = offset.wrapping_add(k as u64 * u64::from(access.element));
         });
+        if k == 0 {
+            b.note_access(whole(m, (at, wide_address, offset), AccessKind::Atomic));
+        }
     }
     Some(())
 }
@@ -72,5 +77,6 @@ fn wide(
         (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
         (inst.aux, inst.mods, inst.imm) = (aux, mods, offset);
     });
+    b.note_access(whole(m, (at, wide_address, offset), AccessKind::Atomic));
     Some(())
 }

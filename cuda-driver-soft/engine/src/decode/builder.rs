@@ -9,6 +9,7 @@ use crate::code::handlers::Handlers;
 use crate::code::inst::Inst;
 use crate::code::isa::Isa;
 use crate::code::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use crate::code::site::{Site, SiteAccess};
 use crate::ops::{Form, control};
 use crate::plan::defined::Use;
 use crate::plan::source::SourceFunction;
@@ -38,6 +39,10 @@ pub(super) struct Builder<'b> {
     isa: Isa,
     insts: Vec<Inst>,
     lines: Vec<u32>,
+    /// The sites of the instructions, if they are decoded for observation.
+    sites: Option<Vec<Site>>,
+    /// The site of the next instruction.
+    next_site: Site,
     actions: Vec<Action>,
     registers: Vec<Slot>,
     /// By register: the constant that it is an alias of.
@@ -68,7 +73,7 @@ const PREDICATE_CONSTANTS: u32 = 4;
 
 impl<'b> Builder<'b> {
     /// Returns a builder with a slot for every register.
-    pub(super) fn new(source: SourceFunction<'b>, isa: Isa, uses: &[Use]) -> Self {
+    pub(super) fn new(source: SourceFunction<'b>, isa: Isa, uses: &[Use], observed: bool) -> Self {
         let aliases = constants::aliases(&source, uses);
         let mut builder = Builder {
             source,
@@ -76,6 +81,8 @@ impl<'b> Builder<'b> {
             aliases,
             insts: Vec::new(),
             lines: Vec::new(),
+            sites: observed.then(Vec::new),
+            next_site: Site::default(),
             actions: Vec::new(),
             registers: vec![Slot(0); source.body.registers.len()],
             constants: HashMap::new(),
@@ -143,6 +150,28 @@ impl<'b> Builder<'b> {
     /// Returns true if an instruction only copies a constant to an alias, so that nothing has to run.
     pub(super) fn defines_alias(&self, inst: &ir::Inst) -> bool {
         matches!(inst.dsts.as_slice(), [Some(reg)] if self.aliases[reg.0 as usize].is_some())
+    }
+
+    /// Returns true if the function is decoded for observation.
+    pub(super) fn observed(&self) -> bool {
+        self.sites.is_some()
+    }
+
+    /// Sets the site of the next decoded instructions. Only the first of them keeps `first` and `effect`.
+    pub(super) fn begin_site(&mut self, site: Site) {
+        self.next_site = site;
+    }
+
+    /// Sets a property of the site of the last decoded instruction.
+    pub(super) fn set_site(&mut self, set: impl FnOnce(&mut Site)) {
+        if let Some(site) = self.sites.as_mut().and_then(|sites| sites.last_mut()) {
+            set(site);
+        }
+    }
+
+    /// Adds an access to the site of the last decoded instruction.
+    pub(super) fn note_access(&mut self, access: SiteAccess) {
+        self.set_site(|site| site.accesses.push(access));
     }
 
     /// Returns the number of the next instruction.
@@ -256,6 +285,13 @@ impl<'b> Builder<'b> {
         set(&mut inst);
         self.insts.push(inst);
         self.lines.push(line);
+        if let Some(sites) = &mut self.sites {
+            sites.push(Site {
+                line,
+                ..self.next_site.clone()
+            });
+            (self.next_site.first, self.next_site.effect) = (false, false);
+        }
     }
 
     /// Adds an instruction of a form. The slots are of the form's classes.
@@ -311,16 +347,25 @@ impl<'b> Builder<'b> {
             set(inst);
             inst.aux = index;
         });
+        self.set_site(|site| site.syncs = true);
     }
 
     /// Inserts a guard before each instruction from `start` on.
     pub(super) fn guard_from(&mut self, start: u32, guard: (Slot, bool), line: u32) {
         let guarded = self.insts.split_off(start as usize);
         let lines = self.lines.split_off(start as usize);
+        let sites = self.sites.as_mut().map(|sites| sites.split_off(start as usize));
+        let mut sites = sites.into_iter().flatten();
         for (inst, its_line) in guarded.into_iter().zip(lines) {
             self.push_control(control::guard(), Some(guard), line);
             self.insts.push(inst);
             self.lines.push(its_line);
+            if let Some(mut site) = sites.next() {
+                let first = std::mem::take(&mut site.first);
+                let inst = site.inst;
+                self.set_site(|guard| (guard.inst, guard.first, guard.guard) = (inst, first, true));
+                self.sites.get_or_insert_default().push(site);
+            }
         }
     }
 
@@ -398,6 +443,7 @@ impl<'b> Builder<'b> {
             local_bytes: self.source.body.frame_size,
             local_align: self.source.body.frame_align.max(1),
             converged,
+            sites: self.sites.unwrap_or_default(),
         }
     }
 }

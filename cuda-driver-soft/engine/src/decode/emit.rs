@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::unsupported::UnsupportedInst;
 use crate::code::action::Action;
 use crate::code::handlers::Handlers;
+use crate::code::site::Site;
 use crate::ops::control;
 use crate::plan::steps::{Block, Layout, Step};
 use ptx::ir::Op;
@@ -38,6 +39,8 @@ pub(super) fn emit(
                     if next != Some(target) {
                         fixups.push((builder.here() as usize, target));
                         builder.push_control(control::jump(), None, line);
+                    } else if builder.observed() {
+                        builder.push(control::nop(), line, |_| {});
                     }
                     falls_to = Some(usize::MAX);
                 }
@@ -58,9 +61,12 @@ pub(super) fn emit(
                     fixups.push((builder.here() as usize, target));
                     let predicate = builder.register(reg);
                     builder.push_control(branch, Some((predicate, negated)), line);
+                    let inverted = target != layout.block_of[to];
+                    builder.set_site(|site| site.inverted = inverted);
                 }
             }
         }
+        builder.begin_site(Site::default());
         match falls_to {
             Some(usize::MAX) => {}
             Some(block) if next == Some(block) => {}

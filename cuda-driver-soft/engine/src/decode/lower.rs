@@ -8,6 +8,7 @@ use crate::code::action::{Action, BarrierInst};
 use crate::code::collective::Collective;
 use crate::code::constant::Constant;
 use crate::code::registers::Slot;
+use crate::code::site::{AccessBytes, AccessKind, SiteAccess};
 use crate::ops::memory::{self, Access};
 use crate::ops::{self, Form, collective, control, logic, mov};
 use crate::plan::class::{is_matrix, is_scheduled, is_tensor, is_texture};
@@ -391,6 +392,9 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
             (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
             inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
         });
+        if i == 0 {
+            b.note_access(whole(m, (at, wide, offset), AccessKind::Read));
+        }
     }
     Some(())
 }
@@ -409,6 +413,19 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         b.push_form(&form, [to, Slot(0)], &[value], inst.line);
     }
     Some(())
+}
+
+/// Returns the access of an instruction with all its elements, for observers.
+pub(super) fn whole(m: &MemMods, (address, wide, offset): (Slot, bool, u64), kind: AccessKind) -> SiteAccess {
+    SiteAccess {
+        space: m.space,
+        address,
+        wide,
+        offset,
+        bytes: AccessBytes::Constant(m.ty.size() * u32::from(m.vec)),
+        kind,
+        lanes: 32,
+    }
 }
 
 /// Returns part `i` of an access, of up to four elements.
@@ -440,6 +457,9 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
             (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
             inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
         });
+        if i == 0 {
+            b.note_access(whole(m, (at, wide, offset), AccessKind::Write));
+        }
     }
     Some(())
 }

@@ -1,11 +1,12 @@
 //! Decodes instructions on matrices, such as `mma` and `ldmatrix`. The scheduler runs them.
 
-use super::asynchronous::pointer;
+use super::asynchronous::{access, pointer};
 use super::builder::{Builder, Scratch};
 use super::operands::source;
 use crate::code::action::Action;
 use crate::code::matrix::MatrixInst;
 use crate::code::registers::Slot;
+use crate::code::site::{AccessBytes, AccessKind, SiteAccess};
 use crate::ops::fragment::registers;
 use crate::ops::logic;
 use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
@@ -87,5 +88,19 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         more,
     };
     b.push_action(Action::Matrix(Box::new(matrix)), line);
+    let (space, bytes, kind, lanes) = match inst.op {
+        // Each of the first lanes has the address of a row of 16 bytes.
+        Op::Ldmatrix { count, space, .. } => (space, AccessBytes::Constant(16), AccessKind::Read, 8 * count),
+        Op::Stmatrix { count, space, .. } => (space, AccessBytes::Constant(16), AccessKind::Write, 8 * count),
+        Op::WmmaLd { space, .. } => (space, AccessBytes::Unknown, AccessKind::Read, 32),
+        Op::WmmaSt { space, .. } => (space, AccessBytes::Unknown, AccessKind::Write, 32),
+        _ => return Some(()),
+    };
+    if let Some(pointer) = address {
+        b.note_access(SiteAccess {
+            lanes,
+            ..access(space, pointer, bytes, kind)
+        });
+    }
     Some(())
 }

@@ -30,33 +30,71 @@ pub(crate) mod unsupported;
 use crate::code::action::Action;
 use crate::code::function::Code;
 use crate::code::isa::Isa;
+use crate::code::site::Site;
 use crate::ops::control;
 use crate::plan::defined;
 use crate::plan::source::SourceFunction;
 use crate::plan::steps::{Layout, Step};
 use builder::Builder;
-use ptx::ir::{Body, FuncId, Module};
+use ptx::ir::{Body, FuncId, Module, Op};
 use unsupported::UnsupportedInst;
 
-/// Decodes a function for an instruction set. `rows` is true if the lanes of a warp are in several rows of their block.
-pub(crate) fn decode(module: &Module, id: FuncId, body: &Body, isa: Isa, rows: bool) -> Result<Code, UnsupportedInst> {
+/// The purpose of decoded code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To run fast. `rows` is true if the lanes of a warp are in several rows of their block.
+    Run {
+        /// The lanes of a warp are in several rows of their block.
+        rows: bool,
+    },
+    /// To be observed: with [`sites`](Code::sites), at least one decoded instruction for each PTX instruction, and
+    /// without code for converged warps.
+    Observe,
+}
+
+/// Decodes a function for an instruction set.
+pub(crate) fn decode(
+    module: &Module,
+    id: FuncId,
+    body: &Body,
+    isa: Isa,
+    purpose: Purpose,
+) -> Result<Code, UnsupportedInst> {
     let source = SourceFunction { module, id, body };
     let layout = Layout::of(body);
     let uses = defined::uses(body, &layout);
-    let mut builder = Builder::new(source, isa, &uses);
+    let observed = purpose == Purpose::Observe;
+    let mut builder = Builder::new(source, isa, &uses, observed);
     // The first instruction of each step.
     let mut places = vec![0; layout.steps.len()];
     let begins = emit::emit(&layout, &mut builder, control::branch(), |builder, number, step| {
         places[number] = builder.here();
-        match step {
-            Step::Plain(inst) => lower::lower(builder, inst),
-            Step::Branch { .. } => Ok(()),
+        if observed {
+            let (inst, guarded) = layout.origin(number);
+            let branches = matches!(body.insts[inst as usize].op, Op::Bra { .. });
+            let guard = !branches && matches!(step, Step::Branch { .. });
+            builder.begin_site(Site {
+                inst: Some(inst),
+                first: !guarded,
+                effect: !guard,
+                guard,
+                ..Site::default()
+            });
         }
+        match step {
+            Step::Plain(inst) => {
+                lower::lower(builder, inst)?;
+                if observed && builder.here() == places[number] {
+                    builder.push(control::nop(), inst.line, |_| {});
+                }
+            }
+            Step::Branch { .. } => {}
+        }
+        Ok(())
     })?;
-    let converged = if source.is_kernel() {
-        converged::lower(&mut builder, &layout, &uses, &places, rows)?
-    } else {
-        None
+    let converged = match purpose {
+        Purpose::Run { rows } if source.is_kernel() => converged::lower(&mut builder, &layout, &uses, &places, rows)?,
+        _ => None,
     };
     let mut code = builder.finish(converged);
     for action in &mut code.actions {

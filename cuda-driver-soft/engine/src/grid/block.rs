@@ -4,6 +4,7 @@
 
 use super::shape::GridShape;
 use crate::code::machine::Machine;
+use crate::code::watch::{BarrierArrival, BlockAt};
 use crate::fault::{Fault, FaultKind};
 use crate::lanes::{self, Mask};
 use crate::launch::threads::thread_of;
@@ -150,10 +151,28 @@ impl Block {
     ) -> Outcome {
         std::mem::swap(&mut m.spaces.shared, &mut self.shared);
         (m.block_start, m.clock_reads) = (m.steps.wrapping_sub(self.steps), self.clock_reads);
+        if let Some(watch) = &mut m.watch {
+            let (block, first) = (self.observed(shape), self.steps == 0);
+            watch.each(|o| o.block_enter(&block, first));
+        }
         let outcome = self.run_warps(m, frames, shape, share);
         (self.steps, self.clock_reads) = (m.steps.wrapping_sub(m.block_start), m.clock_reads);
         std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        if let Some(watch) = &mut m.watch {
+            let block = self.observed(shape);
+            watch.each(|o| o.block_leave(&block, self.left == 0));
+        }
         outcome
+    }
+
+    /// Returns the block as observers see it.
+    #[cold]
+    fn observed(&self, shape: &GridShape) -> BlockAt {
+        BlockAt {
+            index: self.index,
+            number: shape.number(self.index),
+            threads: self.threads,
+        }
     }
 
     fn run_warps(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, shape: &GridShape, share: u64) -> Outcome {
@@ -177,11 +196,18 @@ impl Block {
             idle = 0;
             // Each warp gets its full share, even if less is left of the block's. Otherwise the order of warps, and so
             // the stores that they see, would depend on how host threads divide the work.
-            match self.warps[w].run(m, frames, WARP_SHARE) {
+            let pause = match &m.watch {
+                None => self.warps[w].run(m, frames, WARP_SHARE),
+                Some(_) => self.run_observed(m, frames, w),
+            };
+            match pause {
                 Pause::Share => {}
                 Pause::Done => {
                     self.states[w] = WarpState::Done;
                     self.left -= 1;
+                    if let Some(watch) = &mut m.watch {
+                        watch.each(|o| o.warp_end(w as u32));
+                    }
                     if self.left == 0 {
                         return Outcome::Done;
                     }
@@ -192,11 +218,11 @@ impl Block {
                     }
                     // Barriers without a count do not wait for warps that have exited.
                     for id in lanes::iter(self.in_use) {
-                        self.complete(frames, id);
+                        self.complete(m, frames, id);
                     }
                 }
                 Pause::Barrier => {
-                    if let Err(report) = self.arrive(frames, w) {
+                    if let Err(report) = self.arrive(m, frames, w) {
                         let kind = FaultKind::BarrierMisuse { report };
                         let Arrival { lanes, line, .. } = *self.warps[w].arrival();
                         return self.fault(shape, kind, w, lanes, line);
@@ -214,10 +240,43 @@ impl Block {
         }
     }
 
-    fn arrive(&mut self, frames: &Frames<'_>, w: usize) -> Result<(), String> {
+    /// Runs a warp of an observed launch.
+    #[cold]
+    fn run_observed(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, w: usize) -> Pause {
+        let issued = |m: &Machine<'_>| m.watch.as_ref().map_or(0, |watch| watch.issued);
+        let before = issued(m);
+        let pause = self.warps[w].run(m, frames, WARP_SHARE);
+        let count = issued(m) - before;
+        let live = m.live;
+        if let Some(watch) = &mut m.watch {
+            watch.each(|o| o.warp_ran(w as u32, count));
+            if pause == Pause::Barrier {
+                let Arrival {
+                    id,
+                    count,
+                    op,
+                    lanes,
+                    line,
+                    ..
+                } = *self.warps[w].arrival();
+                let arrival = BarrierArrival {
+                    id,
+                    count,
+                    op,
+                    lanes,
+                    live,
+                    line,
+                };
+                watch.each(|o| o.barrier_arrive(w as u32, &arrival));
+            }
+        }
+        pause
+    }
+
+    fn arrive(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, w: usize) -> Result<(), String> {
         let arrival = self.warps[w].arrival();
         let Some(id) = arrival.id else {
-            self.arrive_at_cluster(frames, w);
+            self.arrive_at_cluster(m, frames, w);
             return Ok(());
         };
         let id = id as usize;
@@ -235,7 +294,7 @@ impl Block {
             self.states[w] = WarpState::Waiting(id);
             self.waiting_for[w] = BarOp::Sync;
             if barrier.arrived >= self.left as u32 * 32 {
-                self.complete(frames, id);
+                self.complete(m, frames, id);
             }
             return Ok(());
         }
@@ -267,12 +326,12 @@ impl Block {
             self.states[w] = WarpState::Waiting(id);
             self.waiting_for[w] = op;
         }
-        self.complete(frames, id);
+        self.complete(m, frames, id);
         Ok(())
     }
 
     /// Handles `barrier.cluster`, where arriving and waiting are two instructions.
-    fn arrive_at_cluster(&mut self, frames: &Frames<'_>, w: usize) {
+    fn arrive_at_cluster(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, w: usize) {
         let arrived = self.at_cluster >> w & 1 == 1;
         if self.warps[w].arrival().op == BarOp::Arrive {
             if !arrived {
@@ -281,7 +340,7 @@ impl Block {
                 self.in_use |= 1 << CLUSTER;
             }
             self.warps[w].release(frames, 0);
-            self.complete(frames, CLUSTER);
+            self.complete(m, frames, CLUSTER);
         } else if arrived {
             self.states[w] = WarpState::Waiting(CLUSTER);
             self.waiting_for[w] = BarOp::Sync;
@@ -302,12 +361,12 @@ impl Block {
     }
 
     /// Releases the warps at the cluster's barrier, once the warps of all blocks have arrived.
-    pub(crate) fn leave_cluster(&mut self, frames: &Frames<'_>) {
-        self.open(frames, CLUSTER);
+    pub(crate) fn leave_cluster(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) {
+        self.open(m, frames, CLUSTER);
     }
 
     /// Releases the warps at a barrier if all have arrived.
-    fn complete(&mut self, frames: &Frames<'_>, id: usize) {
+    fn complete(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, id: usize) {
         let barrier = &self.barriers[id];
         let all = self.left as u32 * 32;
         let incomplete = barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(all);
@@ -315,14 +374,20 @@ impl Block {
         if incomplete || (id == CLUSTER && !self.alone) {
             return;
         }
-        self.open(frames, id);
+        self.open(m, frames, id);
     }
 
-    fn open(&mut self, frames: &Frames<'_>, id: usize) {
+    fn open(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, id: usize) {
         let barrier = std::mem::take(&mut self.barriers[id]);
         self.in_use &= !(1 << id);
         if id == CLUSTER {
             self.at_cluster = 0;
+        }
+        if let Some(watch) = &mut m.watch {
+            let states = &self.states;
+            let waits = |warp: u32| states.get(warp as usize) == Some(&WarpState::Waiting(id));
+            let number = (id != CLUSTER).then_some(id as u32);
+            watch.each(|o| o.barrier_open(number, &waits));
         }
         for w in 0..self.warps.len() {
             if self.states[w] == WarpState::Waiting(id) {

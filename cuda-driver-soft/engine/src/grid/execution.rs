@@ -13,6 +13,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::launch::Launch;
 use crate::launch::threads::lane_rows;
 use crate::memory::address_space;
+use crate::observe::ObservedLaunch;
 use std::fmt;
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -62,7 +63,12 @@ impl Launch {
         let mut codes = vec![None; loaded.module.functions.len()];
         let mut fault = None;
         for id in self.kernel.reachable() {
-            match loaded.code(*id, isa, rows) {
+            let code = if self.options.observers.is_empty() {
+                loaded.code(*id, isa, rows)
+            } else {
+                loaded.observed_code(*id, isa)
+            };
+            match code {
                 Some(Ok(code)) => codes[id.0 as usize] = Some(Arc::clone(code)),
                 Some(Err(unsupported)) => {
                     fault.get_or_insert_with(|| Fault {
@@ -117,10 +123,18 @@ impl Launch {
             patience,
         };
         let queue = BlockQueue::new(clusters, most_begun.max(1), patience, sees_other_blocks);
+        let observation = self.options.observers.begin(&ObservedLaunch {
+            kernel: &self.kernel,
+            grid: self.grid,
+            block: self.block,
+            cluster,
+            dynamic_shared: self.dynamic_shared,
+            codes: &codes,
+        });
         Arc::new(Execution {
-            ordered: sees_other_blocks && !self.options.parallel,
+            ordered: (sees_other_blocks && !self.options.parallel) || self.options.observers.one_worker(),
             turn: Mutex::new(()),
-            started: StartedLaunch::new(self, codes, shape, queue, fault),
+            started: StartedLaunch::new(self, codes, shape, queue, fault, observation),
         })
     }
 }
@@ -136,7 +150,7 @@ impl Execution {
     /// [`Options::parallel`]: crate::Options::parallel
     pub fn work(&self, budget: u64) -> Progress {
         let queue = &self.started.queue;
-        if queue.is_finished() {
+        if self.is_finished() {
             return Progress::Finished;
         }
         let _turn = if self.ordered {
@@ -153,14 +167,19 @@ impl Execution {
         }
         let flight = address_space().enter();
         let _rounding = RoundingGuard::new();
-        let _worker = queue.enter();
+        let worker_guard = queue.enter();
         // Declared last, so that it is dropped directly behind the code that uses the registers.
-        let _upper_halves = UpperHalvesGuard;
+        let upper_halves = UpperHalvesGuard;
         match Worker::new(&self.started, &flight) {
-            Some(mut worker) => worker.work(budget),
+            Some(mut worker) => {
+                worker.work(budget);
+                worker.finish();
+            }
             None => self.started.report_kind(0, FaultKind::OutOfMemory),
         }
-        if queue.is_finished() {
+        drop(upper_halves);
+        drop(worker_guard);
+        if self.is_finished() {
             Progress::Finished
         } else if queue.has_work() {
             Progress::BudgetSpent
@@ -171,7 +190,7 @@ impl Execution {
 
     /// Returns true if all blocks have run, or if a fault has ended the execution and no thread works on it any more.
     pub fn is_finished(&self) -> bool {
-        self.started.queue.is_finished()
+        self.started.queue.is_finished() && self.started.observation.end(|| self.started.fault())
     }
 
     /// Returns the fault that ended the execution; of several faults, the one in the lowest block. Final once the

@@ -7,6 +7,7 @@ use super::shape::GridShape;
 use crate::code::function::Code;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::Launch;
+use crate::observe::Observation;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,6 +23,7 @@ pub(crate) struct StartedLaunch {
     /// The fault of the lowest cluster, with its number.
     fault: Mutex<Option<(u64, Fault)>>,
     output: Mutex<Vec<u8>>,
+    pub(super) observation: Observation,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -36,6 +38,7 @@ impl StartedLaunch {
         shape: GridShape,
         queue: BlockQueue,
         fault: Option<Fault>,
+        observation: Observation,
     ) -> Self {
         if fault.is_some() {
             queue.finish();
@@ -48,6 +51,7 @@ impl StartedLaunch {
             steps: AtomicU64::new(0),
             fault: Mutex::new(fault.map(|fault| (0, fault))),
             output: Mutex::new(Vec::new()),
+            observation,
         }
     }
 

@@ -66,6 +66,7 @@ impl<'e> Worker<'e> {
             steps: 0,
             block_start: 0,
             clock_reads: 0,
+            watch: started.observation.worker(&started.codes),
         };
         let frames = Frames::new(launch, &started.codes);
         Some(Worker {
@@ -96,6 +97,13 @@ impl<'e> Worker<'e> {
             };
             let rest = budget.saturating_sub(self.machine.steps);
             self.run(cluster, self.started.shape.patience.min(rest));
+        }
+    }
+
+    /// Ends the worker: its observers merge their results.
+    pub(super) fn finish(mut self) {
+        if let Some(watch) = self.machine.watch.take() {
+            self.started.observation.finish_worker(*watch);
         }
     }
 

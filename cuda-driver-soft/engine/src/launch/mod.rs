@@ -6,6 +6,7 @@ pub(crate) mod threads;
 pub(crate) mod workspace;
 
 use crate::code::isa::Isa;
+use crate::observe::Observers;
 use crate::program::kernel::Kernel;
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,10 +59,12 @@ pub struct Options {
     pub slack: u64,
     /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
     pub cluster: Option<[u32; 3]>,
+    /// Checkers, counters and other observers. An observed launch runs slower.
+    pub observers: Observers,
 }
 
 impl Default for Options {
-    /// Returns options with no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and 4096 resident
+    /// Returns options with no observers, no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and 4096 resident
     /// blocks. `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set `parallel` and `slack`.
     fn default() -> Self {
         Options {
@@ -76,6 +79,7 @@ impl Default for Options {
             workspace: None,
             slack: host::environment::slack(),
             cluster: None,
+            observers: Observers::default(),
         }
     }
 }

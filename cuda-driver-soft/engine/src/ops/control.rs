@@ -45,6 +45,11 @@ pub(crate) fn trap() -> Handlers {
     Rare::compile::<Trap>()
 }
 
+/// Returns the handlers of an instruction without effect. Only observed code has it.
+pub(crate) fn nop() -> Handlers {
+    Rare::compile::<Nop>()
+}
+
 /// Returns the handlers of `fence` and `membar`.
 pub(crate) fn fence() -> Handlers {
     Rare::compile::<Fence>()
@@ -189,6 +194,20 @@ impl Body for Guard {
         }
         m.taken = taken;
         if taken == 0 { Flow::Skip } else { Flow::Narrow }
+    }
+}
+
+struct Nop;
+
+impl Body for Nop {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::Next
     }
 }
 

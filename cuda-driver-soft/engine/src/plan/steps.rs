@@ -60,6 +60,13 @@ impl<'b> Layout<'b> {
         }
     }
 
+    /// Returns the instruction of the body that a step belongs to, and true if an earlier step is its guard.
+    pub(crate) fn origin(&self, step: usize) -> (u32, bool) {
+        let after = self.first_step.partition_point(|first| *first <= step);
+        let inst = after.saturating_sub(1);
+        (inst as u32, self.first_step[inst] < step)
+    }
+
     /// Returns the numbers of a block's steps.
     pub(crate) fn steps_of(&self, block: usize) -> std::ops::Range<usize> {
         self.blocks[block].start..self.blocks[block].end

@@ -3,8 +3,8 @@
 use super::reach::taken;
 use crate::code::function::Code;
 use crate::code::isa::Isa;
-use crate::decode::decode;
 use crate::decode::unsupported::UnsupportedInst;
+use crate::decode::{Purpose, decode};
 use crate::memory::{AllocationKind, OutOfMemory, Quota, address_space};
 use crate::window;
 use ptx::ir::{FuncId, FunctionKind, Module, Reloc, RelocTarget, Space, VarId, Variable};
@@ -26,6 +26,8 @@ pub(crate) struct LoadedModule {
     managed: Option<Arc<LoadedModule>>,
     /// By instruction set, layout of a warp's lanes (one row or several), and function.
     codes: [[Vec<LazyCode>; 2]; 2],
+    /// Code for observed launches, by instruction set and function; made when it is first needed.
+    observed: [OnceLock<Vec<LazyCode>>; 2],
     /// The functions whose addresses the module takes, computed when first needed.
     taken: OnceLock<Vec<FuncId>>,
 }
@@ -90,6 +92,7 @@ impl LoadedModule {
             globals: Vec::new(),
             managed,
             codes: [(); 2].map(|()| [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())),
+            observed: [const { OnceLock::new() }; 2],
             taken: OnceLock::new(),
         };
         for variable in &module.variables {
@@ -143,7 +146,16 @@ impl LoadedModule {
         // Only the code of kernels depends on `rows`.
         let rows = rows && function.kind == FunctionKind::Entry;
         let slot = self.codes[isa as usize][usize::from(rows)].get(id.0 as usize)?;
-        Some(slot.get_or_init(|| decode(&self.module, id, body, isa, rows).map(Arc::new)))
+        Some(slot.get_or_init(|| decode(&self.module, id, body, isa, Purpose::Run { rows }).map(Arc::new)))
+    }
+
+    /// Returns the code of a function for an observed launch; `None` for a declaration.
+    pub(crate) fn observed_code(&self, id: FuncId, isa: Isa) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
+        let functions = &self.module.functions;
+        let body = functions.get(id.0 as usize)?.body()?;
+        let codes = self.observed[isa as usize].get_or_init(|| functions.iter().map(|_| OnceLock::new()).collect());
+        let slot = codes.get(id.0 as usize)?;
+        Some(slot.get_or_init(|| decode(&self.module, id, body, isa, Purpose::Observe).map(Arc::new)))
     }
 
     fn initialise(&self, id: VarId, variable: &Variable) -> Result<(), LoadError> {

@@ -7,6 +7,7 @@ mod faults;
 mod hostile;
 mod kernels;
 mod matrix;
+mod observe;
 mod operands;
 mod scheduling;
 mod stack;

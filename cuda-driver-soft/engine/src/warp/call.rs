@@ -34,6 +34,9 @@ impl Warp {
                 self.pass(m, (split.frame, *from), (caller.frame, *to), split.mask);
             }
         }
+        if let Some(watch) = &mut m.watch {
+            watch.each(|o| o.ret(self.position.warp, split.mask, code.id));
+        }
         let depth = split.depth.saturating_sub(1);
         self.leave(frames, split.frame, split.mask);
         self.push(Split {
@@ -95,7 +98,7 @@ impl Warp {
         id: FuncId,
         lanes: Mask,
     ) -> Result<(), ()> {
-        let code = frames.code(id);
+        let (code, function) = (frames.code(id), id);
         let caller_end = self.frames[split.frame as usize].as_ref().map_or(0, |f| f.local_end);
         let base = caller_end.next_multiple_of(16);
         let base = base.next_multiple_of(u64::from(code.local_align));
@@ -143,6 +146,9 @@ impl Warp {
         } as FrameId;
         for (from, to) in call.args.iter().zip(&code.params) {
             self.pass(m, (split.frame, *from), (id, *to), lanes);
+        }
+        if let Some(watch) = &mut m.watch {
+            watch.each(|o| o.call(self.position.warp, lanes, split.pc, function));
         }
         self.push(Split {
             frame: id,

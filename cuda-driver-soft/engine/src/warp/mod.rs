@@ -18,6 +18,7 @@ use crate::code::action::Action;
 use crate::code::collective::Collective;
 use crate::code::function::Code;
 use crate::code::machine::Machine;
+use crate::code::watch::At;
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
 use crate::memory::buffer::{LocalMemory, MOST_LOCAL};
@@ -526,6 +527,9 @@ impl Warp {
                         .filter(|i| values[*i] == first)
                         .fold(0, |m, i| m | 1 << i);
                     rest &= !lanes;
+                    if lanes != split.mask && rest != 0 {
+                        self.tell_diverge(m, code, split, lanes);
+                    }
                     let Some(target) = targets.get(first as usize) else {
                         let kind = FaultKind::InvalidPc { address: first };
                         m.fault = Some((kind, lanes.trailing_zeros() as usize));
@@ -584,7 +588,21 @@ impl Warp {
         Ok(rounds + ((m.steps - before) / 16).cast_signed())
     }
 
+    /// Tells observers that lanes of a `brx` part from the others.
+    #[cold]
+    fn tell_diverge(&mut self, m: &mut Machine<'_>, code: &Code, split: Split, taken: Mask) {
+        if let (Some(watch), Some(frame)) = (&mut m.watch, self.frames[split.frame as usize].as_mut()) {
+            let (pc, warp) = (split.pc as usize, self.position.warp);
+            // SAFETY: the frame of a split is a frame of its code.
+            let at = unsafe { At::new(code, frame.file.regs(), pc, warp, split.mask, self.live) };
+            watch.each(|o| o.diverge(&at, taken));
+        }
+    }
+
     fn exit(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, split: Split) -> Result<(), u32> {
+        if let Some(watch) = &mut m.watch {
+            watch.each(|o| o.exit(self.position.warp, split.mask));
+        }
         self.live &= !split.mask;
         m.live = self.live;
         let mut next = Some(split.frame);

@@ -4,6 +4,7 @@ use crate::code::function::Code;
 use crate::code::inst::Flow;
 use crate::code::machine::Machine;
 use crate::code::registers::Regs;
+use crate::code::watch::At;
 use crate::lanes::{self, Mask};
 
 /// The reason why the loop ended.
@@ -39,20 +40,22 @@ pub(crate) unsafe fn run(
     mask: Mask,
     stop: u32,
 ) -> (u32, Event) {
-    if mask == lanes::FULL {
-        // SAFETY: the caller upholds the contract.
-        unsafe { run_lanes::<true>(m, code, regs, pc, mask, stop) }
-    } else {
-        // SAFETY: the caller upholds the contract.
-        unsafe { run_lanes::<false>(m, code, regs, pc, mask, stop) }
+    // SAFETY: the caller upholds the contract.
+    unsafe {
+        match (mask == lanes::FULL, m.watch.is_some()) {
+            (true, false) => run_lanes::<true, false>(m, code, regs, pc, mask, stop),
+            (false, false) => run_lanes::<false, false>(m, code, regs, pc, mask, stop),
+            (true, true) => run_lanes::<true, true>(m, code, regs, pc, mask, stop),
+            (false, true) => run_lanes::<false, true>(m, code, regs, pc, mask, stop),
+        }
     }
 }
 
-/// Runs instructions like [`run`]; `FULL` is true if all lanes are active.
+/// Runs instructions like [`run`]; `FULL` is true if all lanes are active, `OBSERVED` if the launch is observed.
 ///
 /// # Safety
 /// As for [`run`].
-unsafe fn run_lanes<const FULL: bool>(
+unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
     m: &mut Machine<'_>,
     code: &Code,
     regs: Regs<'_>,
@@ -60,6 +63,10 @@ unsafe fn run_lanes<const FULL: bool>(
     mask: Mask,
     stop: u32,
 ) -> (u32, Event) {
+    let mut watch = if OBSERVED { m.watch.take() } else { None };
+    let (warp, live) = (m.warp, m.live);
+    // SAFETY: `regs` belong to the code, by the caller's contract.
+    let at = |pc: usize, mask: Mask| unsafe { At::new(code, regs, pc, warp, mask, live) };
     let insts = &code.insts[..code.insts.len().min(stop as usize)];
     let mut pc = pc as usize;
     let mut since = pc;
@@ -68,9 +75,15 @@ unsafe fn run_lanes<const FULL: bool>(
             break Event::Stop;
         };
         let handler = if FULL { inst.full } else { inst.masked };
+        if OBSERVED && let Some(watch) = &mut watch {
+            watch.before::<FULL>(&at(pc, mask));
+        }
         // SAFETY: the instruction belongs to the frame's code, by the caller's contract.
         let flow = unsafe { handler(m, regs, inst, mask) };
         if flow == Flow::Next {
+            if OBSERVED && let Some(watch) = &mut watch {
+                watch.after(&at(pc, mask));
+            }
             pc += 1;
             continue;
         }
@@ -97,6 +110,9 @@ unsafe fn run_lanes<const FULL: bool>(
                 let Some(next) = insts.get(pc + 1) else {
                     break Event::Stop;
                 };
+                if OBSERVED && let Some(watch) = &mut watch {
+                    watch.before::<false>(&at(pc + 1, m.taken));
+                }
                 // SAFETY: as above.
                 match unsafe { (next.masked)(m, regs, next, m.taken) } {
                     Flow::Fault => {
@@ -106,7 +122,12 @@ unsafe fn run_lanes<const FULL: bool>(
                     _ => pc += 2,
                 }
             }
-            Flow::Diverge => break Event::Diverge,
+            Flow::Diverge => {
+                if OBSERVED && let Some(watch) = &mut watch {
+                    watch.each(|o| o.diverge(&at(pc, mask), m.taken));
+                }
+                break Event::Diverge;
+            }
             Flow::Act => break Event::Act,
             Flow::Barrier => break Event::Barrier,
             Flow::End => break Event::End,
@@ -115,5 +136,8 @@ unsafe fn run_lanes<const FULL: bool>(
         }
     };
     m.steps += pc.saturating_sub(since) as u64;
+    if OBSERVED {
+        m.watch = watch;
+    }
     (pc as u32, event)
 }

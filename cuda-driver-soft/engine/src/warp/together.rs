@@ -75,7 +75,12 @@ impl Warp {
             let (group, rest): (Vec<_>, Vec<_>) = self.parked.iter().copied().partition(|p| same(p));
             self.parked = rest;
             match first.wait {
-                Wait::Collective(collective, _) => self.run_collective(frames, collective, lanes, group),
+                Wait::Collective(collective, _) => {
+                    if let Some(watch) = &mut m.watch {
+                        watch.each(|o| o.warp_sync(self.position.warp, lanes));
+                    }
+                    self.run_collective(frames, collective, lanes, group);
+                }
                 _ => self.run_matrix(m, frames, lanes, &group)?,
             }
             next = 0;

@@ -8,6 +8,7 @@
 mod body;
 mod display;
 mod ids;
+mod location;
 mod module;
 mod op;
 mod opcode;
@@ -19,6 +20,7 @@ mod video;
 
 pub use body::{Body, Formal, Inst, RegClass};
 pub use ids::{FuncId, InstId, Reg, VarId};
+pub use location::{Location, SourceMap, SourcePlace};
 pub use module::{
     Code, Directives, Function, FunctionKind, Linkage, Module, Param, Reloc, RelocTarget, Target, Variable,
 };

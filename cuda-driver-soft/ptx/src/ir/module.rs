@@ -1,9 +1,10 @@
 //! Modules: variables, functions and directives.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::body::Body;
 use super::ids::{FuncId, VarId};
+use super::location::SourceMap;
 use super::texture::Opaque;
 use super::types::{Space, Type};
 
@@ -126,6 +127,8 @@ pub struct Function {
     pub line: u32,
     /// The code; `None` for a declaration.
     pub code: Option<Code>,
+    /// Source files and lines of the module that the function comes from.
+    pub source: Arc<SourceMap>,
 }
 
 impl Function {

@@ -132,5 +132,6 @@ fn function(unit: &Arc<Unit>, id: FuncId) -> ir::Function {
         directives: source.map(|f| f.directives.clone()).unwrap_or_default(),
         line: source.map_or(0, |f| f.pos.line),
         code,
+        source: Arc::clone(&unit.ast.source),
     }
 }

@@ -5,6 +5,7 @@ use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::ir::Target;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names::{Name, Names};
+use std::sync::Arc;
 
 /// An error after which the parser cannot continue. The diagnostics contain the reason.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ impl<'a> Parser<'a> {
             vars: Vec::new(),
             inits: Vec::new(),
             prototypes: Vec::new(),
+            source: Arc::default(),
         };
         Parser {
             text,

@@ -5,6 +5,7 @@ use crate::diagnostics::Severity;
 use crate::ir::{Directives, Linkage};
 use crate::lexer::TokenKind;
 use crate::limits::Limits;
+use std::sync::Arc;
 
 use super::cursor::{Parser, Result};
 
@@ -100,11 +101,17 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips `.file 1 "name", 2, 3`.
+    /// Parses `.file 1 "name", 2, 3`.
     fn file(&mut self) -> Result<()> {
         self.lexer.bump();
-        self.integer()?;
+        let number = self.integer()?;
+        let name = self.token();
         self.string()?;
+        if let Ok(number) = u32::try_from(number) {
+            let name = String::from_utf8_lossy(self.lexer.text(name));
+            let name = name.trim_matches('"').to_owned();
+            Arc::make_mut(&mut self.ast.source).files.push((number, name));
+        }
         while self.accept(b',') {
             self.integer()?;
         }

@@ -1,9 +1,10 @@
 //! Parses function bodies: statements and instructions.
 
 use crate::ast::{Inst, Operand, OperandKind, Pos, Prototype, Selector, Statement};
-use crate::ir::Linkage;
+use crate::ir::{Linkage, Location, SourcePlace};
 use crate::lexer::TokenKind;
 use crate::names::Name;
+use std::sync::Arc;
 
 use super::cursor::{Parser, Result};
 
@@ -64,28 +65,44 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Skips `.loc file line column …`, which ends with the line, not with `;`.
+    /// Parses `.loc file line column …`, which ends with the line, not with `;`.
     fn loc(&mut self) -> Result<()> {
-        let line = self.token().line;
+        let ptx_line = self.token().line;
         self.lexer.bump();
-        for _ in ["file", "line", "column"] {
-            if !matches!(self.token().kind, TokenKind::Int { .. }) {
+        let mut numbers = [0; 3];
+        for number in &mut numbers {
+            let TokenKind::Int { bits, .. } = self.token().kind else {
                 return self.unexpected();
-            }
+            };
+            *number = bits;
             self.lexer.bump();
         }
         // `, function_name label, inlined_at file line column`
-        while self.token().line == line && self.accept(b',') {
-            while self.token().line == line
+        let mut inlined_at = None;
+        while self.token().line == ptx_line && self.accept(b',') {
+            let is_place = self.word() == b"inlined_at";
+            let mut numbers = Vec::new();
+            while self.token().line == ptx_line
                 && !self.at(b',')
                 && matches!(
                     self.token().kind,
                     TokenKind::Word | TokenKind::Int { .. } | TokenKind::Punct(b'+')
                 )
             {
+                if let TokenKind::Int { bits, .. } = self.token().kind {
+                    numbers.push(bits);
+                }
                 self.lexer.bump();
             }
+            if let (true, [file, line, column]) = (is_place, numbers.as_slice()) {
+                inlined_at = Some(place([*file, *line, *column]));
+            }
         }
+        Arc::make_mut(&mut self.ast.source).locations.push(Location {
+            ptx_line,
+            place: place(numbers),
+            inlined_at,
+        });
         Ok(())
     }
 
@@ -213,4 +230,10 @@ impl Parser<'_> {
         }));
         Ok(())
     }
+}
+
+/// Returns the place with these numbers of `.loc`: file, line, column. Numbers of more than 32 bits become 0.
+fn place(numbers: [u64; 3]) -> SourcePlace {
+    let [file, line, column] = numbers.map(|n| u32::try_from(n).unwrap_or(0));
+    SourcePlace { file, line, column }
 }

@@ -2,7 +2,7 @@
 
 use super::referee::LIMITS;
 
-use ptx::ir::{Module, RelocTarget, VarId};
+use ptx::ir::{Module, RelocTarget, SourcePlace, VarId};
 use std::sync::Arc;
 
 fn load(text: &str) -> Arc<Module> {
@@ -282,4 +282,24 @@ fn variables_of_a_function_get_its_name() {
 fn unsupported_instructions_are_named() {
     let lines = kernel("txq.array_size.b32 %r0, [%d0];");
     assert_eq!(lines, ["Unsupported { opcode: \"txq.array_size.b32\" }"]);
+}
+
+#[test]
+fn instructions_know_their_place_in_the_source() {
+    let text = ".entry a() { .loc 1 7 3\nret; }\n.entry b() {\nbar.sync 0;\n.loc 2 9 5, function_name $f, inlined_at 1 14 18\n\
+                bar.sync 1;\n.loc 1 0 0\nret; }\n.file 1 \"a.cu\"\n.file 2 \"b.h\", 3, 4\n.section .debug_str { $f: .b8 97, 0 }";
+    let module = load(text);
+    let place = |function: usize, inst: usize| {
+        let function = &module.functions[function];
+        let line = function.body().expect("it has a body").insts[inst].line;
+        function.location(line).map(|found| {
+            let name = |place: SourcePlace| (function.source.file(place.file), place.line, place.column);
+            (name(found.place), found.inlined_at.map(name))
+        })
+    };
+    assert_eq!(place(0, 0), Some(((Some("a.cu"), 7, 3), None)));
+    // The place of another function, and of line 0, does not count.
+    assert_eq!(place(1, 0), None);
+    assert_eq!(place(1, 1), Some(((Some("b.h"), 9, 5), Some((Some("a.cu"), 14, 18)))));
+    assert_eq!(place(1, 2), None);
 }
