@@ -17,6 +17,7 @@
 #![doc = include_str!("rooms.md")]
 
 mod code;
+pub mod count;
 mod decode;
 mod fault;
 mod grid;

@@ -129,6 +129,7 @@ impl Launch {
             block: self.block,
             cluster,
             dynamic_shared: self.dynamic_shared,
+            occupancy: self.options.occupancy,
             codes: &codes,
         });
         Arc::new(Execution {

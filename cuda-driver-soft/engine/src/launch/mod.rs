@@ -59,6 +59,9 @@ pub struct Options {
     pub slack: u64,
     /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
     pub cluster: Option<[u32; 3]>,
+    /// Warps that a multiprocessor of the device can hold at once, divided by the most that it can have; 0 if unknown.
+    /// Observers report it.
+    pub occupancy: f64,
     /// Checkers, counters and other observers. An observed launch runs slower.
     pub observers: Observers,
 }
@@ -79,6 +82,7 @@ impl Default for Options {
             workspace: None,
             slack: host::environment::slack(),
             cluster: None,
+            occupancy: 0.0,
             observers: Observers::default(),
         }
     }

@@ -92,6 +92,8 @@ pub(crate) struct ObservedLaunch<'l> {
     pub(crate) cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u32,
+    /// Part of a multiprocessor's warps that the launch can use; 0 if unknown.
+    pub(crate) occupancy: f64,
     /// Code by function, with sites; `None` for functions that the kernel cannot reach.
     pub(crate) codes: &'l [Option<Arc<Code>>],
 }

@@ -3,6 +3,7 @@
 mod bulk;
 mod cluster;
 mod converged;
+mod counters;
 mod faults;
 mod hostile;
 mod kernels;
