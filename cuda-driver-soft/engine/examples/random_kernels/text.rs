@@ -1,0 +1,524 @@
+//! Random kernels as PTX.
+
+use super::operations::OPERATIONS;
+use super::tree::{
+    Condition, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Rounds, SLOTS, SPECIALS, Statement, Term,
+    VARIABLES, Value, Var, With,
+};
+use std::fmt::Write;
+
+/// Number of elements of 16 bytes in the input; a power of two.
+pub(crate) const ELEMENTS: u32 = 1024;
+/// Number of counters; a power of two.
+pub(crate) const COUNTERS: u32 = 64;
+
+/// Bytes of the input: the elements, and those that a thread reads behind the last one.
+pub(crate) const INPUT_BYTES: u64 = 16 * ELEMENTS as u64 + 256;
+
+/// Returns the bytes of a kernel's output.
+pub(crate) fn output_bytes(kernel: &Kernel) -> u64 {
+    u64::from(kernel.threads()) * (16 * u64::from(SLOTS) + u64::from(VARIABLES) * 32)
+}
+
+/// Returns the PTX of a kernel named `k` with the parameters `in`, `out`, `counters` and `len`.
+pub(crate) fn ptx(kernel: &Kernel) -> String {
+    let mut text = Text {
+        lines: String::new(),
+        labels: 0,
+        loops: 0,
+        counter: None,
+    };
+    text.kernel(kernel);
+    text.lines
+}
+
+/// Returns the value of the parameter `len`: the number of threads that a guarded kernel runs to its end.
+pub(crate) fn length(kernel: &Kernel) -> u32 {
+    kernel.threads() - kernel.threads() / 5
+}
+
+/// An access to an element whose index may be invalid.
+struct Access {
+    /// The guard of the instruction.
+    guard: String,
+    /// The label behind the instruction, if a branch skips it.
+    end: Option<u32>,
+}
+
+struct Text {
+    lines: String,
+    labels: u32,
+    loops: u32,
+    /// The innermost loop.
+    counter: Option<u32>,
+}
+
+impl Text {
+    fn line(&mut self, line: impl AsRef<str>) {
+        let _ = writeln!(self.lines, "    {}", line.as_ref());
+    }
+
+    fn label(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels
+    }
+
+    fn place(&mut self, label: u32) {
+        let _ = writeln!(self.lines, "L{label}:");
+    }
+
+    fn kernel(&mut self, kernel: &Kernel) {
+        let threads = kernel.block_threads();
+        let mut body = Text {
+            lines: String::new(),
+            labels: self.labels,
+            loops: 0,
+            counter: None,
+        };
+        body.statements(&kernel.body);
+        self.lines.push_str(
+            ".version 8.0\n.target sm_90\n.address_size 64\n
+.func (.reg .b32 %to) mix(.reg .b32 %from)
+{
+    .reg .b32 %a;
+    mul.lo.u32 %a, %from, 0x9e3779b9;
+    shr.u32 %to, %a, 15;
+    xor.b32 %to, %to, %a;
+    ret;
+}
+.func (.param .b32 to) fold(.param .b32 from)
+{
+    .reg .b32 %a, %n; .reg .pred %p;
+    ld.param.b32 %a, [from];
+    mov.u32 %n, 0;
+FOLD:
+    shr.u32 %a, %a, 5;
+    add.u32 %n, %n, 1;
+    setp.ne.u32 %p, %a, 0;
+    @%p bra FOLD;
+    st.param.b32 [to], %n;
+    ret;
+}
+",
+        );
+        let _ = writeln!(
+            self.lines,
+            ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 counters, .param .u32 len)\n{{"
+        );
+        for kind in KINDS {
+            self.line(format!(".reg .{} {}<{VARIABLES}>;", kind.bits(), kind.prefix()));
+        }
+        self.line(".reg .b64 %in, %out, %counters; .reg .b32 %gid, %lin, %len;");
+        self.line(format!(".reg .b32 %n<{}>, %m<{}>;", body.loops + 1, body.loops + 1));
+        self.line(format!(
+            ".shared .align 16 .b8 part[{}]; .shared .align 4 .b32 total;",
+            8 * threads
+        ));
+        self.line(format!(".local .align 16 .b8 frame[{}];", 16 * SLOTS));
+        self.open();
+        self.line("ld.param.u64 %in, [in]; cvta.to.global.u64 %in, %in;");
+        self.line("ld.param.u64 %out, [out]; cvta.to.global.u64 %out, %out;");
+        self.line("ld.param.u64 %counters, [counters]; cvta.to.global.u64 %counters, %counters;");
+        self.line("ld.param.u32 %len, [len];");
+        self.line("mov.u32 %i, %tid.x; mov.u32 %j, %ntid.x; mov.u32 %k, %tid.y; mad.lo.u32 %lin, %k, %j, %i;");
+        self.line(format!(
+            "mov.u32 %sum, %ctaid.x; mad.lo.u32 %gid, %sum, {threads}, %lin;"
+        ));
+        if kernel.guarded {
+            self.line("setp.ge.u32 %c, %gid, %len; @%c bra END;");
+        }
+        self.close();
+        self.open();
+        self.start_values();
+        self.close();
+        self.lines.push_str(&body.lines);
+        self.open();
+        self.results(kernel);
+        self.close();
+        self.lines.push_str("END:\n    ret;\n}\n");
+    }
+
+    /// Fills all variables with numbers of the input, thread numbers and constants.
+    fn start_values(&mut self) {
+        self.line(format!(
+            "and.b32 %i, %gid, {}; mul.wide.u32 %off, %i, 16; add.u64 %at, %in, %off;",
+            ELEMENTS - 1
+        ));
+        for n in 0..VARIABLES {
+            let at = u32::from(n) * 48;
+            for kind in KINDS.into_iter().skip(1) {
+                let (bits, prefix) = (kind.bits(), kind.prefix());
+                self.line(format!("ld.global.{bits} {prefix}{n}, [%at+{at}];"));
+            }
+        }
+        self.line("mov.u32 %r0, %gid; cvt.rn.f32.u32 %f0, %lin; cvt.u64.u32 %d0, %gid; cvt.rn.f64.u32 %g0, %gid;");
+        self.line("mov.u32 %r1, 3; mov.b32 %f1, 0f3fc00000; mov.b64 %d1, 17; mov.b64 %g1, 0d4004000000000000;");
+        for n in 0..VARIABLES {
+            self.line(format!("setp.lt.s32 %p{n}, %r{n}, {};", 20 * u32::from(n)));
+        }
+    }
+
+    /// Writes all variables to the output.
+    fn results(&mut self, kernel: &Kernel) {
+        let first = 16 * u32::from(SLOTS) * kernel.threads();
+        self.line(format!(
+            "mul.wide.u32 %off, %gid, {}; add.u64 %at, %out, %off;",
+            u32::from(VARIABLES) * 32
+        ));
+        for n in 0..VARIABLES {
+            let at = first + u32::from(n) * 32;
+            self.line(format!(
+                "st.global.b64 [%at+{at}], %d{n}; st.global.f64 [%at+{}], %g{n};",
+                at + 8
+            ));
+            self.line(format!(
+                "st.global.b32 [%at+{}], %r{n}; st.global.f32 [%at+{}], %f{n};",
+                at + 16,
+                at + 20
+            ));
+            self.line(format!("selp.u32 %i, 1, 0, %p{n};"));
+            self.line(format!(
+                "st.global.b32 [%at+{}], %i; st.global.b16 [%at+{}], %h{n};",
+                at + 24,
+                at + 28
+            ));
+        }
+    }
+
+    /// Begins a scope with registers of its own, as most registers of a program are written once.
+    fn open(&mut self) {
+        self.line("{ .reg .b32 %i, %j, %k, %sum; .reg .b64 %at, %off; .reg .pred %c, %e;");
+    }
+
+    fn close(&mut self) {
+        self.line("}");
+    }
+
+    fn statements(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::If { .. } | Statement::Loop { .. } | Statement::Switch { .. } => self.nested(statement),
+            statement => {
+                self.open();
+                self.simple(statement);
+                self.close();
+            }
+        }
+    }
+
+    /// Writes a statement without statements inside.
+    fn simple(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Compute { op, to, from, guard } => {
+                let to = to.iter().map(|v| name(*v));
+                let operands: Vec<String> = to.chain(from.iter().map(|v| self.value(*v))).collect();
+                self.line(format!(
+                    "{}{} {};",
+                    prefix(*guard),
+                    OPERATIONS[*op].0,
+                    operands.join(", ")
+                ));
+            }
+            Statement::LoadInput {
+                to,
+                vector,
+                index,
+                guard,
+            } => {
+                let access = self.address("%in", *index, ELEMENTS, 16, *guard);
+                let (vector, registers) = list(*to, *vector);
+                let bits = to.kind.bits();
+                self.line(format!("{}ld.global{vector}.{bits} {registers}, [%at];", access.guard));
+                self.end(access);
+            }
+            Statement::Store {
+                from,
+                vector,
+                slot,
+                guard,
+            } => {
+                self.own(*slot);
+                let (vector, registers) = list(*from, *vector);
+                let bits = from.kind.bits();
+                self.line(format!(
+                    "{}st.global{vector}.{bits} [%at], {registers};",
+                    prefix(*guard)
+                ));
+            }
+            Statement::Load { to, slot } => {
+                self.own(*slot);
+                self.line(format!("ld.global.{} {}, [%at];", to.kind.bits(), name(*to)));
+            }
+            Statement::Local { from, to, slot } => {
+                let at = u32::from(*slot) * 16;
+                self.line(format!("st.local.{} [frame+{at}], {};", from.kind.bits(), name(*from)));
+                self.line(format!("ld.local.{} {}, [frame+{at}];", to.kind.bits(), name(*to)));
+            }
+            Statement::Count { op, from, counter } => {
+                let access = self.address("%counters", *counter, COUNTERS, 4, None);
+                self.line(format!("{}red.global.{} [%at], %r{from};", access.guard, atomic(*op)));
+                self.end(access);
+            }
+            Statement::CountShared { op, from, to } => {
+                self.line("setp.eq.u32 %c, %lin, 0; @%c st.shared.b32 [total], 100; bar.sync 0;");
+                self.line(format!("red.shared.{} [total], %r{from}; bar.sync 0;", atomic(*op)));
+                self.line(format!("ld.shared.b32 %r{to}, [total]; bar.sync 0;"));
+            }
+            Statement::Exchange { from, to, index } => {
+                let bits = from.kind.bits();
+                self.line("shl.b32 %i, %lin, 3; mov.u32 %j, part; add.u32 %i, %i, %j;");
+                self.line(format!("st.shared.{bits} [%i], {}; bar.sync 0;", name(*from)));
+                self.close();
+                self.open();
+                match index {
+                    Index::Thread { plus, .. } => self.line(format!("add.u32 %i, %lin, {plus};")),
+                    Index::Same(n) => self.line(format!("mov.u32 %i, {n};")),
+                    Index::Any(var) => self.line(format!("mov.u32 %i, %r{var};")),
+                    Index::Formula(formula) => self.formula(*formula),
+                }
+                // The block's size is not always a power of two.
+                self.line("mov.u32 %j, %ntid.x; mov.u32 %k, %ntid.y; mul.lo.u32 %j, %j, %k;");
+                // Shared addresses are affine only without the remainder.
+                self.line(
+                    ".reg .b32 %x, %y, %z; .reg .pred %in_range; setp.lt.u32 %in_range, %i, %j; mov.u32 %y, part;",
+                );
+                self.line("mad.lo.u32 %x, %i, 8, %y; rem.u32 %z, %i, %j; mad.lo.u32 %z, %z, 8, %y;");
+                self.line(format!("@%in_range ld.shared.{bits} {}, [%x];", name(*to)));
+                self.line(format!("@!%in_range ld.shared.{bits} {}, [%z]; bar.sync 0;", name(*to)));
+            }
+            Statement::Shuffle { mode, from, to, by } => {
+                let (mode, clamp) = [("up", 0), ("down", 31), ("bfly", 31), ("idx", 31)][usize::from(*mode)];
+                self.line(format!(
+                    "shfl.sync.{mode}.b32 %r{to}|%e, %r{from}, {by}, {clamp}, 0xffffffff;"
+                ));
+                self.line(format!("selp.b32 %r{to}, %r{to}, 0, %e;"));
+            }
+            Statement::Vote { mode, from, to } => match mode {
+                0 => self.line(format!("vote.sync.ballot.b32 %r{to}, %p{from}, 0xffffffff;")),
+                1 => self.line(format!("vote.sync.any.pred %p{to}, %p{from}, 0xffffffff;")),
+                2 => self.line(format!("vote.sync.all.pred %p{to}, !%p{from}, 0xffffffff;")),
+                3 => self.line(format!("match.any.sync.b32 %r{to}, %r{from}, 0xffffffff;")),
+                4 => self.line(format!("redux.sync.add.s32 %r{to}, %r{from}, 0xffffffff;")),
+                5 => self.line(format!("redux.sync.max.u32 %r{to}, %r{from}, 0xffffffff;")),
+                _ => self.line(format!("bar.red.popc.u32 %r{to}, 0, %p{from};")),
+            },
+            Statement::Call { function: 0, from, to } => self.line(format!("call (%r{to}), mix, (%r{from});")),
+            Statement::Call { from, to, .. } => {
+                self.line("{ .param .b32 a; .param .b32 b;");
+                self.line(format!(
+                    "st.param.b32 [a], %r{from}; call (b), fold, (a); ld.param.b32 %r{to}, [b]; }}"
+                ));
+            }
+            Statement::Wild { to, index } => {
+                self.line(format!(
+                    "and.b32 %i, %r{index}, 0xfff; mul.wide.u32 %off, %i, 4; add.u64 %at, %in, %off;"
+                ));
+                // Far away, where no memory is.
+                self.line(format!("shr.u32 %i, %r{index}, 27; setp.eq.u32 %c, %i, 5;"));
+                self.line("selp.b64 %off, 0x10000000000, 0, %c; add.u64 %at, %at, %off;");
+                self.line(format!("ld.global.b32 %r{to}, [%at];"));
+            }
+            Statement::If { .. } | Statement::Loop { .. } | Statement::Switch { .. } => {}
+        }
+    }
+
+    /// Writes a statement with statements inside.
+    fn nested(&mut self, statement: &Statement) {
+        match statement {
+            Statement::If { condition, then, other } => {
+                let (skip, end) = (self.label(), self.label());
+                self.open();
+                self.condition(*condition);
+                self.line(format!("@!%c bra L{skip};"));
+                self.close();
+                self.statements(then);
+                if !other.is_empty() {
+                    self.line(format!("bra L{end};"));
+                }
+                self.place(skip);
+                self.statements(other);
+                self.place(end);
+            }
+            Statement::Loop { rounds, leave, body } => {
+                let (again, end) = (self.label(), self.label());
+                self.loops += 1;
+                let number = self.loops;
+                match rounds {
+                    Rounds::Fixed(n) => self.line(format!("mov.u32 %m{number}, {n};")),
+                    Rounds::Var(var) => self.line(format!(
+                        "and.b32 %m{number}, %r{var}, 7; add.u32 %m{number}, %m{number}, 1;"
+                    )),
+                }
+                self.line(format!("mov.u32 %n{number}, 0;"));
+                self.place(again);
+                let outer = self.counter.replace(number);
+                self.statements(body);
+                self.counter = outer;
+                if let Some(leave) = leave {
+                    self.line(format!("@%p{leave} bra L{end};"));
+                }
+                self.line(format!("add.u32 %n{number}, %n{number}, 1;"));
+                self.open();
+                self.line(format!("setp.lt.u32 %c, %n{number}, %m{number}; @%c bra L{again};"));
+                self.close();
+                self.place(end);
+            }
+            Statement::Switch { on, cases } => {
+                let labels: Vec<u32> = cases.iter().map(|_| self.label()).collect();
+                let end = self.label();
+                let names: Vec<String> = labels.iter().map(|l| format!("L{l}")).collect();
+                self.open();
+                self.line(format!("and.b32 %i, %r{on}, 3; min.u32 %i, %i, {};", cases.len() - 1));
+                self.line(format!("T{end}: .branchtargets {};", names.join(", ")));
+                self.line(format!("brx.idx %i, T{end};"));
+                self.close();
+                for (label, case) in labels.iter().zip(cases) {
+                    self.place(*label);
+                    self.statements(case);
+                    self.line(format!("bra L{end};"));
+                }
+                self.place(end);
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts the address of one of `count` elements into `%at`.
+    fn address(&mut self, base: &str, index: Index, count: u32, size: u32, guard: Option<(u8, bool)>) -> Access {
+        let mask = count - 1;
+        let mut access = Access {
+            guard: prefix(guard),
+            end: None,
+        };
+        match index {
+            // There are more elements than threads, but not more counters.
+            Index::Thread { factor: 1, plus } if size == 16 => self.line(format!("add.u32 %i, %gid, {plus};")),
+            Index::Thread { factor, plus } => self.line(format!(
+                "mad.lo.u32 %i, %gid, {factor}, {plus}; and.b32 %i, %i, {mask};"
+            )),
+            Index::Same(n) => self.line(format!("mov.u32 %i, {};", u32::from(n) & mask)),
+            Index::Any(var) => self.line(format!("and.b32 %i, %r{var}, {mask};")),
+            Index::Formula(formula) => {
+                self.formula(formula);
+                self.line(format!("setp.lt.u32 %c, %i, {count};"));
+                if formula.branch || guard.is_some() {
+                    let end = self.label();
+                    self.line(format!("@!%c bra L{end};"));
+                    access.end = Some(end);
+                } else {
+                    access.guard = "@%c ".to_string();
+                }
+            }
+        }
+        let signed = if size == 16 { "s32" } else { "u32" };
+        self.line(format!(
+            "mul.wide.{signed} %off, %i, {size}; add.u64 %at, {base}, %off;"
+        ));
+        access
+    }
+
+    /// Ends an access that a branch may skip.
+    fn end(&mut self, access: Access) {
+        if let Some(label) = access.end {
+            self.place(label);
+        }
+    }
+
+    /// Puts the value of a formula into `%i`. Each step has a register of its own.
+    fn formula(&mut self, formula: Formula) {
+        self.line(".reg .b32 %t<8>;");
+        self.line(format!("mov.u32 %t0, {};", SPECIALS[usize::from(formula.start)]));
+        for (step, Term { op, with }) in formula.terms.into_iter().enumerate() {
+            let operand = match with {
+                With::Special(number) => {
+                    self.line(format!("mov.u32 %t{}, {};", step + 4, SPECIALS[usize::from(number)]));
+                    format!("%t{}", step + 4)
+                }
+                With::Number(number) => number.to_string(),
+                With::Counter => self.counter.map_or("0".to_string(), |number| format!("%n{number}")),
+            };
+            let op = FORMULA_OPERATIONS[usize::from(op)];
+            let third = if op.ends_with('+') { ", %lin" } else { "" };
+            let op = op.trim_end_matches('+');
+            self.line(format!("{op} %t{}, %t{step}, {operand}{third};", step + 1));
+        }
+        self.line("mov.u32 %i, %t3;");
+    }
+
+    /// Puts the address of a place in the thread's part of the output into `%at`.
+    fn own(&mut self, slot: u8) {
+        let part = 16 * u32::from(SLOTS);
+        let at = 16 * u32::from(slot);
+        self.line(format!(
+            "mul.wide.s32 %off, %gid, {part}; add.u64 %at, %out, %off; add.u64 %at, %at, {at};"
+        ));
+    }
+
+    fn condition(&mut self, condition: Condition) {
+        match condition {
+            Condition::Block { bit } => self.line(format!(
+                "mov.u32 %i, %ctaid.x; shr.u32 %i, %i, {bit}; and.b32 %i, %i, 1; setp.eq.u32 %c, %i, 0;"
+            )),
+            Condition::FirstThreads(n) => self.line(format!("setp.lt.u32 %c, %lin, {n};")),
+            Condition::Var { number, negated } => {
+                let op = if negated { "not.pred" } else { "mov.pred" };
+                self.line(format!("{op} %c, %p{number};"));
+            }
+        }
+    }
+
+    fn value(&mut self, value: Value) -> String {
+        match value {
+            Value::Var(var) => name(var),
+            Value::Bits(Kind::Single, bits) => format!("0f{bits:08x}"),
+            Value::Bits(Kind::Double, bits) => format!("0d{bits:016x}"),
+            Value::Bits(_, bits) => bits.to_string(),
+            Value::Special(number) => {
+                let special = SPECIALS[usize::from(number)];
+                if number < 5 {
+                    self.line(format!("mov.u32 %sum, {special};"));
+                    // Another operand may use the register too: that only makes both the same.
+                    "%sum".to_string()
+                } else {
+                    special.to_string()
+                }
+            }
+        }
+    }
+}
+
+fn name(var: Var) -> String {
+    format!("{}{}", var.kind.prefix(), var.number)
+}
+
+fn prefix(guard: Option<(u8, bool)>) -> String {
+    match guard {
+        Some((number, negated)) => format!("@{}%p{number} ", if negated { "!" } else { "" }),
+        None => String::new(),
+    }
+}
+
+/// Returns the modifier and the registers of a load or store of several elements, which has at most 16 bytes.
+fn list(first: Var, vector: u8) -> (String, String) {
+    let count = u32::from(vector).min(16 / first.kind.size());
+    if count <= 1 {
+        return (String::new(), name(first));
+    }
+    let registers: Vec<String> = (0..count)
+        .map(|i| {
+            let number = (first.number + i as u8) % VARIABLES;
+            name(Var { number, ..first })
+        })
+        .collect();
+    (format!(".v{count}"), format!("{{{}}}", registers.join(", ")))
+}
+
+/// Operations of counters whose order does not matter.
+fn atomic(op: u8) -> &'static str {
+    ["add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"][usize::from(op)]
+}

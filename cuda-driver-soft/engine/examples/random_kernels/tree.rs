@@ -1,0 +1,270 @@
+//! Random kernels as trees, which are easy to shrink.
+//!
+//! A kernel has no data races: a thread writes only its own part of the output and of shared memory, reads the parts of
+//! other threads only behind a barrier, and adds to common counters with operations whose order does not matter.
+//! Barriers and collectives are only where all threads of a block come.
+
+/// Number of variables of each type.
+pub(crate) const VARIABLES: u8 = 5;
+
+/// The type of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `%p`, predicates.
+    Pred,
+    /// `%h`, 16 bits.
+    Half,
+    /// `%r`, integers of 32 bits.
+    Word,
+    /// `%d`, integers of 64 bits.
+    Long,
+    /// `%f`, `.f32`.
+    Single,
+    /// `%g`, `.f64`.
+    Double,
+}
+
+/// All types of variables.
+pub(crate) const KINDS: [Kind; 6] = [
+    Kind::Pred,
+    Kind::Half,
+    Kind::Word,
+    Kind::Long,
+    Kind::Single,
+    Kind::Double,
+];
+
+impl Kind {
+    /// Returns the prefix of the registers' names.
+    pub(crate) fn prefix(self) -> &'static str {
+        match self {
+            Kind::Pred => "%p",
+            Kind::Half => "%h",
+            Kind::Word => "%r",
+            Kind::Long => "%d",
+            Kind::Single => "%f",
+            Kind::Double => "%g",
+        }
+    }
+
+    /// Returns the type of untyped loads and stores.
+    pub(crate) fn bits(self) -> &'static str {
+        match self {
+            Kind::Pred => "pred",
+            Kind::Half => "b16",
+            Kind::Word => "b32",
+            Kind::Long => "b64",
+            Kind::Single => "f32",
+            Kind::Double => "f64",
+        }
+    }
+
+    /// Returns the size in bytes; predicates have none in memory.
+    pub(crate) fn size(self) -> u32 {
+        match self {
+            Kind::Pred | Kind::Half => 2,
+            Kind::Word | Kind::Single => 4,
+            Kind::Long | Kind::Double => 8,
+        }
+    }
+}
+
+/// A variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Var {
+    pub(crate) kind: Kind,
+    pub(crate) number: u8,
+}
+
+/// A source operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value {
+    Var(Var),
+    /// An immediate, with the bits of its type.
+    Bits(Kind, u64),
+    /// A value of 32 bits that says something about the thread: an index into [`SPECIALS`].
+    Special(u8),
+}
+
+/// Values of 32 bits that say something about the thread; all but the first three are in registers.
+pub(crate) const SPECIALS: [&str; 8] = [
+    "%tid.x", "%tid.y", "%ctaid.x", "%ntid.x", "%laneid", "%gid", "%lin", "%len",
+];
+
+/// The element that a load reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Index {
+    /// The thread's number in the grid, times a factor, plus a number.
+    Thread { factor: u8, plus: u8 },
+    /// The same element for all threads.
+    Same(u8),
+    /// Any element: a variable, made valid by a mask.
+    Any(u8),
+    /// The result of a formula over thread numbers, if it is a valid index. Programs compute most indexes like this.
+    Formula(Formula),
+}
+
+/// A formula over thread numbers and loop counters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Formula {
+    /// An index into [`SPECIALS`].
+    pub(crate) start: u8,
+    pub(crate) terms: [Term; 3],
+    /// True if a branch skips the access for invalid indexes; otherwise a guard does.
+    pub(crate) branch: bool,
+}
+
+/// A step of a formula: an index into [`FORMULA_OPERATIONS`], and its second operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Term {
+    pub(crate) op: u8,
+    pub(crate) with: With,
+}
+
+/// The second operand of a step of a formula.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum With {
+    /// An index into [`SPECIALS`].
+    Special(u8),
+    Number(u8),
+    /// The counter of the innermost loop, or 0.
+    Counter,
+}
+
+/// The operations of formulas. They have two operands; `mad` and `selp` have a third, and a `+` marks it.
+pub(crate) const FORMULA_OPERATIONS: [&str; 16] = [
+    "add.u32",
+    "add.u32",
+    "sub.u32",
+    "mul.lo.u32",
+    "mul.lo.u32",
+    "shl.b32",
+    "shr.u32",
+    "shr.s32",
+    "and.b32",
+    "or.b32",
+    "xor.b32",
+    "min.s32",
+    "max.s32",
+    "rem.u32",
+    "div.u32",
+    "mad.lo.u32+",
+];
+
+/// A condition of a branch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Condition {
+    /// The same in all threads of a block: the block's number modulo a power of two, or a parameter.
+    Block { bit: u8 },
+    /// The thread's number in its block is less than a number.
+    FirstThreads(u8),
+    /// A predicate.
+    Var { number: u8, negated: bool },
+}
+
+/// The number of rounds of a loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Rounds {
+    /// The same in all threads.
+    Fixed(u8),
+    /// The low bits of a variable: differs from thread to thread.
+    Var(u8),
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Statement {
+    /// An instruction that computes; `op` is an index into [`OPERATIONS`](super::operations::OPERATIONS).
+    Compute {
+        op: usize,
+        to: Vec<Var>,
+        from: Vec<Value>,
+        guard: Option<(u8, bool)>,
+    },
+    /// A load from the input, which nobody writes. `vector` is the number of elements.
+    LoadInput {
+        to: Var,
+        vector: u8,
+        index: Index,
+        guard: Option<(u8, bool)>,
+    },
+    /// A store to the thread's part of the output, at one of [`SLOTS`] places.
+    Store {
+        from: Var,
+        vector: u8,
+        slot: u8,
+        guard: Option<(u8, bool)>,
+    },
+    /// A load from the thread's part of the output.
+    Load { to: Var, slot: u8 },
+    /// A store to local memory and a load from it.
+    Local { from: Var, to: Var, slot: u8 },
+    /// Adds to a counter in global memory, without a result.
+    Count { op: u8, from: u8, counter: Index },
+    /// Adds to a counter in shared memory, whose value all threads read behind a barrier.
+    CountShared { op: u8, from: u8, to: u8 },
+    /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits.
+    Exchange { from: Var, to: Var, index: Index },
+    /// A shuffle: the mode, and the second operand.
+    Shuffle { mode: u8, from: u8, to: u8, by: u8 },
+    /// A vote or a reduction over the warp.
+    Vote { mode: u8, from: u8, to: u8 },
+    /// A call of a small function.
+    Call { function: u8, from: u8, to: u8 },
+    /// A branch.
+    If {
+        condition: Condition,
+        then: Vec<Statement>,
+        other: Vec<Statement>,
+    },
+    /// A loop. With `leave`, threads for which the predicate is true leave after a round.
+    Loop {
+        rounds: Rounds,
+        leave: Option<u8>,
+        body: Vec<Statement>,
+    },
+    /// A jump through a table, by the low two bits of a variable.
+    Switch { on: u8, cases: Vec<Vec<Statement>> },
+    /// A load that is perhaps outside of the input.
+    Wild { to: u8, index: u8 },
+}
+
+/// Places of 16 bytes in a thread's part of the output.
+pub(crate) const SLOTS: u8 = 4;
+
+/// A kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kernel {
+    pub(crate) grid: u32,
+    pub(crate) block: [u32; 2],
+    /// True if threads past the length of the data return first.
+    pub(crate) guarded: bool,
+    pub(crate) body: Vec<Statement>,
+}
+
+impl Kernel {
+    /// Returns the number of threads of a block.
+    pub(crate) fn block_threads(&self) -> u32 {
+        self.block[0] * self.block[1]
+    }
+
+    /// Returns the number of threads.
+    pub(crate) fn threads(&self) -> u32 {
+        self.grid * self.block_threads()
+    }
+
+    /// Returns the number of statements.
+    pub(crate) fn size(&self) -> usize {
+        size(&self.body)
+    }
+}
+
+fn size(statements: &[Statement]) -> usize {
+    let inside = |statement: &Statement| match statement {
+        Statement::If { then, other, .. } => size(then) + size(other),
+        Statement::Loop { body, .. } => size(body),
+        Statement::Switch { cases, .. } => cases.iter().map(|c| size(c)).sum(),
+        _ => 0,
+    };
+    statements.iter().map(|s| 1 + inside(s)).sum()
+}
