@@ -16,6 +16,9 @@
 //! - Untyped pointers, callbacks and flags are passed unchanged. The documentation of each call names the type of its
 //!   flags, such as `CUctx_flags`; pass the number in its field.
 //!
+//! Each group of the manual has a module with an example. All functions are also here: `checked::mem_alloc` is
+//! `checked::memory::mem_alloc`.
+//!
 //! If the driver does not export a function, the error names the CUDA version that does. Six functions with a plain name
 //! that CUDA 12.0 redefined, such as `cuGetProcAddress` and `cuGraphAddKernelNode`, fall back to the older export; their
 //! documentation states the differences.

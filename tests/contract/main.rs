@@ -28,6 +28,7 @@ mod cooperative;
 mod cuda_2;
 mod device_objects;
 mod devices;
+mod early_returns;
 mod endless_kernels;
 mod error_names;
 mod events;

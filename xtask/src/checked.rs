@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use facts::Facts;
 pub(crate) use model::{Call, calls, version};
 
-use crate::files::Output;
+use crate::files::{Output, root};
 use crate::registry::Registry;
 
 /// The first line of every file.
@@ -34,7 +34,11 @@ pub(crate) fn files(registry: &Registry, calls: &[Call]) -> Result<Vec<Output>, 
         Output::new("tests/checked_calls/generated/trials.rs", trials::file(HEADER, calls)),
     ];
     for (name, calls) in &groups {
-        let text = emit::file(HEADER, calls, &facts)?;
+        let example = root().join(format!("src/checked/examples/{name}.md"));
+        if !example.is_file() {
+            return Err(format!("write an example for the group {name}: {}", example.display()));
+        }
+        let text = emit::file(HEADER, name, calls, &facts)?;
         files.push(Output::new(folder.join(format!("{name}.rs")), text));
     }
     Ok(files)
@@ -44,7 +48,7 @@ pub(crate) fn files(registry: &Registry, calls: &[Call]) -> Result<Vec<Output>, 
 fn index(total: usize, groups: &BTreeMap<String, Vec<&Call>>) -> String {
     let mut index = format!("{HEADER}\n//! The {total} checked calls, by group of the manual.\n\n");
     for name in groups.keys() {
-        let _ = writeln!(index, "mod {name};");
+        let _ = writeln!(index, "pub mod {name};");
     }
     index.push('\n');
     for (name, calls) in groups {

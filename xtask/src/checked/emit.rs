@@ -7,10 +7,15 @@ use super::facts::Facts;
 use super::model::{Call, Count, Kind, Parameter};
 use super::names;
 
-/// Returns the file of one group.
-pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
+/// Returns the file of one group, whose page begins with the example `src/checked/examples/NAME.md`.
+pub(super) fn file(header: &str, name: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     let group = calls.first().map(|call| call.group.as_str()).unwrap_or_default();
-    let mut out = format!("{header}\n//! The group `{group}` of the manual.\n\n");
+    let page = group.replace('_', "__");
+    // Only in the documentation, so that builds do not store the text in the metadata.
+    let mut out = format!(
+        "{header}\n//! The group [`{group}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html) of the \
+         manual.\n#![cfg_attr(doc, doc = include_str!(\"../examples/{name}.md\"))]\n\n"
+    );
     let (legacy, own): (Vec<&Call>, Vec<&Call>) = calls.iter().partition(|call| call.legacy);
     let own = texts(&own, facts)?;
     out.push_str(&imports(&own, "super::super"));
