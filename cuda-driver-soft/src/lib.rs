@@ -22,6 +22,7 @@
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
+//! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
@@ -48,7 +49,9 @@ mod call;
 mod graph;
 mod marker;
 mod object;
+mod observation;
 mod operation;
+mod profile;
 mod queue;
 mod selection;
 mod state;
@@ -57,8 +60,10 @@ mod trace;
 pub use abi::{IMPLEMENTED, resolve};
 #[doc(hidden)]
 pub use abi::{Stubs, Table, set_exports};
+pub use engine::count::{Counters, InstructionProfile, LaunchProfile, SourceLocation};
 pub use marker::MARKER;
 #[doc(hidden)]
 pub use marker::Marker;
+pub use profile::{KernelReport, LineReport, Profile, Report, profile};
 pub use selection::{AlreadyInstalled, Prefer, Selection, SelectionError, from_env, library};
 pub use trace::{CallTotal, CopyTotal, KernelTotal, NotSupported, Summary, Trace, trace};

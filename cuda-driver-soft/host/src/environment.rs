@@ -12,6 +12,7 @@
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
+//! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table at exit, or a file | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
@@ -100,6 +101,12 @@ pub fn baseline_isa() -> bool {
 /// Returns `CUDA_SOFT_TRACE`, the file to append a trace to. Default: no trace.
 pub fn trace() -> Option<OsString> {
     std::env::var_os(TRACE).filter(|value| !value.is_empty())
+}
+
+/// Returns `CUDA_SOFT_PROFILE`: `1` for a table on standard error at exit, or the file to write the profile to.
+/// Default: kernels are not counted.
+pub fn profile() -> Option<OsString> {
+    std::env::var_os("CUDA_SOFT_PROFILE").filter(|value| !value.is_empty() && value != "0")
 }
 
 /// Returns true if `CUDA_SOFT_SUMMARY` is `1`: the driver prints a summary when the program exits. Default: false.

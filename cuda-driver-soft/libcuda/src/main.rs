@@ -15,6 +15,8 @@ soft-cuda --version
 
 Options of `run`:
   --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
+  --profile      counts what each kernel does, and prints a table when the program exits
+  --profile=FILE writes it to a file instead: as an HTML page with the annotated source for *.html, as JSON for *.json
   --summary      prints totals of calls, kernels and copies, and what was not supported, when the program exits
 
 The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.

@@ -7,6 +7,9 @@ use std::path::Path;
 /// The variable with the file of the trace.
 pub(crate) const TRACE: &str = "CUDA_SOFT_TRACE";
 
+/// The variable with the file of the profile, or `1` for a table.
+const PROFILE: &str = "CUDA_SOFT_PROFILE";
+
 /// A program with its arguments and the variables to set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -52,6 +55,12 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 let file = value()?;
                 let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
                 run.variables.push((TRACE, whole.into()));
+            }
+            "--profile" if given.is_none() => run.variables.push((PROFILE, "1".into())),
+            "--profile" => {
+                let file = value()?;
+                let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                run.variables.push((PROFILE, whole.into()));
             }
             "--summary" if given.is_none() => run.variables.push(("CUDA_SOFT_SUMMARY", "1".into())),
             _ => return Err(format!("unknown option `{option}`")),

@@ -23,7 +23,7 @@ fn refused(arguments: &[&str]) -> String {
 #[test]
 fn options_become_variables_of_the_program() {
     let file = format!("options-{}.json", std::process::id());
-    let script = "echo \"$CUDA_SOFT_TRACE|$CUDA_SOFT_SUMMARY|$1\"";
+    let script = "echo \"$CUDA_SOFT_TRACE|$CUDA_SOFT_SUMMARY|$CUDA_SOFT_PROFILE|$1\"";
     let output = Command::new(env!("CARGO_BIN_EXE_soft-cuda"))
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .args([
@@ -31,6 +31,7 @@ fn options_become_variables_of_the_program() {
             "--trace",
             &file,
             "--summary",
+            "--profile",
             "--",
             "sh",
             "-c",
@@ -43,7 +44,7 @@ fn options_become_variables_of_the_program() {
     // The path is absolute, because the program may change its folder, and options after the program are its own.
     let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(printed, format!("{}|1|--trace\n", whole.display()));
+    assert_eq!(printed, format!("{}|1|1|--trace\n", whole.display()));
     // The file has a begin, which readers accept without an end.
     let text = std::fs::read_to_string(&whole).unwrap();
     let events: serde_json::Value = serde_json::from_str(&format!("{text}\n]")).unwrap();

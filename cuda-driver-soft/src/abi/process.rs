@@ -13,7 +13,7 @@ use crate::call::init;
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 #[cfg(unix)]
-use crate::trace;
+use crate::{profile, trace};
 
 /// Registers handlers for forks and for the end of the process.
 fn watch() {
@@ -21,11 +21,13 @@ fn watch() {
     {
         extern "C" fn forked() {
             gate::mark_forked();
+            profile::mark_forked();
             trace::mark_forked();
         }
         extern "C" fn exiting() {
             gate::mark_exiting();
             trace::at_exit();
+            profile::at_exit();
         }
         // SAFETY: the handler only stores to atomics, which is permitted in the child of a fork.
         let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };

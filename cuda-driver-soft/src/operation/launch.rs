@@ -8,6 +8,7 @@ use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::function::Function;
 use crate::object::{cluster, library, occupancy, register_limit};
+use crate::observation;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
@@ -224,6 +225,16 @@ impl CheckedLaunch {
 }
 
 impl ReadyLaunch {
+    /// Returns the warps that a multiprocessor can hold at once, divided by the most that it can have.
+    fn occupancy(&self) -> f64 {
+        let device = self.context.device;
+        let threads: u32 = self.shape.block.iter().product();
+        let blocks =
+            occupancy::blocks_per_multiprocessor(&self.function, device, threads, u64::from(self.shape.shared));
+        let most = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / 32;
+        f64::from(blocks * threads.div_ceil(32)) / f64::from(most.max(1))
+    }
+
     /// Returns the work of one launch, and an estimate of its duration in nanoseconds.
     pub(crate) fn work(&self) -> Result<(Work, u64)> {
         if !self.context.is_alive() {
@@ -242,12 +253,15 @@ impl ReadyLaunch {
         } else {
             None
         };
+        let observers = observation::observers();
         let options = Options {
             // Limited by threads only, so never below a GPU's value: the register count is an estimate.
             resident: per_multiprocessor.max(1) * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
             cluster: self.shape.cluster,
             workspace,
+            occupancy: if observers.is_empty() { 0.0 } else { self.occupancy() },
+            observers,
             ..self.context.launch_options()
         };
         let launch = Launch {

@@ -72,6 +72,14 @@ impl Object {
         self
     }
 
+    /// Adds a list of objects, each on a line of its own.
+    pub(crate) fn objects(mut self, key: &str, values: impl Iterator<Item = Object>) -> Self {
+        self.key(key);
+        let values: Vec<String> = values.map(Object::end).collect();
+        _ = write!(self.0, "[\n{}\n]", values.join(",\n"));
+        self
+    }
+
     /// Returns the text of the object.
     pub(crate) fn end(mut self) -> String {
         self.0.push('}');
@@ -107,10 +115,13 @@ mod tests {
             .value("name", "CUDA_SUCCESS")
             .numbers("grid", &[1, 2, 3])
             .texts("list", ["x".into(), "y".into()])
-            .object("args", inner);
+            .object("args", inner)
+            .objects("all", [Object::new(), Object::new()].into_iter());
         assert_eq!(
             object.end(),
-            r#"{"ts":1.5,"small":-7,"large":"18446744073709551615","name":"CUDA_SUCCESS","grid":[1, 2, 3],"list":["x","y"],"args":{"a\"b":"c\\d\u000a"}}"#
+            r#"{"ts":1.5,"small":-7,"large":"18446744073709551615","name":"CUDA_SUCCESS","grid":[1, 2, 3],"list":["x","y"],"args":{"a\"b":"c\\d\u000a"},"all":["#
+                .to_owned()
+                + "\n{},\n{}\n]}"
         );
         assert_eq!(Object::new().end(), "{}");
     }

@@ -18,6 +18,7 @@ mod memory;
 mod module;
 mod pools;
 mod process;
+mod profile;
 mod stream;
 mod trace;
 mod vector_add;

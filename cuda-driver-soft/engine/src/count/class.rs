@@ -103,9 +103,6 @@ impl Class {
             | Op::Redux { .. }
             | Op::Activemask
             | Op::Elect
-            | Op::BarWarpSync
-            | Op::Bar { .. }
-            | Op::ClusterBarrier { .. }
             | Op::Movmatrix => Class::Communication,
             Op::Mma(_) | Op::Wgmma(_) => Class::Matrix,
             _ => Class::Misc,

@@ -59,31 +59,32 @@ counters! {
     control: "smsp__sass_thread_inst_executed_op_control_pred_on.sum, per warp";
     /// Loads, stores, atomic operations, copies, textures.
     memory: "smsp__sass_thread_inst_executed_op_memory_pred_on.sum, per warp";
-    /// Instructions across the lanes of a warp, and barriers.
+    /// Instructions across the lanes of a warp, without barriers.
     communication: "smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum, per warp";
     /// Products of matrices.
     matrix: "sm__inst_executed_pipe_tensor.sum";
-    /// All other instructions, such as `mov` and `selp`.
+    /// All other instructions, such as `mov`, `selp` and barriers.
     misc: "smsp__sass_thread_inst_executed_op_misc_pred_on.sum, per warp";
     /// Branches.
-    branches: "smsp__sass_inst_executed_op_branch.sum";
+    branches: "smsp__sass_branch_targets.sum";
     /// Branches whose active threads went to different targets.
     divergent_branches: "smsp__sass_branch_targets_threads_divergent.sum";
     /// Loads from global memory.
     global_load_requests: "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
     /// Sectors of 32 bytes that loads from global memory access, counted once per request.
     global_load_sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum";
-    /// Bytes that threads load from global memory.
+    /// Bytes that loads from global memory access, counted once per request.
     global_load_bytes: "smsp__sass_data_bytes_mem_global_op_ld.sum";
     /// Stores to global memory.
     global_store_requests: "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum";
     /// Sectors of 32 bytes that stores to global memory access, counted once per request.
     global_store_sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum";
-    /// Bytes that threads store to global memory.
+    /// Bytes that stores to global memory access, counted once per request.
     global_store_bytes: "smsp__sass_data_bytes_mem_global_op_st.sum";
     /// Atomic operations and reductions on global memory.
     global_atomic_requests: "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + …_op_red.sum";
-    /// Sectors of 32 bytes that atomic operations on global memory access, counted once per request.
+    /// Sectors of 32 bytes that atomic operations on global memory access. Threads with the same address take turns, and
+    /// each turn counts.
     global_atomic_sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + …_op_red.sum";
     /// Threads whose atomic operation on global memory meets another one of the same request at the same address.
     global_atomic_conflicts: "none";
@@ -95,15 +96,15 @@ counters! {
     local_store_requests: "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum";
     /// Sectors of 32 bytes that stores to local memory access.
     local_store_sectors: "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum";
-    /// Loads from shared memory.
-    shared_load_requests: "smsp__inst_executed_op_shared_ld.sum";
+    /// Loads from shared memory with at least one active thread.
+    shared_load_requests: "smsp__sass_inst_executed_op_shared_ld.sum";
     /// Passes through the banks of shared memory that loads take.
     shared_load_wavefronts: "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum";
     /// Passes of loads beyond those that the width of the access needs, because threads access different words of a
     /// bank.
     shared_load_conflicts: "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum";
-    /// Stores to shared memory.
-    shared_store_requests: "smsp__inst_executed_op_shared_st.sum";
+    /// Stores to shared memory with at least one active thread.
+    shared_store_requests: "smsp__sass_inst_executed_op_shared_st.sum";
     /// Passes through the banks of shared memory that stores take.
     shared_store_wavefronts: "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum";
     /// Passes of stores beyond those that the width of the access needs.
@@ -112,12 +113,12 @@ counters! {
     shared_atomic_requests: "smsp__inst_executed_op_shared_atom.sum";
     /// Threads whose atomic operation on shared memory meets another one of the same request at the same address.
     shared_atomic_conflicts: "none";
-    /// Bytes that threads load from, store to and update in shared memory.
+    /// Bytes of shared memory that are loaded, stored and updated, counted once per request.
     shared_bytes: "smsp__sass_data_bytes_mem_shared.sum";
     /// Bytes that bulk and tensor copies move. Copies of tensors are counted as 0.
     bulk_bytes: "none";
     /// Arrivals of warps at barriers of the block or cluster.
-    barriers: "smsp__sass_inst_executed_op_barrier.sum";
+    barriers: "none";
     /// Time that warps wait at barriers, if each warp issued one instruction per unit of time.
     barrier_wait: "smsp__average_warp_latency_issue_stalled_barrier, in instructions instead of cycles";
 }

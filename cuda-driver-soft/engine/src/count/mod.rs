@@ -11,7 +11,8 @@
 //! | `worker` | counts what one host thread runs |
 //! | `clocks` | the time that warps wait at barriers |
 //! | `report` | the numbers of a launch by instruction |
-
+//!
+#![doc = include_str!("ncu.md")]
 #![forbid(unsafe_code)]
 
 mod class;

@@ -54,6 +54,27 @@ fn wide_sectors(addresses: &Lanes<u64>, mask: Mask, last: u64) -> u64 {
     all.len() as u64
 }
 
+/// Returns the number of bytes that a request accesses, each byte counted once.
+pub(super) fn bytes(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
+    if mask == 0 {
+        return 0;
+    }
+    // Accesses are aligned to their size, so two of them overlap as a whole or not at all.
+    let first = addresses[mask.trailing_zeros() as usize % LANES];
+    let active = std::array::from_fn(|i| if mask >> i & 1 == 1 { addresses[i] } else { first });
+    distinct(active) * u64::from(bytes)
+}
+
+/// Returns the number of sectors that an atomic operation accesses. Lanes with the same address take turns, each of
+/// which accesses the sector again: ncu counts so on an H200.
+pub(super) fn atomic_sectors(addresses: &Lanes<u64>, mask: Mask) -> u64 {
+    let mut all: Vec<u64> = lanes::iter(mask).map(|i| addresses[i]).collect();
+    all.sort_unstable();
+    let sectors = all.chunk_by(|a, b| a >> SECTOR_SHIFT == b >> SECTOR_SHIFT);
+    let turns = |sector: &[u64]| sector.chunk_by(|a, b| a == b).map(|same| same.len() as u64).max();
+    sectors.filter_map(turns).sum()
+}
+
 /// The passes of a request through the banks of shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wavefronts {
@@ -64,7 +85,8 @@ pub(super) struct Wavefronts {
 }
 
 /// Returns the passes of a request to shared memory. Lanes that access the same word do not conflict. An access of 8
-/// bytes is made for 16 lanes at a time, one of 16 bytes for 8 lanes.
+/// bytes is made for 16 lanes at a time, one of 16 bytes for 8 lanes; for twice as many if neighbouring lanes have the
+/// same address.
 pub(super) fn wavefronts(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Wavefronts {
     let together = match bytes {
         0..=4 => 32,
@@ -72,16 +94,35 @@ pub(super) fn wavefronts(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Wave
         _ => 8,
     };
     let mut sum = Wavefronts::default();
-    let mut group = if together == 32 { Mask::MAX } else { (1 << together) - 1 };
-    for _ in 0..LANES / together {
-        let active = mask & group;
+    let mut add = |active: Mask| {
         if active != 0 {
             sum.all += passes(addresses, active, bytes);
             sum.ideal += 1;
         }
-        group = group.checked_shl(together as u32).unwrap_or(0);
+    };
+    if together == 32 {
+        add(mask);
+        return sum;
+    }
+    for pair in 0..LANES / (2 * together) {
+        let lanes = ((1u64 << (2 * together)) - 1) as Mask;
+        let lower = (1 << together) - 1;
+        let shift = 2 * together * pair;
+        let (lanes, lower) = (mask & lanes << shift, lower << shift);
+        if in_pairs(addresses, lanes, 1) || in_pairs(addresses, lanes, 2) {
+            add(lanes);
+        } else {
+            add(lanes & lower);
+            add(lanes & !lower);
+        }
     }
     sum
+}
+
+/// Returns true if each active lane has the same address as the lane whose number differs in this bit, if that is
+/// active.
+fn in_pairs(addresses: &Lanes<u64>, mask: Mask, bit: usize) -> bool {
+    lanes::iter(mask).all(|i| mask >> (i ^ bit) & 1 == 0 || addresses[i] == addresses[i ^ bit])
 }
 
 /// Returns the passes of lanes whose accesses are made together: the most words that they access in one bank.
@@ -127,7 +168,7 @@ pub(super) fn repeated(addresses: &Lanes<u64>, mask: Mask) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Wavefronts, repeated, sectors, wavefronts};
+    use super::{Wavefronts, atomic_sectors, bytes, repeated, sectors, wavefronts};
     use crate::lanes::{FULL, Lanes};
 
     fn lanes(address: impl Fn(u64) -> u64) -> Lanes<u64> {
@@ -168,6 +209,34 @@ mod tests {
         assert_eq!(all(&|i| 16 * i, 16), (4, 4));
         assert_eq!(all(&|i| 16 * i, 8), (4, 2));
         assert_eq!(wavefronts(&lanes(|i| 128 * i), 0x7, 4), Wavefronts { all: 3, ideal: 1 });
+    }
+
+    #[test]
+    fn wide_accesses_of_neighbours_are_made_together() {
+        let all = |address: &dyn Fn(u64) -> u64, bytes| {
+            let Wavefronts { all, ideal } = wavefronts(&lanes(address), FULL, bytes);
+            (all, ideal)
+        };
+        assert_eq!(all(&|_| 64, 8), (1, 1));
+        assert_eq!(all(&|i| 8 * (i / 2), 8), (1, 1));
+        assert_eq!(all(&|i| 64 * (i / 16), 16), (2, 2));
+        assert_eq!(all(&|i| 16 * (i % 16), 16), (4, 4));
+    }
+
+    #[test]
+    fn bytes_are_counted_once_per_request() {
+        assert_eq!(bytes(&lanes(|i| 4096 + 4 * i), FULL, 4), 128);
+        assert_eq!(bytes(&lanes(|_| 4096), FULL, 16), 16);
+        assert_eq!(bytes(&lanes(|i| 4096 - 8 * (i % 4)), 0xff, 8), 32);
+        assert_eq!(bytes(&lanes(|_| 4096), 0, 16), 0);
+    }
+
+    #[test]
+    fn atomic_operations_take_turns() {
+        assert_eq!(atomic_sectors(&lanes(|i| 4096 + 4 * i), FULL), 4);
+        assert_eq!(atomic_sectors(&lanes(|i| 4096 + 4 * (i % 8)), FULL), 4);
+        assert_eq!(atomic_sectors(&lanes(|i| 4096 + 4 * (i / 2)), FULL), 4);
+        assert_eq!(atomic_sectors(&lanes(|_| 4096), 0xf), 4);
     }
 
     #[test]

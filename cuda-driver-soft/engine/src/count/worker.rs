@@ -5,7 +5,7 @@
 use super::clocks::Clocks;
 use super::counters::Counters;
 use super::report::SharedCounts;
-use super::requests::{Wavefronts, repeated, sectors, wavefronts};
+use super::requests::{Wavefronts, atomic_sectors, bytes, repeated, sectors, wavefronts};
 use crate::code::site::{AccessBytes, AccessKind, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::lanes::{self, LANES, Mask};
@@ -57,18 +57,21 @@ fn count(counters: &mut Counters, at: &At<'_>, access: &SiteAccess, space: Space
             *address = At::resolve(access, *address).1;
         }
     }
-    let bytes = at.bytes(access);
+    let sizes = at.bytes(access);
     let active: Mask = match access.bytes {
         AccessBytes::Constant(_) => mask,
-        _ => lanes::iter(mask).filter(|i| bytes[*i] > 0).fold(0, |m, i| m | 1 << i),
+        _ => lanes::iter(mask).filter(|i| sizes[*i] > 0).fold(0, |m, i| m | 1 << i),
     };
     let first = active.trailing_zeros() as usize % LANES;
-    let (size, lanes) = (bytes[first], u64::from(active.count_ones()));
-    let total = u64::from(size) * lanes;
+    let size = sizes[first];
+    let total = bytes(&addresses, active, size);
     let request = u64::from(active != 0);
     match (space, access.kind) {
         (Space::Global | Space::Const, kind) => {
-            let sectors = sectors(&addresses, active, size);
+            let sectors = match kind {
+                AccessKind::Atomic => atomic_sectors(&addresses, active),
+                _ => sectors(&addresses, active, size),
+            };
             match kind {
                 AccessKind::Read => {
                     counters.global_load_requests += request;

@@ -8,6 +8,7 @@ mod faults;
 mod hostile;
 mod kernels;
 mod matrix;
+mod ncu;
 mod observe;
 mod operands;
 mod scheduling;

@@ -1,0 +1,43 @@
+//! Writes the profile of a process that exits.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use host::{console, environment};
+
+use super::report::Report;
+use super::whole;
+
+/// True in a forked child, which does not write the profile of its parent.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Makes a forked child write nothing. Only stores to an atomic.
+pub(crate) fn mark_forked() {
+    FORKED.store(true, Relaxed);
+}
+
+/// Writes the profile of a process that exits, if `CUDA_SOFT_PROFILE` asks for one.
+pub(crate) fn at_exit() {
+    if FORKED.load(Relaxed) {
+        return;
+    }
+    let (Some(collection), Some(target)) = (whole(), environment::profile()) else {
+        return;
+    };
+    let report = Report {
+        launches: collection.take(),
+    };
+    if target == OsStr::new("1") {
+        console::write(console::Stream::Error, report.to_string().as_bytes());
+        return;
+    }
+    let path = Path::new(&target);
+    if let Err(error) = report.write(path) {
+        let line = format!(
+            "cuda-driver-soft: CUDA_SOFT_PROFILE: cannot write the profile to {}: {error}\n",
+            path.display()
+        );
+        console::write(console::Stream::Error, line.as_bytes());
+    }
+}

@@ -1,0 +1,438 @@
+//! A profile as one HTML page without external resources: totals, plots and the annotated source.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use engine::count::{Counters, LaunchProfile};
+
+use super::report::{KernelReport, LineReport, Report};
+use super::table::{configuration, file_name, grouped, size};
+
+/// Launches of a kernel that the page lists one by one.
+const MOST_LAUNCHES: usize = 50;
+/// Lines of source shown around those with code.
+const CONTEXT: u32 = 3;
+
+/// Returns a text with the characters that HTML reserves replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Returns a profile as an HTML page.
+pub(super) fn text(report: &Report) -> String {
+    let kernels = report.kernels();
+    let mut page = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    page.push_str(
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Kernel profile</title>\n",
+    );
+    _ = writeln!(
+        page,
+        "<style>\n{}</style>\n</head>\n<body>\n<h1>Kernel profile</h1>",
+        include_str!("style.css")
+    );
+    page.push_str(
+        "<p>Counted by the software CUDA driver. Instructions are PTX instructions of warps; all numbers are the same on every \
+         machine and in every run.</p>\n",
+    );
+    if kernels.is_empty() {
+        page.push_str("<p>No kernels were launched.</p>\n");
+    }
+    if kernels.len() > 1 {
+        page.push_str("<nav>");
+        for (i, kernel) in kernels.iter().enumerate() {
+            _ = write!(page, "<a href=\"#kernel{i}\">{}</a>", escaped(kernel.name));
+        }
+        page.push_str("</nav>\n");
+    }
+    let mut files = HashMap::new();
+    for (i, kernel) in kernels.iter().enumerate() {
+        _ = writeln!(page, "<h2 id=\"kernel{i}\">{}</h2>", escaped(kernel.name));
+        head(&mut page, kernel);
+        classes(&mut page, &kernel.total);
+        traffic(&mut page, &kernel.total);
+        source(&mut page, kernel, &mut files);
+        instructions(&mut page, kernel);
+    }
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+/// Writes the configuration and the most important totals.
+fn head(page: &mut String, kernel: &KernelReport<'_>) {
+    let count = kernel.launches.len();
+    if let Some(first) = kernel.launches.first() {
+        let launches = if count == 1 {
+            "1 launch".into()
+        } else {
+            format!("{} launches, the first", grouped(count as u64))
+        };
+        _ = writeln!(page, "<p>{launches}: {}</p>", escaped(&configuration(first)));
+    }
+    for fault in kernel.launches.iter().filter_map(|launch| launch.fault.as_deref()) {
+        _ = writeln!(page, "<p class=\"hot\">Ended by a fault: {}</p>", escaped(fault));
+    }
+    let c = &kernel.total;
+    page.push_str("<div class=\"tiles\">\n");
+    let mut tile = |name: &str, value: String, bad: bool| {
+        let class = if bad { "tile bad" } else { "tile" };
+        _ = writeln!(page, "<div class=\"{class}\"><b>{value}</b><span>{name}</span></div>");
+    };
+    tile("warp instructions", grouped(c.instructions), false);
+    let threads = c.threads_per_instruction();
+    tile(
+        "active threads per instruction, of 32",
+        format!("{threads:.1}"),
+        threads < 24.0,
+    );
+    tile(
+        "divergent branches",
+        grouped(c.divergent_branches),
+        c.divergent_branches > 0,
+    );
+    if c.global_sectors() > 0 {
+        tile("sectors of global memory", grouped(c.global_sectors()), false);
+    }
+    if c.shared_load_requests + c.shared_store_requests > 0 {
+        tile("bank conflicts", grouped(c.bank_conflicts()), c.bank_conflicts() > 0);
+    }
+    if c.barriers > 0 {
+        let share = c.barrier_wait as f64 / (c.instructions + c.barrier_wait).max(1) as f64;
+        tile(
+            "of the time at barriers",
+            format!("{:.0} %", 100.0 * share),
+            share > 0.2,
+        );
+    }
+    page.push_str("</div>\n");
+    if count > 1 {
+        list(page, &kernel.launches);
+    }
+}
+
+/// Writes the launches one by one.
+fn list(page: &mut String, launches: &[&LaunchProfile]) {
+    page.push_str(
+        "<details><summary>Launches</summary><div class=\"wide\"><table class=\"plain\">\n<tr><th>launch</th>",
+    );
+    page.push_str("<th>grid</th><th>block</th><th>instructions</th><th>sectors</th><th>bank conflicts</th></tr>\n");
+    for (i, launch) in launches.iter().enumerate().take(MOST_LAUNCHES) {
+        let (grid, block, c) = (size(launch.grid), size(launch.block), &launch.total);
+        let [instructions, sectors, conflicts] = [c.instructions, c.global_sectors(), c.bank_conflicts()].map(grouped);
+        _ = writeln!(
+            page,
+            "<tr><td>{}</td><td>{grid}</td><td>{block}</td><td>{instructions}</td><td>{sectors}</td><td>{conflicts}</td></tr>",
+            i + 1
+        );
+    }
+    page.push_str("</table></div>");
+    if launches.len() > MOST_LAUNCHES {
+        _ = write!(page, "<p>and {} more</p>", launches.len() - MOST_LAUNCHES);
+    }
+    page.push_str("</details>\n");
+}
+
+/// Writes a plot of the classes of instructions.
+fn classes(page: &mut String, c: &Counters) {
+    let mut classes = vec![
+        ("fp16", c.fp16),
+        ("fp32", c.fp32),
+        ("fp64", c.fp64),
+        ("matrix", c.matrix),
+        ("integer", c.integer),
+        ("bits", c.bit),
+        ("conversion", c.conversion),
+        ("memory", c.memory),
+        ("communication", c.communication),
+        ("control", c.control),
+        ("other", c.misc),
+    ];
+    classes.retain(|(_, count)| *count > 0);
+    let bars: Vec<(String, f64, String)> = classes
+        .into_iter()
+        .map(|(name, count)| {
+            let share = count as f64 / c.instructions.max(1) as f64;
+            (
+                name.to_owned(),
+                share,
+                format!("{} ({:.0} %)", grouped(count), 100.0 * share),
+            )
+        })
+        .collect();
+    page.push_str("<h3>Instructions by class</h3>\n");
+    plot(page, &bars);
+}
+
+/// Writes a plot of horizontal bars: a name, a length from 0 to 1, and a label.
+fn plot(page: &mut String, bars: &[(String, f64, String)]) {
+    const ROW: usize = 22;
+    let longest = bars.iter().map(|(_, length, _)| *length).fold(0.0, f64::max).max(1e-9);
+    _ = writeln!(
+        page,
+        "<svg width=\"760\" height=\"{0}\" viewBox=\"0 0 760 {0}\" role=\"img\">",
+        ROW * bars.len()
+    );
+    for (i, (name, length, label)) in bars.iter().enumerate() {
+        let (y, width) = (i * ROW, 420.0 * length / longest);
+        _ = writeln!(
+            page,
+            "<text x=\"128\" y=\"{}\" text-anchor=\"end\">{}</text><rect x=\"138\" y=\"{}\" width=\"{width:.1}\" height=\"14\" rx=\"2\" \
+             fill=\"var(--bar)\"/><text x=\"{:.1}\" y=\"{}\">{}</text>",
+            y + 15,
+            escaped(name),
+            y + 4,
+            146.0 + width,
+            y + 15,
+            escaped(label)
+        );
+    }
+    page.push_str("</svg>\n");
+}
+
+/// Writes a table of the requests to memory.
+fn traffic(page: &mut String, c: &Counters) {
+    struct Row {
+        name: &'static str,
+        requests: u64,
+        units: u64,
+        unit: &'static str,
+        /// Units that the bytes fill, if they are known.
+        ideal: Option<u64>,
+        conflicts: Option<u64>,
+    }
+    let row = |name, requests, units, unit, ideal, conflicts| Row {
+        name,
+        requests,
+        units,
+        unit,
+        ideal,
+        conflicts,
+    };
+    let loads = Some(c.global_load_bytes.div_ceil(32));
+    let stores = Some(c.global_store_bytes.div_ceil(32));
+    let in_passes = |all: u64, conflicts: u64| Some(all - conflicts);
+    let rows = [
+        row(
+            "global loads",
+            c.global_load_requests,
+            c.global_load_sectors,
+            "sectors",
+            loads,
+            None,
+        ),
+        row(
+            "global stores",
+            c.global_store_requests,
+            c.global_store_sectors,
+            "sectors",
+            stores,
+            None,
+        ),
+        row(
+            "global atomics",
+            c.global_atomic_requests,
+            c.global_atomic_sectors,
+            "sectors",
+            None,
+            Some(c.global_atomic_conflicts),
+        ),
+        row(
+            "local loads",
+            c.local_load_requests,
+            c.local_load_sectors,
+            "sectors",
+            None,
+            None,
+        ),
+        row(
+            "local stores",
+            c.local_store_requests,
+            c.local_store_sectors,
+            "sectors",
+            None,
+            None,
+        ),
+        row(
+            "shared loads",
+            c.shared_load_requests,
+            c.shared_load_wavefronts,
+            "wavefronts",
+            in_passes(c.shared_load_wavefronts, c.shared_load_conflicts),
+            Some(c.shared_load_conflicts),
+        ),
+        row(
+            "shared stores",
+            c.shared_store_requests,
+            c.shared_store_wavefronts,
+            "wavefronts",
+            in_passes(c.shared_store_wavefronts, c.shared_store_conflicts),
+            Some(c.shared_store_conflicts),
+        ),
+        row(
+            "shared atomics",
+            c.shared_atomic_requests,
+            0,
+            "",
+            None,
+            Some(c.shared_atomic_conflicts),
+        ),
+    ];
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.requests > 0).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h3>Memory</h3>\n<div class=\"wide\"><table class=\"plain\">\n<tr><th class=\"left\"></th><th>requests</th>",
+    );
+    page.push_str("<th>sectors or wavefronts</th><th>per request</th><th>needed</th><th>conflicts</th></tr>\n");
+    for row in rows {
+        let per = row.units as f64 / row.requests as f64;
+        let units = if row.unit.is_empty() {
+            String::new()
+        } else {
+            format!("{} {}", grouped(row.units), row.unit)
+        };
+        let per = if row.unit.is_empty() {
+            String::new()
+        } else {
+            format!("{per:.2}")
+        };
+        // Broadcasts move more bytes than they access.
+        let needed = row.ideal.map_or(String::new(), |ideal| grouped(ideal.min(row.units)));
+        let wasteful = row.ideal.is_some_and(|ideal| row.units > 2 * ideal);
+        let class = if wasteful { " class=\"hot\"" } else { "" };
+        let conflicts = row.conflicts.map_or(String::new(), grouped);
+        let hot = if row.conflicts.is_some_and(|n| n > 0) {
+            " class=\"hot\""
+        } else {
+            ""
+        };
+        _ = writeln!(
+            page,
+            "<tr><td class=\"left\">{}</td><td>{}</td><td{class}>{units}</td><td>{per}</td><td>{needed}</td><td{hot}>{conflicts}</td></tr>",
+            row.name,
+            grouped(row.requests)
+        );
+    }
+    page.push_str("</table></div>\n");
+}
+
+/// Writes the header of a table of lines.
+fn begin_lines(page: &mut String, last: &str) {
+    page.push_str(
+        "<div class=\"wide\"><table class=\"source\">\n<tr><th>line</th><th>instructions</th><th></th><th>threads</th>",
+    );
+    page.push_str("<th>sectors</th><th>per request</th><th>conflicts</th><th>divergent</th><th>waited</th>");
+    _ = writeln!(page, "<th class=\"left\">{last}</th></tr>");
+}
+
+/// Writes a line; `most` is the number of instructions of the longest bar.
+fn line(page: &mut String, number: u32, counters: Option<&Counters>, most: u64, code: &str) {
+    let code = escaped(code);
+    let Some(c) = counters.filter(|c| c.instructions > 0) else {
+        let empty = "<td></td>".repeat(8);
+        _ = writeln!(
+            page,
+            "<tr><td class=\"number\">{number}</td>{empty}<td class=\"code\">{code}</td></tr>"
+        );
+        return;
+    };
+    let some = |n: u64| if n == 0 { String::new() } else { grouped(n) };
+    let requests = c.global_load_requests + c.global_store_requests + c.global_atomic_requests;
+    let per = if requests == 0 {
+        String::new()
+    } else {
+        format!("{:.1}", c.global_sectors() as f64 / requests as f64)
+    };
+    let conflicts = c.bank_conflicts() + c.global_atomic_conflicts + c.shared_atomic_conflicts;
+    let width = 100.0 * c.instructions as f64 / most.max(1) as f64;
+    let threads = c.threads_per_instruction();
+    let few = if threads < 24.0 { " class=\"hot\"" } else { "" };
+    let hot = if conflicts > 0 { " class=\"hot\"" } else { "" };
+    _ = writeln!(
+        page,
+        "<tr><td class=\"number\">{number}</td><td>{}</td><td class=\"share\"><span class=\"bar\" style=\"width:{width:.1}%\"></span></td>\
+         <td{few}>{threads:.1}</td><td>{}</td><td>{per}</td><td{hot}>{}</td><td class=\"hot\">{}</td><td>{}</td>\
+         <td class=\"code\">{code}</td></tr>",
+        grouped(c.instructions),
+        some(c.global_sectors()),
+        some(conflicts),
+        some(c.divergent_branches),
+        some(c.barrier_wait),
+    );
+}
+
+/// Writes the CUDA source with the counters of each line, for each file that exists.
+fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<String, Option<Vec<String>>>) {
+    let mut names: Vec<&str> = kernel.lines.iter().filter_map(|line| line.file).collect();
+    names.dedup();
+    for name in names {
+        let read = || {
+            let text = std::fs::read(name).ok()?;
+            Some(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
+        };
+        let text = files.entry(name.to_owned()).or_insert_with(read);
+        let lines: Vec<&LineReport<'_>> = kernel.lines.iter().filter(|line| line.file == Some(name)).collect();
+        let most = lines.iter().map(|line| line.counters.instructions).max().unwrap_or(0);
+        _ = writeln!(page, "<h3>{}</h3>", escaped(file_name(name)));
+        begin_lines(page, "source");
+        let Some(text) = text else {
+            for found in lines {
+                line(page, found.line, Some(&found.counters), most, &found.opcodes.join(", "));
+            }
+            page.push_str("</table></div>\n<p>The source file was not found. Instructions are shown instead.</p>\n");
+            continue;
+        };
+        let mut last = 0;
+        for (number, code) in (1..).zip(text.iter()) {
+            let near = lines.iter().any(|line| line.line.abs_diff(number) <= CONTEXT);
+            if !near {
+                continue;
+            }
+            if last > 0 && number > last + 1 {
+                page.push_str("<tr><td class=\"number\">…</td></tr>\n");
+            }
+            last = number;
+            let found = lines.iter().find(|line| line.line == number);
+            line(page, number, found.map(|line| &line.counters), most, code);
+        }
+        page.push_str("</table></div>\n");
+    }
+}
+
+/// Writes all instructions of the kernel with their counters.
+fn instructions(page: &mut String, kernel: &KernelReport<'_>) {
+    let Some(first) = kernel.launches.first() else {
+        return;
+    };
+    let mut sums: Vec<Counters> = vec![Counters::default(); first.instructions.len()];
+    for launch in &kernel.launches {
+        // Launches of kernels with the same name in other modules may have other instructions.
+        for ((sum, inst), own) in sums.iter_mut().zip(&launch.instructions).zip(&first.instructions) {
+            if inst.ptx_line == own.ptx_line {
+                *sum += inst.counters;
+            }
+        }
+    }
+    let most = sums.iter().map(|c| c.instructions).max().unwrap_or(0);
+    let open = if first.instructions.iter().any(|inst| inst.place.is_some()) {
+        ""
+    } else {
+        " open"
+    };
+    _ = writeln!(page, "<details{open}><summary>PTX instructions</summary>");
+    begin_lines(page, "instruction");
+    for (sum, inst) in sums.iter().zip(&first.instructions) {
+        line(page, inst.ptx_line, Some(sum), most, &inst.opcode);
+    }
+    page.push_str("</table></div></details>\n");
+}

@@ -1,0 +1,125 @@
+//! The launches of a profile, by kernel and source line.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use engine::count::{Counters, LaunchProfile};
+
+use super::{html, json};
+
+/// The launches of a profile, in the order of their start. It prints as a table.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// The launches.
+    pub launches: Vec<LaunchProfile>,
+}
+
+/// The sum of all launches of one kernel.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KernelReport<'r> {
+    /// Name of the kernel.
+    pub name: &'r str,
+    /// Its launches.
+    pub launches: Vec<&'r LaunchProfile>,
+    /// The sum of all launches.
+    pub total: Counters,
+    /// The lines of its source, in their order.
+    pub lines: Vec<LineReport<'r>>,
+}
+
+/// The counters of one source line.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LineReport<'r> {
+    /// Name of the file in the CUDA source; `None` for a line of the PTX text, which has no `.loc`.
+    pub file: Option<&'r str>,
+    /// Line in the CUDA source, or else in the PTX text.
+    pub line: u32,
+    /// The opcodes of the instructions, in the order of the PTX text.
+    pub opcodes: Vec<&'r str>,
+    /// The counters.
+    pub counters: Counters,
+}
+
+impl Report {
+    /// Returns the launches of a kernel.
+    pub fn kernel(&self, name: &str) -> Option<KernelReport<'_>> {
+        self.kernels().into_iter().find(|kernel| kernel.name == name)
+    }
+
+    /// Returns the kernels, in the order of their first launch.
+    pub fn kernels(&self) -> Vec<KernelReport<'_>> {
+        let mut kernels: Vec<KernelReport<'_>> = Vec::new();
+        for launch in &self.launches {
+            match kernels.iter_mut().find(|kernel| kernel.name == launch.kernel) {
+                Some(kernel) => kernel.launches.push(launch),
+                None => kernels.push(KernelReport {
+                    name: &launch.kernel,
+                    launches: vec![launch],
+                    total: Counters::default(),
+                    lines: Vec::new(),
+                }),
+            }
+        }
+        for kernel in &mut kernels {
+            kernel.sum();
+        }
+        kernels
+    }
+
+    /// Returns the profile as JSON.
+    pub fn to_json(&self) -> String {
+        json::text(self)
+    }
+
+    /// Returns the profile as one HTML page that needs no other files. It shows the CUDA source if the files exist.
+    pub fn to_html(&self) -> String {
+        html::text(self)
+    }
+
+    /// Writes the profile to a file: as JSON or as an HTML page if the name ends with `.json` or `.html`, else as a
+    /// table.
+    ///
+    /// # Errors
+    /// Returns the error of writing the file.
+    pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let text = match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("json") => self.to_json(),
+            Some("html" | "htm") => self.to_html(),
+            _ => self.to_string(),
+        };
+        std::fs::write(path, text)
+    }
+}
+
+impl KernelReport<'_> {
+    /// Adds up the launches.
+    fn sum(&mut self) {
+        let mut lines: BTreeMap<(Option<&str>, u32), LineReport<'_>> = BTreeMap::new();
+        for (i, launch) in self.launches.iter().enumerate() {
+            self.total += launch.total;
+            for inst in &launch.instructions {
+                let (file, line) = match &inst.place {
+                    Some(place) => (Some(place.file.as_str()), place.line),
+                    None => (None, inst.ptx_line),
+                };
+                let sum = lines.entry((file, line)).or_insert_with(|| LineReport {
+                    file,
+                    line,
+                    opcodes: Vec::new(),
+                    counters: Counters::default(),
+                });
+                sum.counters += inst.counters;
+                if i == 0 {
+                    sum.opcodes.push(&inst.opcode);
+                }
+            }
+        }
+        self.lines = lines.into_values().collect();
+    }
+}
