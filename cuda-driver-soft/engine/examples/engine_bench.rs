@@ -1,12 +1,13 @@
 //! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [short] [KERNEL]`
+//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled] [short] [KERNEL]`
 //!
 //! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
-//! prints how many times as long that takes. `short` measures for a fifth of a second each instead of two seconds.
+//! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 lanes, and prints
+//! the same for the interpreter. `short` measures for a fifth of a second each instead of two seconds.
 
 use cuda_driver_soft_engine::memory::{AllocationKind, address_space};
-use cuda_driver_soft_engine::{Isa, Launch, Options, Program, Progress};
+use cuda_driver_soft_engine::{Engine, Isa, Launch, Options, Program, Progress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -71,11 +72,16 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
         params[offset as usize..(offset + size) as usize].copy_from_slice(arg);
     }
     let threads: u64 = grid.iter().chain(&block).map(|n| u64::from(*n)).product();
-    let mut best = [Duration::MAX; 2];
+    let ways = [
+        (true, true, Engine::Interpreter),
+        (asked.plain, false, Engine::Interpreter),
+        (asked.compiled, true, Engine::Compiled { lanes: 16 }),
+    ];
+    let mut best = [Duration::MAX; 3];
     let begin = Instant::now();
     while begin.elapsed() < asked.long {
-        for (converged, best) in [true, false].into_iter().zip(&mut best) {
-            if !converged && !asked.plain {
+        for ((wanted, converged, engine), best) in ways.into_iter().zip(&mut best) {
+            if !wanted {
                 continue;
             }
             let launch = Launch {
@@ -87,6 +93,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
                 options: Options {
                     isa: asked.isa,
                     converged,
+                    engine,
                     ..Options::default()
                 },
             };
@@ -107,6 +114,9 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     if asked.plain {
         print!(" {:8.2} {:5.2}", each(best[1]), each(best[1]) / each(best[0]));
     }
+    if asked.compiled {
+        print!(" {:8.2} {:5.2}", each(best[2]), each(best[0]) / each(best[2]));
+    }
     println!();
 }
 
@@ -114,6 +124,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
 struct CommandLine {
     isa: Isa,
     plain: bool,
+    compiled: bool,
     long: Duration,
     kernels: Vec<String>,
 }
@@ -122,6 +133,7 @@ fn main() {
     let mut asked = CommandLine {
         isa: Isa::best(),
         plain: false,
+        compiled: false,
         long: Duration::from_secs(2),
         kernels: Vec::new(),
     };
@@ -129,6 +141,7 @@ fn main() {
         match argument.as_str() {
             "baseline" => asked.isa = Isa::Baseline,
             "plain" => asked.plain = true,
+            "compiled" => asked.compiled = true,
             "short" => asked.long = Duration::from_millis(200),
             _ => asked.kernels.push(argument),
         }

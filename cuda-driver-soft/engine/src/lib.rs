@@ -6,7 +6,8 @@
 //! panic.
 //!
 //! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice, for
-//! any lanes, and for converged warps, whose lanes all take the same branches.
+//! any lanes, and for converged warps, whose lanes all take the same branches. With [`Engine::Compiled`], warps whose
+//! lanes are all active run machine code instead, in groups of neighbouring lanes.
 //!
 //! The interpreter is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]`
 //! of the workspace that uses this crate.
@@ -17,6 +18,7 @@
 #![doc = include_str!("rooms.md")]
 
 mod code;
+mod compile;
 pub mod count;
 mod decode;
 mod fault;
@@ -44,7 +46,7 @@ pub use code::isa::Isa;
 pub use fault::{Fault, FaultKind};
 pub use grid::execution::{Execution, Progress};
 pub use launch::workspace::GridWorkspace;
-pub use launch::{Launch, Options};
+pub use launch::{Engine, Launch, Options};
 pub use observe::Observers;
 pub use program::Program;
 pub use program::kernel::Kernel;

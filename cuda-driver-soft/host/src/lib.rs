@@ -7,6 +7,7 @@
 //! | [`log!`] | the driver's log |
 //! | [`messages`] | the messages of the log that programs can read |
 //! | [`memory()`] | the amount of memory that the process can have |
+//! | [`executable`] | memory for machine code |
 //! | [`mapping()`] | the access that the process has to a range of addresses |
 //!
 //! # Structure
@@ -20,6 +21,9 @@
 #[allow(unsafe_code)]
 pub mod console;
 pub mod environment;
+// Maps memory and makes it executable.
+#[allow(unsafe_code)]
+pub mod executable;
 mod log;
 // Calls VirtualQuery on Windows.
 #[allow(unsafe_code)]

@@ -4,7 +4,7 @@ use super::generate::Random;
 use super::text;
 use super::tree::Kernel;
 use cuda_driver_soft_engine::memory::{AllocationKind, address_space};
-use cuda_driver_soft_engine::{Isa, Launch, Options, Program, Progress};
+use cuda_driver_soft_engine::{Engine, Isa, Launch, Options, Program, Progress};
 use std::sync::Arc;
 
 /// A way in which the engine runs a kernel.
@@ -14,20 +14,27 @@ pub(crate) struct Tier {
     pub(crate) isa: Isa,
     /// True if converged warps run the code that is specialised for them.
     pub(crate) converged: bool,
+    /// The engine.
+    pub(crate) engine: Engine,
 }
 
 impl Tier {
     /// Returns all ways on this CPU. The first one is the reference: the plain interpreter.
     pub(crate) fn all() -> Vec<Tier> {
-        let isas = Isa::available();
-        isas.flat_map(|isa| [false, true].map(|converged| Tier { isa, converged }))
-            .collect()
+        let tier = |isa, converged, engine| Tier { isa, converged, engine };
+        let interpreted = |isa| [false, true].map(|converged| tier(isa, converged, Engine::Interpreter));
+        let compiled = [16, 8].map(|lanes| tier(Isa::Wide, true, Engine::Compiled { lanes }));
+        let compiled = compiled
+            .into_iter()
+            .filter(|tier| Isa::available().any(|isa| isa == tier.isa));
+        Isa::available().flat_map(interpreted).chain(compiled).collect()
     }
 
     fn options(self) -> Options {
         Options {
             isa: self.isa,
             converged: self.converged,
+            engine: self.engine,
             budget: Some(100_000_000),
             ..Options::default()
         }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::action::{Action, ValueLocation};
+use super::compiled::CompiledSlots;
 use super::constant::Constant;
 use super::converged::Converged;
 use super::inst::Inst;
@@ -43,6 +44,23 @@ pub(crate) struct Code {
     pub(crate) converged: Option<Converged>,
     /// The origin of each decoded instruction. Empty unless the function was decoded for observation.
     pub(crate) sites: Vec<Site>,
+    /// The places of registers and instructions of the IR, of a kernel.
+    pub(crate) map: Option<SourceMap>,
+    /// The same function as machine code.
+    pub(crate) compiled: CompiledSlots,
+}
+
+/// The places of the registers and instructions of the IR in a function's code.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) struct SourceMap {
+    /// By register: its slot.
+    pub(crate) slots: Vec<Slot>,
+    /// By register: the constant that it is an alias of.
+    pub(crate) aliases: Vec<Option<Constant>>,
+    /// By step of the function: its first instruction, and the one after its last.
+    pub(crate) steps: Vec<(u32, u32)>,
+    /// The instruction at the end of the function, if a branch leads there.
+    pub(crate) end: u32,
 }
 
 impl Code {

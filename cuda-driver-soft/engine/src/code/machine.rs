@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::compiled::Window;
 use super::watch::Watch;
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
@@ -19,6 +20,10 @@ pub(crate) struct Machine<'m> {
     pub(crate) spaces: Spaces<'m>,
     /// Access caches of the running function, by memory instruction.
     pub(crate) caches: Vec<AccessCache<'m>>,
+    /// Access caches of the kernel for groups of lanes that run compiled code, by group.
+    pub(crate) group_caches: Vec<Vec<AccessCache<'m>>>,
+    /// Windows of the memory instructions of compiled code.
+    pub(crate) windows: Vec<Window<'m>>,
     /// Access caches of the other functions, by function.
     pub(crate) other_caches: Vec<Vec<AccessCache<'m>>>,
     /// The running function.

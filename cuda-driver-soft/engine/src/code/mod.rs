@@ -14,6 +14,7 @@
 
 pub(crate) mod action;
 pub(crate) mod collective;
+pub(crate) mod compiled;
 pub(crate) mod constant;
 pub(crate) mod converged;
 pub(crate) mod function;

@@ -191,6 +191,39 @@ impl RegFile {
         value.is_some()
     }
 
+    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is `step`
+    /// more than the one before; of a predicate (`width` 0), all lanes are the same.
+    pub(crate) fn is_affine(&mut self, row: Slot, width: u8, step: i64, lanes: u32) -> bool {
+        let (start, lanes) = (row.0 as usize, lanes as usize);
+        macro_rules! check {
+            ($ty:ty, $bytes:literal) => {{
+                let Some(row) = self.bytes_mut().get(start..start + 32 * $bytes) else {
+                    return false;
+                };
+                let mut differs = 0;
+                for group in row.chunks_exact(lanes * $bytes) {
+                    let value = |lane: &[u8]| lane.try_into().map_or(0, <$ty>::from_ne_bytes);
+                    let first = value(&group[..$bytes]);
+                    for (i, lane) in group.chunks_exact($bytes).enumerate() {
+                        differs |= value(lane) ^ first.wrapping_add((step as $ty).wrapping_mul(i as $ty));
+                    }
+                }
+                differs == 0
+            }};
+        }
+        match width {
+            8 => check!(u64, 8),
+            4 => check!(u32, 4),
+            _ => {
+                let mask = (0..LANES).fold(0, |mask, lane| mask | (self.get(row, 0, lane) as u32) << lane);
+                let group = u32::MAX >> (LANES - lanes);
+                (0..LANES)
+                    .step_by(lanes)
+                    .all(|first| [0, group].contains(&(mask >> first & group)))
+            }
+        }
+    }
+
     /// Returns the value of one lane in a row of values of `width` bytes (0 for a predicate).
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };
@@ -253,6 +286,11 @@ impl Regs<'_> {
     #[inline(always)]
     fn row<T>(self, slot: Slot) -> *mut Lanes<T> {
         self.base.wrapping_add(slot.0 as usize).cast()
+    }
+
+    /// Returns the address of the registers, for compiled code.
+    pub(crate) fn frame(self) -> *mut u8 {
+        self.base
     }
 
     /// Returns a pointer to the row of a register, for the primitives of `memory`.

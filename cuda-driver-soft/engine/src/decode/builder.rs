@@ -2,9 +2,10 @@
 
 use super::constants;
 use crate::code::action::{Action, ValueLocation};
+use crate::code::compiled::CompiledSlots;
 use crate::code::constant::{Constant, Lifetime};
 use crate::code::converged::Converged;
-use crate::code::function::Code;
+use crate::code::function::{Code, SourceMap};
 use crate::code::handlers::Handlers;
 use crate::code::inst::Inst;
 use crate::code::isa::Isa;
@@ -413,7 +414,7 @@ impl<'b> Builder<'b> {
     }
 
     /// Returns the code.
-    pub(super) fn finish(self, converged: Option<Converged>) -> Code {
+    pub(super) fn finish(self, converged: Option<Converged>, steps: Vec<(u32, u32)>, end: u32) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
         let for_block = |c: &&(Slot, u8, Constant)| c.2.lifetime() >= Lifetime::Block;
@@ -428,7 +429,16 @@ impl<'b> Builder<'b> {
                 ..converged
             }
         });
+        let kernel = self.source.is_kernel();
+        let map = kernel.then(|| SourceMap {
+            slots: self.registers.clone(),
+            aliases: self.aliases.clone(),
+            steps,
+            end,
+        });
         Code {
+            map,
+            compiled: CompiledSlots::default(),
             block_constants,
             id: self.source.id,
             params: self.source.body.params.iter().map(|p| self.formal(p)).collect(),

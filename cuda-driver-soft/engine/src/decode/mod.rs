@@ -67,6 +67,7 @@ pub(crate) fn decode(
     let mut builder = Builder::new(source, isa, &uses, observed);
     // The first instruction of each step.
     let mut places = vec![0; layout.steps.len()];
+    let mut ends = vec![0; layout.steps.len()];
     let begins = emit::emit(&layout, &mut builder, control::branch(), |builder, number, step| {
         places[number] = builder.here();
         if observed {
@@ -90,13 +91,21 @@ pub(crate) fn decode(
             }
             Step::Branch { .. } => {}
         }
+        // A conditional branch is one instruction, which is added next.
+        let branch = matches!(step, Step::Branch { guard: Some(_), .. });
+        ends[number] = builder.here() + u32::from(branch);
         Ok(())
     })?;
     let converged = match purpose {
         Purpose::Run { rows } if source.is_kernel() => converged::lower(&mut builder, &layout, &uses, &places, rows)?,
         _ => None,
     };
-    let mut code = builder.finish(converged);
+    let steps = places.into_iter().zip(ends).collect();
+    let end = layout
+        .block_of
+        .get(layout.steps.len())
+        .map_or(0, |block| begins[*block]);
+    let mut code = builder.finish(converged, steps, end);
     for action in &mut code.actions {
         if let Action::Branch { targets, .. } = action {
             for target in targets {

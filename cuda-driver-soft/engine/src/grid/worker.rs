@@ -47,6 +47,8 @@ impl<'e> Worker<'e> {
                 params: Buffer::of(&params)?,
             },
             caches,
+            group_caches: Vec::new(),
+            windows: Vec::new(),
             other_caches: started.codes.iter().map(|_| Vec::new()).collect(),
             function: kernel.id(),
             target: 0,

@@ -32,9 +32,33 @@ pub struct Launch {
     pub options: Options,
 }
 
+/// The way in which kernels run. Results are the same, unless a kernel has data races.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Kernels are interpreted.
+    Interpreter,
+    /// Kernels are compiled to machine code, and interpreted where that is not possible.
+    Compiled {
+        /// Number of lanes that the code runs at once: 8 or 16.
+        lanes: u32,
+    },
+}
+
+impl Engine {
+    /// Returns the engine that `CUDA_SOFT_ENGINE` in the environment selects.
+    fn chosen() -> Self {
+        match host::environment::compiled() {
+            true => Engine::Compiled { lanes: 16 },
+            false => Engine::Interpreter,
+        }
+    }
+}
+
 /// Settings of a launch.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The way in which the kernel runs.
+    pub engine: Engine,
     /// Approximate limit on the number of warp instructions; `None` for no limit.
     pub budget: Option<u64>,
     /// The instruction set to use.
@@ -68,9 +92,11 @@ pub struct Options {
 
 impl Default for Options {
     /// Returns options with no observers, no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and 4096 resident
-    /// blocks. `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set `parallel` and `slack`.
+    /// blocks. `CUDA_SOFT_ENGINE`, `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set `engine`,
+    /// `parallel` and `slack`.
     fn default() -> Self {
         Options {
+            engine: Engine::chosen(),
             budget: None,
             isa: Isa::best(),
             converged: true,

@@ -99,6 +99,12 @@ impl Record {
         self.length.load(Ordering::Relaxed)
     }
 
+    /// Returns the place of [`length`](Self::length), for compiled code.
+    #[inline]
+    pub(crate) fn remaining(&self) -> &AtomicU64 {
+        &self.length
+    }
+
     /// Returns true if kernels may write to the allocation.
     #[inline]
     pub(crate) fn is_writable(&self) -> bool {

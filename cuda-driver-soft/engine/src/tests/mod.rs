@@ -2,6 +2,7 @@
 
 mod bulk;
 mod cluster;
+mod compiled;
 mod converged;
 mod counters;
 mod faults;

@@ -2,14 +2,18 @@
 
 #![forbid(unsafe_code)]
 
+use crate::code::compiled::Compiled;
 use crate::code::constant::{Constant, Lifetime};
 use crate::code::converged::Converged;
 use crate::code::function::Code;
+use crate::code::isa::Isa;
 use crate::code::registers::{RegFile, Slot};
+use crate::compile;
 use crate::lanes::{FULL, LANES, Lanes, Mask};
-use crate::launch::Launch;
 use crate::launch::threads::{lane_rows, thread_of};
+use crate::launch::{Engine, Launch};
 use crate::memory::warp::RANK_SHIFT;
+use crate::plan::ordered;
 use crate::program::loaded::LoadedModule;
 use crate::program::shared_layout::SharedLayout;
 use crate::semantics::affine::{self, Affine, Rows};
@@ -75,6 +79,8 @@ pub(crate) struct Frames<'e> {
     rows: Option<Rows>,
     /// The kernel's code.
     kernel: Option<&'e Code>,
+    /// The same as machine code.
+    compiled: Option<&'e Compiled>,
     /// Code by function; `None` for functions that the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// Registers for reuse, by function; their launch constants are filled.
@@ -101,12 +107,14 @@ pub(crate) struct WarpPosition {
 impl<'e> Frames<'e> {
     /// Returns the frames of a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
+        let kernel = codes[launch.kernel.id().0 as usize].as_deref();
         Frames {
+            compiled: kernel.and_then(|code| compiled(launch, code)),
             rows: lane_rows(launch.block),
             launch,
             loaded: launch.kernel.loaded(),
             shared: launch.kernel.shared_layout(),
-            kernel: codes[launch.kernel.id().0 as usize].as_deref(),
+            kernel,
             pool: codes.iter().map(|_| Vec::new()).collect(),
             codes,
         }
@@ -127,6 +135,12 @@ impl<'e> Frames<'e> {
     #[inline(always)]
     pub(crate) fn kernel(&self) -> Option<&'e Code> {
         self.kernel
+    }
+
+    /// Returns the kernel's machine code, if the launch may run it.
+    #[inline(always)]
+    pub(crate) fn compiled(&self) -> Option<&'e Compiled> {
+        self.compiled
     }
 
     /// Returns the code of a function that has a frame. Only decoded functions have one.
@@ -197,7 +211,7 @@ impl<'e> Frames<'e> {
     /// Returns the code for converged warps, if these lanes may run it.
     fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
         let converged = code.converged.as_ref()?;
-        if !self.launch.options.converged {
+        if !self.launch.options.converged || self.compiled.is_some() {
             return None;
         }
         (lanes == FULL && (self.rows.is_some() || !converged.needs_rows)).then_some(converged)
@@ -411,6 +425,37 @@ impl<'e> Frames<'e> {
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })
     }
+}
+
+/// Returns the machine code of a launch's kernel, unless the kernel has to be interpreted.
+fn compiled<'e>(launch: &'e Launch, code: &'e Code) -> Option<&'e Compiled> {
+    let Engine::Compiled { lanes } = launch.options.engine else {
+        return None;
+    };
+    let [x, y, z] = launch.block;
+    let whole = x.is_multiple_of(lanes);
+    // Otherwise a group has lanes of several rows of the block.
+    let rows = whole || (y <= 1 && z <= 1);
+    let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
+    if !rows || threads < LANES as u64 || launch.options.isa != Isa::Wide {
+        return None;
+    }
+    // Shared memory of other blocks, and local memory, have no quick check.
+    // Observers see each instruction of a warp.
+    if launch.options.cluster.is_some() || code.local_bytes > 0 || !code.sites.is_empty() {
+        return None;
+    }
+    code.compiled.get(lanes, whole, || {
+        let module = &launch.kernel.loaded().module;
+        let functions = launch.kernel.reachable().iter();
+        let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
+        // Groups run one after another, so that the order of instructions is another one.
+        if !ordered::lines(module, bodies).is_empty() {
+            return None;
+        }
+        let body = module.functions.get(code.id.0 as usize)?.body()?;
+        compile::compile(module, body, code, lanes, whole)
+    })
 }
 
 /// Returns true if a special register differs between lanes of a warp.

@@ -8,6 +8,7 @@
 mod barrier;
 mod builtins;
 mod call;
+mod compiled;
 pub(crate) mod frame;
 mod printf;
 mod run;
@@ -24,6 +25,7 @@ use crate::lanes::{self, Mask};
 use crate::memory::buffer::{LocalMemory, MOST_LOCAL};
 use crate::memory_budget::MemoryReservation;
 use crate::ops::{matrix, tensor, texture};
+use compiled::Compilation;
 use frame::{Caller, Frame, FrameId, Frames, WarpPosition};
 use ptx::ir::{BarOp, FuncId};
 use run::{Event, run};
@@ -85,8 +87,10 @@ pub(crate) struct Warp {
     since_turn: i64,
     /// Instructions run since the warp last returned to the code for converged warps.
     stay: u64,
-    /// Number of consecutive returns to that code that saved no time.
+    /// Number of consecutive returns to that code, or to compiled code, that saved no time.
     in_vain: u32,
+    /// The instruction at which compiled code has left the warp, if all registers have the shapes that it expects.
+    trusted: Option<u32>,
 }
 
 /// The reason why a warp stopped running.
@@ -162,6 +166,7 @@ impl Warp {
             since_turn: 0,
             stay: 0,
             in_vain: 0,
+            trusted: None,
         };
         warp.begin(frames, lanes, true)?;
         Some(warp)
@@ -192,6 +197,7 @@ impl Warp {
         self.turn = 0;
         self.since_turn = 0;
         (self.stay, self.in_vain) = (u64::MAX, 0);
+        self.trusted = None;
         let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
@@ -229,7 +235,7 @@ impl Warp {
         // Most kernels have no local memory.
         if self.local.stride() > 0 {
             std::mem::swap(&mut m.spaces.local, &mut self.local);
-        } else {
+        } else if frames.compiled().is_none() {
             ran = self.run_together(m, frames, share);
             match ran {
                 Some((at, Event::Barrier)) => {
@@ -316,6 +322,8 @@ impl Warp {
     ) -> Pause {
         let (mut share, mut ran) = (share, ran);
         let mut in_turn = false;
+        // Compiled code that is left at its entry must not run again at once.
+        let mut left = false;
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
         (m.live, m.warp) = (self.live, self.position.warp);
         loop {
@@ -346,12 +354,36 @@ impl Warp {
                 Some(other) if other.frame == id && other.pc > pc => other.pc,
                 _ => u32::MAX,
             };
-            let Some(frame) = self.frames[id as usize].as_mut() else {
+            let Some(frame) = self.frames[id as usize].as_ref() else {
                 continue;
             };
             let code = frames.code(frame.function);
             m.switch_to(frame.function, code.caches);
             m.spaces.local_end = frame.local_end;
+            if !std::mem::take(&mut left)
+                && mask == lanes::FULL
+                && self.in_vain < MOST_IN_VAIN
+                && self.ready.is_empty()
+                && self.parked.is_empty()
+                && m.spaces.local.stride() == 0
+                && let Some(compiled) = self.compiled_entry(frames, id, pc)
+            {
+                match self.run_groups(m, frames, code, compiled, share.max(1)) {
+                    Compilation::Ready(rounds) => share -= rounds,
+                    Compilation::Barrier => return Pause::Barrier,
+                    Compilation::End => return self.end(m),
+                    Compilation::Fault(line) => return Pause::Fault { line },
+                }
+                left = true;
+                if share <= 0 {
+                    return Pause::Share;
+                }
+                continue;
+            }
+            self.trusted = None;
+            let Some(frame) = self.frames[id as usize].as_mut() else {
+                continue;
+            };
             if ran.is_none()
                 && mask == lanes::FULL
                 && self.in_vain < MOST_IN_VAIN

@@ -1,0 +1,154 @@
+//! Machine code of a kernel, and the part of a warp's state that it shares with the interpreter.
+
+use super::registers::Slot;
+use host::executable::Executable;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+
+/// Numbers of lanes in a group for which code can be compiled.
+pub(crate) const GROUPS: [u32; 2] = [16, 8];
+
+/// A kernel's machine code for groups of neighbouring lanes.
+///
+/// All values are in the rows of the frame wherever the code begins or ends, so that the interpreter can go on. Only
+/// the rows of scalar registers are incomplete where the code goes on by itself: their first lane of a group counts.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// The code. It begins with a function as in [`Function`].
+    pub(crate) code: Executable,
+    /// Vectors of constants that the code reads.
+    pub(crate) pool: Vec<[u32; 8]>,
+    /// Number of lanes in a group.
+    pub(crate) lanes: u32,
+    /// The instructions at which the code can begin, sorted by [`CompiledEntry::at`].
+    pub(crate) entries: Vec<CompiledEntry>,
+    /// Number of memory instructions that have a [`Window`].
+    pub(crate) windows: usize,
+}
+
+/// The compiled code of a function, made when it is first wanted.
+#[derive(Debug, Default)]
+pub(crate) struct CompiledSlots([[OnceLock<Option<Compiled>>; 2]; GROUPS.len()]);
+
+impl CompiledSlots {
+    /// Returns the code for groups of `lanes` lanes, which `compile` makes if there is none yet; `None` if it cannot be
+    /// compiled. `whole` is true if `%ntid.x` is a
+    /// multiple of `lanes`.
+    pub(crate) fn get(&self, lanes: u32, whole: bool, compile: impl FnOnce() -> Option<Compiled>) -> Option<&Compiled> {
+        let index = GROUPS.iter().position(|group| *group == lanes)?;
+        self.0[index][usize::from(whole)].get_or_init(compile).as_ref()
+    }
+}
+
+/// An instruction at which compiled code can begin.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[derive(Debug)]
+pub(crate) struct CompiledEntry {
+    /// The instruction in the interpreter's code.
+    pub(crate) at: u32,
+    /// Offset of the machine code.
+    pub(crate) offset: usize,
+    /// Registers that are read from there on and are kept as scalars: row, bytes per lane (0 for a predicate), step
+    /// from lane to lane.
+    pub(crate) scalars: Vec<(Slot, u8, i64)>,
+}
+
+impl Compiled {
+    /// Returns the entry at an instruction.
+    pub(crate) fn entry(&self, at: u32) -> Option<&CompiledEntry> {
+        let index = self.entries.binary_search_by_key(&at, |entry| entry.at).ok()?;
+        Some(&self.entries[index])
+    }
+}
+
+/// Declares types of functions with the calling convention of the machine code, which is the same on all systems.
+macro_rules! function_types {
+    ($($(#[$doc:meta])* $name:ident = ($($argument:ty),*) -> $result:ty;)*) => {$(
+        $(#[$doc])*
+        #[cfg(target_arch = "x86_64")]
+        pub(crate) type $name = unsafe extern "sysv64" fn($($argument),*) -> $result;
+        $(#[$doc])*
+        #[cfg(not(target_arch = "x86_64"))]
+        pub(crate) type $name = unsafe extern "C" fn($($argument),*) -> $result;
+    )*};
+}
+
+function_types! {
+    /// The function at the begin of the code: runs a group from the given address on, and returns the instruction
+    /// reached in the lower half, and an [`Exit`] in the upper.
+    Function = (*mut CompiledContext, *const u8) -> u64;
+    /// Runs the instructions from the first number up to the second of the interpreter's code for the lanes of the
+    /// group. Returns 0, or 1 if one raised a fault. For a memory instruction, the other arguments are the address of
+    /// the first lane, and the number of its window or `u32::MAX`.
+    Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
+}
+
+/// The reason why compiled code ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Exit {
+    /// The interpreter must run the instruction reached.
+    Leave = 0,
+    /// The instruction reached is a plain barrier of the block.
+    Barrier = 1,
+    /// The instruction reached is the end of the kernel.
+    End = 2,
+    /// An instruction raised a fault: [`CompiledContext::fault_at`].
+    Fault = 3,
+}
+
+/// The state that compiled code reads and writes, by offset.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct CompiledContext {
+    /// The frame's registers.
+    pub(crate) frame: *mut u8,
+    /// Number of the group in the warp.
+    pub(crate) group: u64,
+    /// [`Compiled::pool`].
+    pub(crate) pool: *const [u32; 8],
+    /// The windows of the memory instructions.
+    pub(crate) windows: *const c_void,
+    /// The block's shared memory.
+    pub(crate) shared: *mut u8,
+    /// Its length in bytes.
+    pub(crate) shared_length: u64,
+    /// Backward jumps that the group may still do.
+    pub(crate) quantum: i64,
+    /// Instructions run.
+    pub(crate) steps: u64,
+    /// The function for instructions that are not compiled.
+    pub(crate) interpret: Interpret,
+    /// The instruction that raised a fault.
+    pub(crate) fault_at: u32,
+    /// The lanes of the group.
+    pub(crate) mask: u32,
+    /// State of the warp's scheduler, for `interpret` alone.
+    pub(crate) scheduler: *mut c_void,
+}
+
+/// The part of an allocation that a memory instruction accessed last.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'m> {
+    /// The first address.
+    pub(crate) base: u64,
+    /// The bytes that may be accessed now.
+    pub(crate) length: &'m AtomicU64,
+    /// Host address minus device address, wrapping.
+    pub(crate) to_host: u64,
+}
+
+impl Default for Window<'_> {
+    /// Returns a window without any bytes.
+    fn default() -> Self {
+        static NOTHING: AtomicU64 = AtomicU64::new(0);
+        Window {
+            base: 0,
+            length: &NOTHING,
+            to_host: 0,
+        }
+    }
+}

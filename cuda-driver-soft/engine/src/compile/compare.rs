@@ -1,0 +1,362 @@
+//! Comparisons, and logic on predicates. A predicate is a mask of the group's lanes in a general register.
+
+use super::assembler::{Alu, Gpr, Label, Shift, Source, When, Width, Word};
+use super::emitter::Emitter;
+use super::registers::{SOURCES, State, TEMP};
+use super::scalar::integer;
+use super::value::Value;
+use crate::plan::shape::Shape;
+use iced_x86::Code;
+use ptx::ir::{BoolOp, Compare, Inst, Op, Operand, Reg, Type};
+
+/// A comparison of integers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Order {
+    /// Returns the comparison of the operands in reverse order.
+    fn mirrored(self) -> Order {
+        match self {
+            Order::Less => Order::Greater,
+            Order::LessOrEqual => Order::GreaterOrEqual,
+            Order::Greater => Order::Less,
+            Order::GreaterOrEqual => Order::LessOrEqual,
+            other => other,
+        }
+    }
+
+    fn when(self, signed: bool) -> When {
+        match (self, signed) {
+            (Order::Equal, _) => When::Equal,
+            (Order::NotEqual, _) => When::NotEqual,
+            (Order::Less, true) => When::Less,
+            (Order::Less, false) => When::Below,
+            (Order::LessOrEqual, true) => When::LessOrEqual,
+            (Order::LessOrEqual, false) => When::BelowOrEqual,
+            (Order::Greater, true) => When::Greater,
+            (Order::Greater, false) => When::Above,
+            (Order::GreaterOrEqual, true) => When::GreaterOrEqual,
+            (Order::GreaterOrEqual, false) => When::AboveOrEqual,
+        }
+    }
+}
+
+/// Returns the comparison, and true if it is of signed numbers.
+fn order_of(cmp: Compare, ty: Type) -> Option<(Order, bool)> {
+    let signed = ty.is_signed();
+    Some(match cmp {
+        Compare::Eq => (Order::Equal, signed),
+        Compare::Ne => (Order::NotEqual, signed),
+        Compare::Lt => (Order::Less, signed),
+        Compare::Le => (Order::LessOrEqual, signed),
+        Compare::Gt => (Order::Greater, signed),
+        Compare::Ge => (Order::GreaterOrEqual, signed),
+        Compare::Lo => (Order::Less, false),
+        Compare::Ls => (Order::LessOrEqual, false),
+        Compare::Hi => (Order::Greater, false),
+        Compare::Hs => (Order::GreaterOrEqual, false),
+        _ => return None,
+    })
+}
+
+/// Returns the number of a floating-point comparison in the host's instruction.
+fn float_predicate(cmp: Compare) -> Option<u32> {
+    Some(match cmp {
+        Compare::Eq => 0x0,
+        Compare::Lt => 0x1,
+        Compare::Le => 0x2,
+        Compare::Nan => 0x3,
+        Compare::Neu => 0x4,
+        Compare::Geu => 0x5,
+        Compare::Gtu => 0x6,
+        Compare::Num => 0x7,
+        Compare::Equ => 0x8,
+        Compare::Ltu => 0x9,
+        Compare::Leu => 0xa,
+        Compare::Ne => 0xc,
+        Compare::Ge => 0xd,
+        Compare::Gt => 0xe,
+        Compare::Lo | Compare::Ls | Compare::Hi | Compare::Hs => return None,
+    })
+}
+
+/// The place where a comparison gives up, and the registers there.
+type Given = Option<(Label, State)>;
+
+impl Emitter<'_> {
+    /// Adds an instruction whose result is a predicate. Returns false if it is none of those that are done here; then
+    /// nothing is added.
+    pub(super) fn predicate(&mut self, step: usize, inst: &Inst) -> bool {
+        match &inst.op {
+            Op::Setp {
+                cmp,
+                ty,
+                ftz: false,
+                bool_op,
+            } => self.setp(step, inst, *cmp, *ty, *bool_op),
+            Op::And { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::And),
+            Op::Or { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::Or),
+            Op::Xor { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::Xor),
+            Op::Not { ty: Type::Pred } | Op::Mov { ty: Type::Pred } => {
+                let (Some(a), [Some(d)]) = (inst.srcs.first().and_then(|s| self.mask_of(s)), inst.dsts.as_slice())
+                else {
+                    return false;
+                };
+                let flip = matches!(inst.op, Op::Not { .. });
+                self.copy_mask_of(a, Gpr::AX);
+                if flip {
+                    self.asm.alu(Alu::Xor, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
+                }
+                self.set_mask(*d, Gpr::AX);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the predicate of an operand, and true if it is negated.
+    fn mask_of(&self, operand: &Operand) -> Option<(Reg, bool)> {
+        let found = match operand {
+            Operand::Reg(reg) => (*reg, false),
+            Operand::NotReg(reg) => (*reg, true),
+            _ => return None,
+        };
+        (self.class(found.0) == ptx::ir::RegClass::Pred && !self.is_alias(found.0)).then_some(found)
+    }
+
+    fn copy_mask_of(&mut self, (reg, negated): (Reg, bool), to: Gpr) {
+        self.copy_mask(reg, to);
+        if negated {
+            self.asm.alu(Alu::Xor, Width::Bits32, to, Word::Imm(self.full()));
+        }
+    }
+
+    fn set_mask(&mut self, d: Reg, from: Gpr) {
+        let d = self.define_gpr(d);
+        self.asm.alu(Alu::Mov, Width::Bits32, d, Word::Gpr(from));
+    }
+
+    fn logic_on_masks(&mut self, inst: &Inst, op: BoolOp) -> bool {
+        let ([a, b], [Some(d)]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
+            return false;
+        };
+        let (Some(a), Some(b)) = (self.mask_of(a), self.mask_of(b)) else {
+            return false;
+        };
+        self.copy_mask_of(a, Gpr::AX);
+        self.combine(op, b, Gpr::AX);
+        self.set_mask(*d, Gpr::AX);
+        true
+    }
+
+    /// Combines the mask in `to` with another one.
+    fn combine(&mut self, op: BoolOp, with: (Reg, bool), to: Gpr) {
+        self.copy_mask_of(with, Gpr::CX);
+        let alu = match op {
+            BoolOp::And => Alu::And,
+            BoolOp::Or => Alu::Or,
+            BoolOp::Xor => Alu::Xor,
+        };
+        self.asm.alu(alu, Width::Bits32, to, Word::Gpr(Gpr::CX));
+    }
+
+    fn setp(&mut self, step: usize, inst: &Inst, cmp: Compare, ty: Type, bool_op: Option<BoolOp>) -> bool {
+        let (width, float) = match ty {
+            Type::F32 => (Width::Bits32, true),
+            Type::F64 => (Width::Bits64, true),
+            ty => match integer(ty) {
+                Some(width) => (width, false),
+                None => return false,
+            },
+        };
+        let [x, y, rest @ ..] = inst.srcs.as_slice() else {
+            return false;
+        };
+        let (Some(a), Some(b)) = (self.value(x, width), self.value(y, width)) else {
+            return false;
+        };
+        let with = match (bool_op, rest) {
+            (None, []) => None,
+            (Some(op), [third]) => match self.mask_of(third) {
+                Some(mask) => Some((op, mask)),
+                None => return false,
+            },
+            _ => return false,
+        };
+        let given = if float {
+            let Some(number) = float_predicate(cmp) else {
+                return false;
+            };
+            self.compare_floats(a, b, number);
+            None
+        } else {
+            let Some((order, signed)) = order_of(cmp, ty) else {
+                return false;
+            };
+            self.compare_integers(a, b, order, signed)
+        };
+        // The result is in `AX`.
+        if let Some(Some(q)) = inst.dsts.get(1) {
+            self.asm.alu(Alu::Mov, Width::Bits32, Gpr::DX, Word::Gpr(Gpr::AX));
+            self.asm.alu(Alu::Xor, Width::Bits32, Gpr::DX, Word::Imm(self.full()));
+            if let Some((op, mask)) = with {
+                self.combine(op, mask, Gpr::DX);
+                self.combine(op, mask, Gpr::AX);
+            }
+            self.set_mask(*q, Gpr::DX);
+        } else if let Some((op, mask)) = with {
+            self.combine(op, mask, Gpr::AX);
+        }
+        if let Some(Some(p)) = inst.dsts.first() {
+            self.set_mask(*p, Gpr::AX);
+        }
+        if let Some((label, before)) = given {
+            self.interpret_stub(label, step, inst, before, u32::MAX);
+        }
+        true
+    }
+
+    /// Collects the results of the parts of a comparison in `AX`: `part` leaves those of one part in `TEMP`.
+    fn collect(&mut self, width: Width, uniform: bool, mut part: impl FnMut(&mut Self, usize)) {
+        let lanes = match width {
+            Width::Bits32 => 8,
+            Width::Bits64 => 4,
+        };
+        let parts = if uniform { 1 } else { self.parts(width) };
+        for number in 0..parts {
+            part(self, number);
+            if number == 0 {
+                self.asm.signs(width, Gpr::AX, TEMP);
+                continue;
+            }
+            self.asm.signs(width, Gpr::CX, TEMP);
+            self.asm
+                .shift(Shift::Left, Width::Bits32, Gpr::CX, lanes * number as u32);
+            self.asm.alu(Alu::Or, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::CX));
+        }
+        if uniform {
+            // All lanes have the result of the first.
+            self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(1));
+            self.asm
+                .multiply(Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX), self.full());
+        }
+    }
+
+    fn compare_floats(&mut self, a: Value, b: Value, number: u32) {
+        self.prepare(a);
+        self.prepare(b);
+        let code = match a.width {
+            Width::Bits32 => Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8,
+            Width::Bits64 => Code::VEX_Vcmppd_ymm_ymm_ymmm256_imm8,
+        };
+        self.collect(a.width, a.is_uniform() && b.is_uniform(), |emitter, part| {
+            let x = emitter.loaded(a, part, 0);
+            let y = emitter.source(b, part, 1);
+            emitter.asm.vector_imm(code, TEMP, x, y, number);
+        });
+    }
+
+    fn compare_integers(&mut self, a: Value, b: Value, order: Order, signed: bool) -> Given {
+        if a.is_uniform() && b.is_uniform() {
+            self.copy_first_lane(a, Gpr::AX);
+            let y = self.first_lane(b, Gpr::CX);
+            self.asm.alu(Alu::Cmp, a.width, Gpr::AX, y);
+            self.asm.all_when(order.when(signed), Gpr::AX);
+            self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
+            return None;
+        }
+        let by_order = !matches!(order, Order::Equal | Order::NotEqual);
+        match (a.shape, b.shape) {
+            (Shape::Affine(step), Shape::Uniform) if by_order => {
+                if let Some(given) = self.compare_ends(a, b, step, order, signed) {
+                    return Some(given);
+                }
+            }
+            (Shape::Uniform, Shape::Affine(step)) if by_order => {
+                if let Some(given) = self.compare_ends(b, a, step, order.mirrored(), signed) {
+                    return Some(given);
+                }
+            }
+            _ => {}
+        }
+        self.compare_vectors(a, b, order, signed);
+        None
+    }
+
+    /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, all
+    /// lanes have it; otherwise gives up. Returns `None` if the lanes are too far apart.
+    fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Given {
+        let reach = i32::try_from(step.checked_mul(i64::from(self.lanes) - 1)?).ok()?;
+        let minus = reach.checked_neg()?;
+        self.copy_first_lane(a, Gpr::AX);
+        let y = self.first_lane(b, Gpr::CX);
+        let (label, before) = (self.asm.label(), self.state.clone());
+        let when = order.when(signed);
+        self.asm.alu(Alu::Cmp, a.width, Gpr::AX, y);
+        self.asm.all_when(when, Gpr::DX);
+        if reach >= 0 || signed {
+            self.asm.alu(Alu::Add, a.width, Gpr::AX, Word::Imm(reach));
+        } else {
+            self.asm.alu(Alu::Sub, a.width, Gpr::AX, Word::Imm(minus));
+        }
+        let wraps = if signed { When::Overflow } else { When::Below };
+        self.asm.jump_when(wraps, label);
+        self.asm.alu(Alu::Cmp, a.width, Gpr::AX, y);
+        self.asm.all_when(when, Gpr::AX);
+        self.asm.alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::DX));
+        self.asm.jump_when(When::NotEqual, label);
+        self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
+        Some((label, before))
+    }
+
+    fn compare_vectors(&mut self, a: Value, b: Value, order: Order, signed: bool) {
+        self.prepare(a);
+        self.prepare(b);
+        let wide = a.width == Width::Bits64;
+        let (equal, greater) = if wide {
+            (Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256, Code::VEX_Vpcmpgtq_ymm_ymm_ymmm256)
+        } else {
+            (Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, Code::VEX_Vpcmpgtd_ymm_ymm_ymmm256)
+        };
+        // There are instructions for `a == b` and `a > b` only.
+        let (first, second, opposite) = match order {
+            Order::Equal => (a, b, false),
+            Order::NotEqual => (a, b, true),
+            Order::Greater => (a, b, false),
+            Order::LessOrEqual => (a, b, true),
+            Order::Less => (b, a, false),
+            Order::GreaterOrEqual => (b, a, true),
+        };
+        let by_order = !matches!(order, Order::Equal | Order::NotEqual);
+        self.collect(a.width, false, |emitter, part| {
+            let x = emitter.loaded(first, part, 0);
+            let y = emitter.source(second, part, 1);
+            if !by_order {
+                emitter.asm.vector(equal, TEMP, x, y);
+            } else if signed {
+                emitter.asm.vector(greater, TEMP, x, y);
+            } else {
+                // Unsigned numbers compare like signed ones with the highest bit flipped.
+                let flip = emitter.same_constant(
+                    if wide { Width::Bits64 } else { Width::Bits32 },
+                    1 << if wide { 63 } else { 31 },
+                );
+                let xor = Code::VEX_Vpxor_ymm_ymm_ymmm256;
+                emitter.asm.vector(xor, TEMP, x, Source::Mem(flip));
+                let y = emitter.in_register(y, SOURCES[1]);
+                emitter.asm.vector(xor, SOURCES[1], y, Source::Mem(flip));
+                emitter.asm.vector(greater, TEMP, TEMP, Source::Ymm(SOURCES[1]));
+            }
+        });
+        if opposite {
+            self.asm.alu(Alu::Xor, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
+        }
+    }
+}

@@ -1,0 +1,731 @@
+//! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the ways out.
+
+use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
+use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
+use crate::code::compiled::{CompiledContext, Exit};
+use crate::code::constant::Constant;
+use crate::code::function::{Code, SourceMap};
+use crate::code::registers::Slot;
+use crate::plan::Plan;
+use crate::plan::class::{Class, Scheduled};
+use crate::plan::defined;
+use crate::plan::shape::{Shape, Shapes};
+use crate::plan::steps::Step;
+use ptx::ir::{Inst, Op, Reg, RegClass};
+use std::collections::{BTreeSet, HashMap};
+use std::mem::offset_of;
+
+/// Everything that is known about the kernel.
+pub(super) struct Input<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) shapes: &'a Shapes,
+    pub(super) code: &'a Code,
+    pub(super) map: &'a SourceMap,
+    pub(super) lanes: u32,
+}
+
+/// A part of a basic block. A block is divided behind instructions that the scheduler runs.
+struct Piece {
+    block: usize,
+    steps: std::ops::Range<usize>,
+    label: Label,
+    /// The machine registers at the begin, once something jumps there.
+    entry: Option<State>,
+}
+
+/// Code that runs rarely, and is placed at the end.
+enum Stub {
+    /// Leaves the compiled code.
+    Exit {
+        label: Label,
+        state: State,
+        live: Vec<Reg>,
+        at: u32,
+        exit: Exit,
+        /// Number of instructions of the piece that do not run.
+        rest: i32,
+    },
+    /// An edge to another block.
+    Edge {
+        label: Label,
+        state: State,
+        from: usize,
+        to: usize,
+    },
+    /// Runs an instruction in the interpreter. The address of a memory instruction is in `AX`.
+    Interpret {
+        label: Label,
+        back: Label,
+        before: State,
+        after: State,
+        scalars: Vec<Reg>,
+        insts: (u32, u32),
+        window: u32,
+    },
+}
+
+/// A way into the code.
+pub(super) struct Way {
+    pub(super) at: u32,
+    pub(super) label: Label,
+    pub(super) scalars: Vec<(Slot, u8, i64)>,
+}
+
+/// Writes the machine code of one kernel.
+pub(super) struct Emitter<'a> {
+    pub(super) asm: Assembler,
+    pub(super) input: &'a Input<'a>,
+    pub(super) lanes: u32,
+    pub(super) state: State,
+    /// The registers that the running instruction names.
+    pub(super) pinned: Vec<Reg>,
+    pub(super) constants: HashMap<(Constant, u8), Slot>,
+    /// Reads in the running piece, by register: numbers of steps.
+    uses: HashMap<Reg, Vec<usize>>,
+    /// The running step.
+    step: usize,
+    pieces: Vec<Piece>,
+    first_piece: Vec<usize>,
+    stubs: Vec<Stub>,
+    pool: Vec<[u32; 8]>,
+    pooled: HashMap<[u32; 8], usize>,
+    epilogue: Label,
+    windows: u32,
+}
+
+/// The result of [`Emitter::finish`].
+pub(super) struct Output {
+    pub(super) bytes: Vec<u8>,
+    pub(super) labels: Vec<usize>,
+    pub(super) ways: Vec<Way>,
+    pub(super) pool: Vec<[u32; 8]>,
+    pub(super) windows: usize,
+}
+
+/// The number of the next use of a register that only other pieces read.
+const LATER: usize = usize::MAX - 1;
+
+impl<'a> Emitter<'a> {
+    pub(super) fn new(input: &'a Input<'a>) -> Self {
+        let mut asm = Assembler::new();
+        let epilogue = asm.label();
+        let constants = input.code.constants.iter();
+        Emitter {
+            asm,
+            input,
+            lanes: input.lanes,
+            state: State::default(),
+            pinned: Vec::new(),
+            constants: constants
+                .map(|(slot, width, constant)| ((*constant, *width), *slot))
+                .collect(),
+            uses: HashMap::new(),
+            step: 0,
+            pieces: Vec::new(),
+            first_piece: vec![usize::MAX; input.plan.layout.blocks.len()],
+            stubs: Vec::new(),
+            pool: Vec::new(),
+            pooled: HashMap::new(),
+            epilogue,
+            windows: 0,
+        }
+    }
+
+    pub(super) fn class(&self, reg: Reg) -> RegClass {
+        self.input.plan.source.class(reg)
+    }
+
+    pub(super) fn shape(&self, reg: Reg) -> Shape {
+        self.input.shapes.of_register(reg)
+    }
+
+    pub(super) fn slot(&self, reg: Reg) -> u32 {
+        self.input.map.slots[reg.0 as usize].0
+    }
+
+    /// Returns the mask of all lanes of a group.
+    pub(super) fn full(&self) -> i32 {
+        (1 << self.lanes) - 1
+    }
+
+    /// Returns the place of a constant vector.
+    pub(super) fn constant_vector(&mut self, vector: [u32; 8]) -> Mem {
+        let next = self.pool.len();
+        let index = *self.pooled.entry(vector).or_insert(next);
+        if index == next {
+            self.pool.push(vector);
+        }
+        Mem::at(POOL, 32 * index as i32)
+    }
+
+    /// Returns the place of a vector with these bits in each element.
+    pub(super) fn same_constant(&mut self, width: Width, bits: u64) -> Mem {
+        let [low, high] = match width {
+            Width::Bits32 => [bits as u32; 2],
+            Width::Bits64 => [bits as u32, (bits >> 32) as u32],
+        };
+        self.constant_vector(std::array::from_fn(|i| if i % 2 == 0 { low } else { high }))
+    }
+
+    /// Returns the place of what each lane of a part has more than the first lane of an affine value.
+    pub(super) fn steps(&mut self, width: Width, step: i64, part: usize) -> Mem {
+        let value = |lane: usize| step.wrapping_mul(lane as i64).cast_unsigned();
+        self.constant_vector(std::array::from_fn(|i| match width {
+            Width::Bits32 => value(8 * part + i) as u32,
+            Width::Bits64 => (value(4 * part + i / 2) >> (32 * (i % 2))) as u32,
+        }))
+    }
+
+    /// Returns the step of the next read of a register in this piece.
+    pub(super) fn next_use(&self, reg: Reg) -> usize {
+        let later = self
+            .uses
+            .get(&reg)
+            .and_then(|steps| steps.iter().find(|step| **step > self.step));
+        later.copied().unwrap_or(LATER)
+    }
+
+    pub(super) fn is_used_again(&self, reg: Reg) -> bool {
+        self.next_use(reg) != LATER
+    }
+
+    /// Returns a new number of a window.
+    pub(super) fn new_window(&mut self) -> u32 {
+        self.windows += 1;
+        self.windows - 1
+    }
+
+    /// Returns the range of interpreter instructions of a step.
+    fn insts(&self, step: usize) -> (u32, u32) {
+        self.input.map.steps[step]
+    }
+
+    fn is_live_at_begin(&self, block: usize, reg: Reg) -> bool {
+        self.input.plan.live.is_live_at_begin(block, reg)
+    }
+
+    /// Writes all code.
+    pub(super) fn finish(mut self) -> Option<Output> {
+        self.prologue();
+        self.divide();
+        for number in 0..self.pieces.len() {
+            self.piece(number);
+        }
+        let mut next = 0;
+        while next < self.stubs.len() {
+            let stub = std::mem::replace(
+                &mut self.stubs[next],
+                Stub::Edge {
+                    label: self.epilogue,
+                    state: State::default(),
+                    from: 0,
+                    to: 0,
+                },
+            );
+            self.stub(stub);
+            next += 1;
+        }
+        let ways = self.ways();
+        let (bytes, labels) = self.asm.finish()?;
+        Some(Output {
+            bytes,
+            labels,
+            ways,
+            pool: self.pool,
+            windows: self.windows as usize,
+        })
+    }
+
+    fn prologue(&mut self) {
+        const SAVED: [Gpr; 6] = [Gpr::BX, Gpr::BP, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
+        let asm = &mut self.asm;
+        for gpr in SAVED {
+            asm.push_register(gpr);
+        }
+        // Calls need a stack that is aligned to 16 bytes.
+        asm.alu(Alu::Sub, Width::Bits64, Gpr::SP, Word::Imm(8));
+        let field = |offset: usize| Word::Mem(Mem::at(CONTEXT, offset as i32));
+        let wide = Width::Bits64;
+        asm.alu(Alu::Mov, wide, CONTEXT, Word::Gpr(Gpr::DI));
+        asm.alu(Alu::Mov, wide, POOL, field(offset_of!(CompiledContext, pool)));
+        asm.alu(Alu::Mov, wide, WINDOWS, field(offset_of!(CompiledContext, windows)));
+        for (base, bytes) in [
+            (ROWS32, 4 * self.lanes),
+            (ROWS64, 8 * self.lanes),
+            (MASKS, self.lanes / 8),
+        ] {
+            let asm = &mut self.asm;
+            asm.multiply(wide, base, field(offset_of!(CompiledContext, group)), bytes as i32);
+            asm.alu(Alu::Add, wide, base, field(offset_of!(CompiledContext, frame)));
+        }
+        let asm = &mut self.asm;
+        asm.jump_to_address(Gpr::SI);
+        asm.bind(self.epilogue);
+        asm.vzeroupper();
+        asm.alu(Alu::Add, wide, Gpr::SP, Word::Imm(8));
+        for gpr in SAVED.into_iter().rev() {
+            asm.pop_register(gpr);
+        }
+        asm.ret();
+    }
+
+    fn divide(&mut self) {
+        let layout = &self.input.plan.layout;
+        for block in &layout.order {
+            self.first_piece[*block] = self.pieces.len();
+            let steps = layout.steps_of(*block);
+            let mut start = steps.start;
+            for step in steps.clone() {
+                let ends = matches!(&layout.steps[step], Step::Plain(inst) if stops(inst).is_some());
+                if ends || step + 1 == steps.end {
+                    self.add_piece(*block, start..step + 1);
+                    start = step + 1;
+                }
+            }
+            if steps.is_empty() {
+                self.add_piece(*block, steps);
+            }
+        }
+    }
+
+    fn add_piece(&mut self, block: usize, steps: std::ops::Range<usize>) {
+        let label = self.asm.label();
+        self.pieces.push(Piece {
+            block,
+            steps,
+            label,
+            entry: None,
+        });
+    }
+
+    /// Returns the first interpreter instruction of a piece.
+    fn begin_of(&self, piece: &Piece) -> u32 {
+        if piece.steps.is_empty() {
+            // Only the block at the end of the function is empty.
+            return self.input.map.end;
+        }
+        self.insts(piece.steps.start).0
+    }
+
+    /// Adds the ways into the code: one for each piece.
+    fn ways(&mut self) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for number in 0..self.pieces.len() {
+            let piece = &self.pieces[number];
+            let (at, label, block) = (self.begin_of(piece), piece.label, piece.block);
+            let state = piece.entry.clone().unwrap_or_default();
+            // A way that leaves at once would be taken again and again.
+            let leaves = match piece.steps.clone().next() {
+                Some(step) => matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if stops(inst).is_some()),
+                None => false,
+            };
+            if leaves {
+                continue;
+            }
+            let live: Vec<Reg> = self.live_at(block, piece.steps.start);
+            let entry = self.asm.here();
+            self.reload(&state);
+            self.asm.jump(label);
+            let scalars = live.iter().filter_map(|reg| match self.kind(*reg) {
+                Kind::Scalar(Width::Bits32, step) => Some((Slot(self.slot(*reg)), 4, step)),
+                Kind::Scalar(Width::Bits64, step) => Some((Slot(self.slot(*reg)), 8, step)),
+                Kind::Mask if self.shape(*reg) == Shape::Uniform => Some((Slot(self.slot(*reg)), 0, 0)),
+                _ => None,
+            });
+            ways.push(Way {
+                at,
+                label: entry,
+                scalars: scalars.collect(),
+            });
+        }
+        ways.sort_by_key(|way| way.at);
+        ways.dedup_by_key(|way| way.at);
+        ways
+    }
+
+    /// Returns the registers that are live before a step of a block, without the aliases of constants.
+    fn live_at(&self, block: usize, step: usize) -> Vec<Reg> {
+        let mut live: Vec<Reg> = self.input.plan.live.at_begin(block).collect();
+        if step != self.input.plan.layout.steps_of(block).start {
+            live = self
+                .live_inside(block)
+                .swap_remove(step - self.input.plan.layout.steps_of(block).start);
+        }
+        live.retain(|reg| !self.is_alias(*reg));
+        live
+    }
+
+    /// Returns the registers that are live before each step of a block and at its end, in ascending order.
+    fn live_inside(&self, block: usize) -> Vec<Vec<Reg>> {
+        let layout = &self.input.plan.layout;
+        let mut live: BTreeSet<Reg> = self.input.plan.live.at_end(block).collect();
+        let mut found = vec![live.iter().copied().collect()];
+        for step in layout.steps_of(block).rev() {
+            defined::writes(&layout.steps[step], |reg| {
+                live.remove(&reg);
+            });
+            defined::reads(&layout.steps[step], |reg| {
+                live.insert(reg);
+            });
+            found.push(live.iter().copied().collect());
+        }
+        found.reverse();
+        found
+    }
+
+    pub(super) fn is_alias(&self, reg: Reg) -> bool {
+        self.input.map.aliases[reg.0 as usize].is_some()
+    }
+
+    fn piece(&mut self, number: usize) {
+        let Piece { block, label, .. } = self.pieces[number];
+        let steps = self.pieces[number].steps.clone();
+        self.state = self.pieces[number].entry.get_or_insert_default().clone();
+        self.asm.bind(label);
+        let layout = &self.input.plan.layout;
+        let first = layout.steps_of(block).start;
+        let inside = self.live_inside(block);
+        self.uses.clear();
+        for step in steps.clone() {
+            defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
+        }
+        let count: u32 = steps.clone().map(|step| self.counted(step)).sum();
+        if count > 0 {
+            let counter = Mem::at(CONTEXT, offset_of!(CompiledContext, steps) as i32);
+            self.asm.add_to(counter, count as i32);
+        }
+        let mut rest = count;
+        for step in steps.clone() {
+            self.step = step;
+            self.pinned.clear();
+            defined::reads(&layout.steps[step], |reg| self.pinned.push(reg));
+            defined::writes(&layout.steps[step], |reg| self.pinned.push(reg));
+            let live: Vec<Reg> = inside[step - first]
+                .iter()
+                .copied()
+                .filter(|r| !self.is_alias(*r))
+                .collect();
+            match &layout.steps[step] {
+                Step::Plain(inst) => match stops(inst) {
+                    Some(exit) => {
+                        let at = self.insts(step).0;
+                        self.exit_now(&live, at, exit, rest);
+                        if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
+                            return;
+                        }
+                        // The next piece begins with empty registers.
+                        self.state = State::default();
+                        return;
+                    }
+                    None => self.instruction(step, inst, &live, rest),
+                },
+                Step::Branch { to, guard: None, .. } => {
+                    self.edge(block, layout.block_of[*to], number);
+                    return;
+                }
+                Step::Branch {
+                    to,
+                    guard: Some((reg, negated)),
+                    ..
+                } => {
+                    self.branch(block, number, step, (*reg, *negated), layout.block_of[*to], &live, rest);
+                    return;
+                }
+            }
+            rest -= self.counted(step);
+            let alive = &inside[step - first + 1];
+            let dead: Vec<Reg> = self
+                .state
+                .cached
+                .keys()
+                .copied()
+                .filter(|r| alive.binary_search(r).is_err())
+                .collect();
+            dead.into_iter().for_each(|reg| self.forget(reg));
+        }
+        self.falls_through(block, number);
+    }
+
+    /// Returns the number of interpreter instructions of a step.
+    fn counted(&self, step: usize) -> u32 {
+        let (first, end) = self.insts(step);
+        end - first
+    }
+
+    /// Ends a piece that continues with the next block.
+    fn falls_through(&mut self, block: usize, number: usize) {
+        let layout = &self.input.plan.layout;
+        let end = layout.steps_of(block).end;
+        match layout.block_of.get(end) {
+            Some(next) => self.edge(block, *next, number),
+            None => {
+                let at = match layout.steps_of(block).next_back() {
+                    Some(step) => self.insts(step).1,
+                    None => self.input.map.end,
+                };
+                self.exit_now(&[], at, Exit::End, 0);
+            }
+        }
+    }
+
+    /// Continues with another block: falls through if that comes next.
+    fn edge(&mut self, from: usize, to: usize, number: usize) {
+        self.decide(to);
+        let target = self.first_piece[to];
+        self.go(from, to);
+        if target != number + 1 {
+            let label = self.pieces[target].label;
+            self.asm.jump(label);
+        }
+    }
+
+    /// Fixes the machine registers at the begin of a block, unless an earlier edge has: as they are now.
+    fn decide(&mut self, to: usize) {
+        let target = self.first_piece[to];
+        if self.pieces[target].entry.is_none() {
+            let live = self
+                .state
+                .cached
+                .iter()
+                .filter(|(reg, _)| self.is_live_at_begin(to, **reg));
+            let cached = live.map(|(reg, cached)| (*reg, *cached)).collect();
+            self.pieces[target].entry = Some(State { cached });
+        }
+    }
+
+    /// Prepares the machine registers for another block, and counts backward jumps.
+    fn go(&mut self, from: usize, to: usize) {
+        let target = self.first_piece[to];
+        if self.input.plan.flow.is_backward(from, to) {
+            let live: Vec<Reg> = self.live_at(to, self.input.plan.layout.steps_of(to).start);
+            let at = self.begin_of(&self.pieces[target]);
+            let quantum = Mem::at(CONTEXT, offset_of!(CompiledContext, quantum) as i32);
+            self.asm.subtract_from(quantum, 1);
+            let over = self.exit_stub(&live, at, Exit::Leave, 0);
+            self.asm.jump_when(When::LessOrEqual, over);
+        }
+        let entry = self.pieces[target].entry.clone().unwrap_or_default();
+        let live = &self.input.plan.live;
+        self.become_state(&entry, |reg| live.is_live_at_begin(to, reg));
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn branch(
+        &mut self,
+        block: usize,
+        number: usize,
+        step: usize,
+        (predicate, negated): (Reg, bool),
+        to: usize,
+        live: &[Reg],
+        rest: u32,
+    ) {
+        let layout = &self.input.plan.layout;
+        let mask = match self.word(predicate, Gpr::AX) {
+            Word::Gpr(gpr) => gpr,
+            Word::Mem(_) | Word::Imm(_) => {
+                self.copy_mask(predicate, Gpr::AX);
+                Gpr::AX
+            }
+        };
+        let rest = rest - self.counted(step);
+        let mixed = self.exit_stub(live, self.insts(step).0, Exit::Leave, rest as i32);
+        // The predicate may be dead behind the branch.
+        let taken = self.asm.label();
+        let state = self.state.clone();
+        self.decide(to);
+        self.stubs.push(Stub::Edge {
+            label: taken,
+            state,
+            from: block,
+            to,
+        });
+        let full = Word::Imm(self.full());
+        let (all, none) = if negated {
+            (Word::Imm(0), full)
+        } else {
+            (full, Word::Imm(0))
+        };
+        self.asm.alu(Alu::Cmp, Width::Bits32, mask, all);
+        self.asm.jump_when(When::Equal, taken);
+        if self.shape(predicate) != Shape::Uniform {
+            self.asm.alu(Alu::Cmp, Width::Bits32, mask, none);
+            self.asm.jump_when(When::NotEqual, mixed);
+        }
+        let end = layout.steps_of(block).end;
+        match layout.block_of.get(end) {
+            Some(next) => self.edge(block, *next, number),
+            None => {
+                let at = self.insts(step).1;
+                self.exit_now(&[], at, Exit::End, 0);
+            }
+        }
+    }
+
+    /// Adds code that leaves with the present registers, and returns its label. `rest`: interpreter instructions of the
+    /// piece that do not run.
+    pub(super) fn exit_stub(&mut self, live: &[Reg], at: u32, exit: Exit, rest: i32) -> Label {
+        let label = self.asm.label();
+        self.stubs.push(Stub::Exit {
+            label,
+            state: self.state.clone(),
+            live: live.to_vec(),
+            at,
+            exit,
+            rest,
+        });
+        label
+    }
+
+    /// Leaves the code here.
+    fn exit_now(&mut self, live: &[Reg], at: u32, exit: Exit, rest: u32) {
+        let state = std::mem::take(&mut self.state);
+        self.leave(&state, live, at, exit, rest as i32);
+    }
+
+    fn leave(&mut self, state: &State, live: &[Reg], at: u32, exit: Exit, rest: i32) {
+        let needed = |reg: &Reg| live.contains(reg);
+        let mut kept = state.clone();
+        kept.cached.retain(|reg, _| needed(reg));
+        self.flush(&kept);
+        for reg in live {
+            self.spread(*reg, &kept);
+        }
+        if rest != 0 {
+            let counter = Mem::at(CONTEXT, offset_of!(CompiledContext, steps) as i32);
+            self.asm.add_to(counter, -rest);
+        }
+        self.asm.constant(Gpr::AX, u64::from(at) | (exit as u64) << 32);
+        self.asm.jump(self.epilogue);
+    }
+
+    fn stub(&mut self, stub: Stub) {
+        match stub {
+            Stub::Exit {
+                label,
+                state,
+                live,
+                at,
+                exit,
+                rest,
+            } => {
+                self.asm.bind(label);
+                self.leave(&state, &live, at, exit, rest);
+            }
+            Stub::Edge { label, state, from, to } => {
+                self.asm.bind(label);
+                self.state = state;
+                self.go(from, to);
+                let target = self.pieces[self.first_piece[to]].label;
+                self.asm.jump(target);
+            }
+            Stub::Interpret {
+                label,
+                back,
+                before,
+                after,
+                scalars,
+                insts,
+                window,
+            } => {
+                self.asm.bind(label);
+                self.flush(&before);
+                for reg in &scalars {
+                    self.spread(*reg, &before);
+                }
+                self.call_interpreter(insts, window);
+                self.reload(&after);
+                self.asm.jump(back);
+            }
+        }
+    }
+
+    /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
+    /// frame, and all machine registers are lost.
+    fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32) {
+        let asm = &mut self.asm;
+        asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));
+        asm.alu(Alu::Mov, Width::Bits64, Gpr::DI, Word::Gpr(CONTEXT));
+        asm.constant(Gpr::SI, u64::from(first));
+        asm.constant(Gpr::DX, u64::from(end));
+        asm.constant(Gpr(8), u64::from(window));
+        asm.vzeroupper();
+        asm.call(Mem::at(CONTEXT, offset_of!(CompiledContext, interpret) as i32));
+        asm.alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
+        // The epilogue needs the result in the upper half.
+        asm.constant(Gpr::AX, (Exit::Fault as u64) << 32);
+        asm.jump_when(When::NotEqual, self.epilogue);
+    }
+
+    /// Adds code that runs a step in the interpreter instead and continues at `back`, and returns its label. `before`
+    /// are the registers where the code jumps to it; the present ones are expected at `back`.
+    pub(super) fn interpret_stub(
+        &mut self,
+        label: Label,
+        step: usize,
+        inst: &Inst,
+        before: State,
+        window: u32,
+    ) -> Label {
+        let back = self.asm.here();
+        let after = self.state.clone();
+        let scalars = self.scalar_sources(inst);
+        self.stubs.push(Stub::Interpret {
+            label,
+            back,
+            before,
+            after,
+            scalars,
+            insts: self.insts(step),
+            window,
+        });
+        back
+    }
+
+    /// Returns the scalars whose rows an instruction reads, or keeps in part.
+    fn scalar_sources(&self, inst: &Inst) -> Vec<Reg> {
+        let step = Step::Plain(inst);
+        let mut found = Vec::new();
+        defined::reads(&step, |reg| found.push(reg));
+        if inst.guard.is_some() {
+            found.extend(inst.dsts.iter().flatten());
+        }
+        found.retain(|reg| matches!(self.kind(*reg), Kind::Scalar(..)) && !self.is_alias(*reg));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn instruction(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) {
+        let insts = self.insts(step);
+        if insts.0 == insts.1 {
+            return;
+        }
+        if self.native(step, inst, live, rest) {
+            return;
+        }
+        if self.input.shapes.assumption(step).is_some() {
+            // The result need not be affine.
+            let out = self.exit_stub(live, insts.0, Exit::Leave, rest as i32);
+            return self.asm.jump(out);
+        }
+        let before = std::mem::take(&mut self.state);
+        self.flush(&before);
+        for reg in self.scalar_sources(inst) {
+            self.spread(reg, &before);
+        }
+        self.call_interpreter(insts, u32::MAX);
+    }
+}
+
+/// Returns how compiled code ends at an instruction; `None` if it does not.
+pub(super) fn stops(inst: &Inst) -> Option<Exit> {
+    match (&inst.op, Class::of_inst(inst)) {
+        // It depends on the lanes of the whole warp.
+        (Op::Activemask, _) => Some(Exit::Leave),
+        (Op::Bar { .. }, Class::Scheduled(Scheduled::BlockBarrier)) => Some(Exit::Barrier),
+        (Op::Ret { .. }, _) => Some(Exit::End),
+        (_, Class::Scheduled(_)) => Some(Exit::Leave),
+        _ => None,
+    }
+}

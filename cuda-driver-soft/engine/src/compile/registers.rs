@@ -1,0 +1,455 @@
+//! The machine registers: which registers of the kernel they hold, and moves between them and the rows of the frame.
+
+use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
+use super::emitter::Emitter;
+use crate::plan::shape::Shape;
+use ptx::ir::{Reg, RegClass};
+use std::collections::BTreeMap;
+
+/// The frame from the group's first lane on, for registers of 32 bits.
+pub(super) const ROWS32: Gpr = Gpr::BX;
+/// The same for registers of 64 bits.
+pub(super) const ROWS64: Gpr = Gpr(12);
+/// The same for predicates.
+pub(super) const MASKS: Gpr = Gpr(13);
+/// The constants.
+pub(super) const POOL: Gpr = Gpr(14);
+/// The context.
+pub(super) const CONTEXT: Gpr = Gpr(15);
+/// The windows of the memory instructions.
+pub(super) const WINDOWS: Gpr = Gpr::BP;
+
+/// General registers that hold values.
+const GPRS: [Gpr; 6] = [Gpr::SI, Gpr::DI, Gpr(8), Gpr(9), Gpr(10), Gpr(11)];
+/// Number of vector registers that hold values: the first ones.
+const YMMS: u8 = 12;
+
+/// A vector register for intermediate values of one instruction.
+pub(super) const TEMP: Ymm = Ymm(12);
+/// Vector registers for the sources of one instruction.
+pub(super) const SOURCES: [Ymm; 3] = [Ymm(13), Ymm(14), Ymm(15)];
+
+/// The way in which a register of the kernel is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A predicate: a mask of the group's lanes.
+    Mask,
+    /// The value of the first lane; each further lane has this step more.
+    Scalar(Width, i64),
+    /// One value per lane.
+    Vector(Width),
+    /// Always in its row.
+    Row,
+}
+
+/// The machine registers that hold a register of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cached {
+    /// A mask, or the first lane of a scalar.
+    pub(super) gpr: Option<Gpr>,
+    /// The parts of a vector; one part of a uniform scalar.
+    ymm: [Ymm; 4],
+    /// Number of parts.
+    pub(super) parts: u8,
+    /// True if the row of the frame is older.
+    pub(super) dirty: bool,
+}
+
+impl Cached {
+    const NONE: Cached = Cached {
+        gpr: None,
+        ymm: [Ymm(0); 4],
+        parts: 0,
+        dirty: false,
+    };
+
+    /// Returns the vector registers.
+    pub(super) fn parts(&self) -> &[Ymm] {
+        &self.ymm[..usize::from(self.parts)]
+    }
+}
+
+/// The contents of the machine registers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    pub(super) cached: BTreeMap<Reg, Cached>,
+}
+
+impl State {
+    pub(super) fn get(&self, reg: Reg) -> Option<&Cached> {
+        self.cached.get(&reg)
+    }
+
+    fn free_gpr(&self) -> Option<Gpr> {
+        let used = |gpr: &Gpr| self.cached.values().any(|c| c.gpr == Some(*gpr));
+        GPRS.into_iter().find(|gpr| !used(gpr))
+    }
+
+    fn used_ymms(&self) -> u16 {
+        let all = self.cached.values().flat_map(|c| c.parts());
+        all.fold(0, |used, ymm| used | 1 << ymm.0)
+    }
+
+    fn free_ymms(&self) -> u32 {
+        u32::from(YMMS) - self.used_ymms().count_ones()
+    }
+}
+
+impl Emitter<'_> {
+    /// Returns how a register is kept.
+    pub(super) fn kind(&self, reg: Reg) -> Kind {
+        let width = match self.class(reg) {
+            RegClass::Pred => return Kind::Mask,
+            RegClass::B32 => Width::Bits32,
+            RegClass::B64 => Width::Bits64,
+            RegClass::B16 | RegClass::B128 => return Kind::Row,
+        };
+        match self.shape(reg) {
+            Shape::Uniform => Kind::Scalar(width, 0),
+            Shape::Affine(step) => Kind::Scalar(width, step),
+            Shape::Any => Kind::Vector(width),
+        }
+    }
+
+    /// Returns the number of vector registers of a vector.
+    pub(super) fn parts(&self, width: Width) -> usize {
+        let of_32 = self.lanes as usize / 8;
+        match width {
+            Width::Bits32 => of_32,
+            Width::Bits64 => 2 * of_32,
+        }
+    }
+
+    /// Returns the place of a slot in the frame, from the group's first lane on.
+    pub(super) fn row(&self, slot: u32, width: Width) -> Mem {
+        let base = match width {
+            Width::Bits32 => ROWS32,
+            Width::Bits64 => ROWS64,
+        };
+        Mem::at(base, slot as i32)
+    }
+
+    /// Returns the place of a register in the frame.
+    pub(super) fn home(&self, reg: Reg) -> Mem {
+        let slot = self.slot(reg);
+        match self.kind(reg) {
+            Kind::Mask => Mem::at(MASKS, slot as i32),
+            Kind::Scalar(width, _) | Kind::Vector(width) => self.row(slot, width),
+            Kind::Row => self.row(slot, Width::Bits32),
+        }
+    }
+
+    fn bytes(width: Width) -> u32 {
+        match width {
+            Width::Bits32 => 4,
+            Width::Bits64 => 8,
+        }
+    }
+
+    /// Writes a register to its row: of a scalar, only the first lane.
+    fn store_home(&mut self, reg: Reg, cached: &Cached) {
+        let home = self.home(reg);
+        match (self.kind(reg), cached.gpr) {
+            (Kind::Mask, Some(gpr)) => self.asm.store(self.lanes / 8, home, gpr),
+            (Kind::Scalar(width, _), Some(gpr)) => self.asm.store(Self::bytes(width), home, gpr),
+            (Kind::Scalar(width, _), None) => {
+                if let [first] = cached.parts() {
+                    self.asm.store_first(width, home, *first);
+                }
+            }
+            (Kind::Vector(_), _) => {
+                for (part, ymm) in (0..).zip(cached.parts()) {
+                    self.asm.store_vector(home.plus(32 * part), *ymm);
+                }
+            }
+            (Kind::Mask, None) | (Kind::Row, _) => {}
+        }
+    }
+
+    /// Reads a register from its row into these machine registers.
+    fn load_home(&mut self, reg: Reg, cached: &Cached) {
+        let home = self.home(reg);
+        match self.kind(reg) {
+            Kind::Mask => {
+                if let Some(gpr) = cached.gpr {
+                    self.load_mask(gpr, home);
+                }
+            }
+            Kind::Scalar(width, _) => {
+                if let Some(gpr) = cached.gpr {
+                    self.asm.alu(Alu::Mov, width, gpr, Word::Mem(home));
+                }
+                if let [first] = cached.parts() {
+                    self.asm.broadcast(width, *first, home);
+                }
+            }
+            Kind::Vector(_) => {
+                for (part, ymm) in (0..).zip(cached.parts()) {
+                    self.asm.load(*ymm, Source::Mem(home.plus(32 * part)));
+                }
+            }
+            Kind::Row => {}
+        }
+    }
+
+    fn load_mask(&mut self, gpr: Gpr, home: Mem) {
+        self.asm.load_narrow(self.lanes / 8, false, gpr, home);
+    }
+
+    /// Writes all lanes of a scalar to its row.
+    pub(super) fn spread(&mut self, reg: Reg, state: &State) {
+        let Kind::Scalar(width, step) = self.kind(reg) else {
+            return;
+        };
+        let home = self.home(reg);
+        let from = match state.get(reg) {
+            Some(cached) => match (cached.parts(), cached.gpr) {
+                ([first], _) => *first,
+                (_, Some(gpr)) => {
+                    self.asm.broadcast_gpr(width, TEMP, gpr);
+                    TEMP
+                }
+                _ => TEMP,
+            },
+            None => {
+                self.asm.broadcast(width, TEMP, home);
+                TEMP
+            }
+        };
+        for part in 0..self.parts(width) {
+            let ymm = if step == 0 {
+                from
+            } else {
+                let steps = self.steps(width, step, part);
+                self.asm
+                    .vector(Self::add_code(width), SOURCES[0], from, Source::Mem(steps));
+                SOURCES[0]
+            };
+            self.asm.store_vector(home.plus(32 * part as i32), ymm);
+        }
+    }
+
+    /// Writes all registers to their rows that are newer than these.
+    pub(super) fn flush(&mut self, state: &State) {
+        for (reg, cached) in &state.cached {
+            if cached.dirty {
+                self.store_home(*reg, cached);
+            }
+        }
+    }
+
+    /// Reads all registers from their rows.
+    pub(super) fn reload(&mut self, state: &State) {
+        for (reg, cached) in &state.cached {
+            self.load_home(*reg, cached);
+        }
+    }
+
+    /// Removes a register that is no longer needed.
+    pub(super) fn forget(&mut self, reg: Reg) {
+        self.state.cached.remove(&reg);
+    }
+
+    /// Writes a register to its row if that is older, and frees its machine registers.
+    fn evict(&mut self, reg: Reg) {
+        if let Some(cached) = self.state.cached.remove(&reg)
+            && cached.dirty
+        {
+            self.store_home(reg, &cached);
+        }
+    }
+
+    /// Returns the cached register that is used last, of those that `of` selects. Registers of the running instruction
+    /// come last.
+    fn victim(&self, of: impl Fn(&Cached) -> bool) -> Option<Reg> {
+        let candidates = self.state.cached.iter().filter(|(_, cached)| of(cached));
+        let order = |reg: &Reg| (!self.pinned.contains(reg), self.next_use(*reg));
+        candidates.map(|(reg, _)| *reg).max_by_key(order)
+    }
+
+    fn take_gpr(&mut self) -> Gpr {
+        loop {
+            if let Some(gpr) = self.state.free_gpr() {
+                return gpr;
+            }
+            match self.victim(|cached| cached.gpr.is_some()) {
+                Some(reg) => self.evict(reg),
+                None => return GPRS[0],
+            }
+        }
+    }
+
+    fn take_ymm(&mut self, taken: u16) -> Ymm {
+        loop {
+            let used = self.state.used_ymms() | taken;
+            if let Some(free) = (0..YMMS).find(|n| used >> n & 1 == 0) {
+                return Ymm(free);
+            }
+            match self.victim(|cached| cached.parts > 0) {
+                Some(reg) => self.evict(reg),
+                None => return Ymm(0),
+            }
+        }
+    }
+
+    fn take_ymms(&mut self, count: usize) -> [Ymm; 4] {
+        let mut found = [Ymm(0); 4];
+        let mut taken = 0;
+        for ymm in found.iter_mut().take(count) {
+            *ymm = self.take_ymm(taken);
+            taken |= 1 << ymm.0;
+        }
+        found
+    }
+
+    /// Returns the general register for a new value of a mask or scalar.
+    pub(super) fn define_gpr(&mut self, reg: Reg) -> Gpr {
+        let old = self.state.cached.remove(&reg).and_then(|cached| cached.gpr);
+        let gpr = old.unwrap_or_else(|| self.take_gpr());
+        let cached = Cached {
+            gpr: Some(gpr),
+            dirty: true,
+            ..Cached::NONE
+        };
+        self.state.cached.insert(reg, cached);
+        gpr
+    }
+
+    /// Returns the vector registers for a new value of a vector, or one for a uniform scalar.
+    pub(super) fn define_vector(&mut self, reg: Reg) -> Vec<Ymm> {
+        let count = match self.kind(reg) {
+            Kind::Vector(width) => self.parts(width),
+            _ => 1,
+        };
+        let old = self
+            .state
+            .cached
+            .remove(&reg)
+            .filter(|cached| usize::from(cached.parts) == count);
+        let ymm = match old {
+            Some(cached) => cached.ymm,
+            None => self.take_ymms(count),
+        };
+        let cached = Cached {
+            gpr: None,
+            ymm,
+            parts: count as u8,
+            dirty: true,
+        };
+        self.state.cached.insert(reg, cached);
+        ymm[..count].to_vec()
+    }
+
+    /// Loads a vector, or a uniform scalar as one, into vector registers if there is room and something uses it again.
+    pub(super) fn prepare_vector(&mut self, reg: Reg) {
+        let (width, count) = match self.kind(reg) {
+            Kind::Vector(width) => (width, self.parts(width)),
+            Kind::Scalar(width, 0) => (width, 1),
+            _ => return,
+        };
+        let old = self.state.get(reg).copied();
+        if old.is_some_and(|cached| cached.parts > 0) || self.state.free_ymms() < count as u32 {
+            return;
+        }
+        if old.is_none() && !self.is_used_again(reg) {
+            return;
+        }
+        self.load_vector(reg, old, (width, count));
+    }
+
+    /// Loads a register that an instruction both reads and writes, so that the result can replace it.
+    pub(super) fn load_before_write(&mut self, reg: Reg) {
+        let (width, count) = match self.kind(reg) {
+            Kind::Vector(width) => (width, self.parts(width)),
+            Kind::Scalar(width, 0) => (width, 1),
+            _ => return,
+        };
+        let old = self.state.get(reg).copied();
+        if old.is_none_or(|cached| cached.parts == 0) {
+            self.load_vector(reg, old, (width, count));
+        }
+    }
+
+    fn load_vector(&mut self, reg: Reg, old: Option<Cached>, (width, count): (Width, usize)) {
+        let ymm = self.take_ymms(count);
+        let mut cached = old.unwrap_or(Cached::NONE);
+        (cached.ymm, cached.parts) = (ymm, count as u8);
+        match cached.gpr {
+            Some(gpr) => self.asm.broadcast_gpr(width, ymm[0], gpr),
+            None => self.load_home(reg, &cached),
+        }
+        self.state.cached.insert(reg, cached);
+    }
+
+    /// Returns a scalar's first lane, or a mask, in a general register or in memory. Uses `temp` if it must.
+    pub(super) fn word(&mut self, reg: Reg, temp: Gpr) -> Word {
+        let kind = self.kind(reg);
+        match self.state.get(reg).copied() {
+            Some(Cached { gpr: Some(gpr), .. }) => return Word::Gpr(gpr),
+            Some(cached) => {
+                if let (Kind::Scalar(width, _), [first]) = (kind, cached.parts()) {
+                    self.asm.first_element(width, temp, *first);
+                    return Word::Gpr(temp);
+                }
+            }
+            None => {}
+        }
+        if kind != Kind::Mask && (!self.is_used_again(reg) || self.state.free_gpr().is_none()) {
+            return Word::Mem(self.home(reg));
+        }
+        let gpr = if self.state.free_gpr().is_some() {
+            self.take_gpr()
+        } else {
+            temp
+        };
+        let cached = Cached {
+            gpr: Some(gpr),
+            ..Cached::NONE
+        };
+        self.load_home(reg, &cached);
+        if gpr != temp {
+            self.state.cached.insert(reg, cached);
+        }
+        Word::Gpr(gpr)
+    }
+
+    /// Copies a mask into `to`.
+    pub(super) fn copy_mask(&mut self, reg: Reg, to: Gpr) {
+        match self.state.get(reg).and_then(|cached| cached.gpr) {
+            Some(gpr) => self.asm.alu(Alu::Mov, Width::Bits32, to, Word::Gpr(gpr)),
+            None => {
+                let home = self.home(reg);
+                self.load_mask(to, home);
+            }
+        }
+    }
+
+    /// Makes the machine registers hold what the code at a label expects.
+    pub(super) fn become_state(&mut self, target: &State, live: impl Fn(Reg) -> bool) {
+        let now = std::mem::take(&mut self.state);
+        let mut loads = Vec::new();
+        for (reg, cached) in &now.cached {
+            let kept = target
+                .get(*reg)
+                .is_some_and(|t| same_place(cached, t) && (t.dirty || !cached.dirty));
+            if cached.dirty && !kept && live(*reg) {
+                self.store_home(*reg, cached);
+            }
+        }
+        for (reg, wanted) in &target.cached {
+            match now.get(*reg) {
+                Some(cached) if same_place(cached, wanted) => {}
+                _ => loads.push((*reg, *wanted)),
+            }
+        }
+        for (reg, wanted) in loads {
+            self.load_home(reg, &wanted);
+        }
+        self.state = target.clone();
+    }
+}
+
+/// Returns true if everything that `wanted` holds is in the same registers in `now`.
+fn same_place(now: &Cached, wanted: &Cached) -> bool {
+    (wanted.gpr.is_none() || wanted.gpr == now.gpr) && (wanted.parts == 0 || wanted.parts() == now.parts())
+}

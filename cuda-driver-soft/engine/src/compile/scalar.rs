@@ -1,0 +1,284 @@
+//! Integer arithmetic on the first lane of a group, for uniform and affine results.
+
+use super::assembler::{Alu, Gpr, Label, Shift, When, Width, Word};
+use super::emitter::Emitter;
+use super::value::Value;
+use crate::code::compiled::Exit;
+use crate::plan::shape::{Condition, Shape};
+use crate::window;
+use ptx::ir::{Inst, Op, Part, Reg, Space, Type};
+
+/// Returns the width of an integer type.
+pub(super) fn integer(ty: Type) -> Option<Width> {
+    match ty {
+        Type::B32 | Type::U32 | Type::S32 => Some(Width::Bits32),
+        Type::B64 | Type::U64 | Type::S64 => Some(Width::Bits64),
+        _ => None,
+    }
+}
+
+/// Returns the width of a type of 32 or 64 bits, for moves.
+pub(super) fn bits(ty: Type) -> Option<Width> {
+    match ty.size() {
+        4 => Some(Width::Bits32),
+        8 => Some(Width::Bits64),
+        _ => None,
+    }
+}
+
+impl Emitter<'_> {
+    /// Adds an instruction whose result `d` and whose sources are all uniform or affine. Returns false if it is none of
+    /// those that are done here; then nothing is added.
+    pub(super) fn scalar(&mut self, step: usize, inst: &Inst, d: Reg, live: &[Reg], rest: u32) -> bool {
+        let Some(work) = self.scalar_work(inst) else {
+            return false;
+        };
+        let sources = work.sources();
+        if !sources.iter().all(Value::is_scalar) {
+            return false;
+        }
+        let uniform = sources.iter().all(Value::is_uniform);
+        if !uniform && matches!(work, Work::Bits(..) | Work::ShiftRight(..)) {
+            return false;
+        }
+        if !uniform && self.shape(d) == Shape::Uniform {
+            return false;
+        }
+        if let Some(assumption) = self.input.shapes.assumption(step) {
+            let Some(value) = sources.get(assumption.source).copied() else {
+                return false;
+            };
+            if matches!(assumption.kind, Condition::Chosen) {
+                return false;
+            }
+            self.check(step, value, assumption.kind, live, rest);
+        }
+        self.run_scalar(&work, d);
+        true
+    }
+
+    fn scalar_work(&self, inst: &Inst) -> Option<Work> {
+        let source = |at: usize, width| self.value(inst.srcs.get(at)?, width);
+        Some(match &inst.op {
+            Op::Mov { ty } => Work::Copy(source(0, bits(*ty)?)?),
+            Op::Add { ty, sat: false } => {
+                let width = integer(*ty)?;
+                Work::Sum(source(0, width)?, source(1, width)?, Alu::Add)
+            }
+            Op::Sub { ty, sat: false } => {
+                let width = integer(*ty)?;
+                Work::Sum(source(0, width)?, source(1, width)?, Alu::Sub)
+            }
+            Op::Mul { ty, part: Part::Lo } => {
+                let width = integer(*ty)?;
+                Work::Product(source(0, width)?, source(1, width)?, None)
+            }
+            Op::Mad {
+                ty,
+                part: Part::Lo,
+                sat: false,
+            } => {
+                let width = integer(*ty)?;
+                Work::Product(source(0, width)?, source(1, width)?, Some(source(2, width)?))
+            }
+            Op::Mul { ty, part: Part::Wide } if ty.size() == 4 => {
+                let narrow = Width::Bits32;
+                Work::WideProduct(source(0, narrow)?, source(1, narrow)?, None, ty.is_signed())
+            }
+            Op::Mad {
+                ty,
+                part: Part::Wide,
+                sat: false,
+            } if ty.size() == 4 => {
+                let narrow = Width::Bits32;
+                let c = source(2, Width::Bits64)?;
+                Work::WideProduct(source(0, narrow)?, source(1, narrow)?, Some(c), ty.is_signed())
+            }
+            Op::Shl { ty } => {
+                let width = integer(*ty)?;
+                Work::ShiftLeft(source(0, width)?, self.distance(inst)?)
+            }
+            Op::Shr { ty } => {
+                let width = integer(*ty)?;
+                Work::ShiftRight(source(0, width)?, self.distance(inst)?, ty.is_signed())
+            }
+            Op::And { ty } | Op::Or { ty } | Op::Xor { ty } => {
+                let width = integer(*ty)?;
+                let alu = match &inst.op {
+                    Op::And { .. } => Alu::And,
+                    Op::Or { .. } => Alu::Or,
+                    _ => Alu::Xor,
+                };
+                Work::Bits(source(0, width)?, source(1, width)?, alu)
+            }
+            Op::Cvt(cvt) if !cvt.sat => match (integer(cvt.from)?, integer(cvt.to)?) {
+                (Width::Bits32, Width::Bits64) => Work::Widen(source(0, Width::Bits32)?, cvt.from.is_signed()),
+                (Width::Bits64, Width::Bits32) => Work::Narrow(source(0, Width::Bits64)?),
+                (width, _) => Work::Copy(source(0, width)?),
+            },
+            Op::Cvta { space, to, ty } => {
+                let value = source(0, integer(*ty)?)?;
+                let start = match space {
+                    Space::Generic | Space::Global | Space::Const => return Some(Work::Copy(value)),
+                    Space::Shared | Space::SharedCluster => window::SHARED,
+                    Space::Local => window::LOCAL,
+                    Space::Param => window::PARAM,
+                };
+                if ty.size() != 8 {
+                    return None;
+                }
+                let start = if *to { start.wrapping_neg() } else { start };
+                Work::Offset(value, start)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns the constant distance of a shift, unless it shifts everything out.
+    fn distance(&self, inst: &Inst) -> Option<u32> {
+        let number = self.value(inst.srcs.get(1)?, Width::Bits32)?.number()?;
+        let bits = match &inst.op {
+            Op::Shl { ty } | Op::Shr { ty } => u64::from(8 * ty.size()),
+            _ => 0,
+        };
+        (number < bits).then_some(number as u32)
+    }
+
+    /// Leaves the code if an assumption about an affine value of 32 bits does not hold.
+    fn check(&mut self, step: usize, value: Value, kind: Condition, live: &[Reg], rest: u32) {
+        let Shape::Affine(each) = value.shape else { return };
+        let reach = each.wrapping_mul(i64::from(self.lanes) - 1);
+        let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
+        self.copy_first_lane(value, Gpr::AX);
+        match kind {
+            Condition::Signed => {
+                let Ok(reach) = i32::try_from(reach) else {
+                    return self.asm.jump(out);
+                };
+                self.asm.alu(Alu::Add, Width::Bits32, Gpr::AX, Word::Imm(reach));
+                self.asm.jump_when(When::Overflow, out);
+            }
+            _ if u32::try_from(reach.unsigned_abs()).is_err() => self.asm.jump(out),
+            _ if reach >= 0 => {
+                self.asm.alu(Alu::Add, Width::Bits32, Gpr::AX, Word::Imm(reach as i32));
+                // The carry.
+                self.asm.jump_when(When::Below, out);
+            }
+            _ => {
+                let back = reach.wrapping_neg() as i32;
+                self.asm.alu(Alu::Sub, Width::Bits32, Gpr::AX, Word::Imm(back));
+                self.asm.jump_when(When::Below, out);
+            }
+        }
+    }
+
+    fn add_word(&mut self, alu: Alu, width: Width, value: Value) {
+        let word = self.first_lane(value, Gpr::CX);
+        self.asm.alu(alu, width, Gpr::AX, word);
+    }
+
+    fn run_scalar(&mut self, work: &Work, d: Reg) {
+        let wide = Width::Bits64;
+        let result = match *work {
+            Work::Copy(a) => {
+                self.copy_first_lane(a, Gpr::AX);
+                a.width
+            }
+            Work::Sum(a, b, alu) | Work::Bits(a, b, alu) => {
+                self.copy_first_lane(a, Gpr::AX);
+                self.add_word(alu, a.width, b);
+                a.width
+            }
+            Work::Product(a, b, c) => {
+                self.copy_first_lane(a, Gpr::AX);
+                self.add_word(Alu::Imul, a.width, b);
+                if let Some(c) = c {
+                    self.add_word(Alu::Add, a.width, c);
+                }
+                a.width
+            }
+            Work::WideProduct(a, b, c, signed) => {
+                self.widened(a, signed, Gpr::AX);
+                self.widened(b, signed, Gpr::CX);
+                self.asm.alu(Alu::Imul, wide, Gpr::AX, Word::Gpr(Gpr::CX));
+                if let Some(c) = c {
+                    self.add_word(Alu::Add, wide, c);
+                }
+                wide
+            }
+            Work::ShiftLeft(a, distance) => {
+                self.copy_first_lane(a, Gpr::AX);
+                self.asm.shift(Shift::Left, a.width, Gpr::AX, distance);
+                a.width
+            }
+            Work::ShiftRight(a, distance, signed) => {
+                self.copy_first_lane(a, Gpr::AX);
+                let shift = if signed { Shift::RightSigned } else { Shift::Right };
+                self.asm.shift(shift, a.width, Gpr::AX, distance);
+                a.width
+            }
+            Work::Widen(a, signed) => {
+                self.widened(a, signed, Gpr::AX);
+                wide
+            }
+            Work::Narrow(a) => {
+                self.copy_first_lane(a, Gpr::AX);
+                Width::Bits32
+            }
+            Work::Offset(a, start) => {
+                self.copy_first_lane(a, Gpr::AX);
+                self.asm.constant(Gpr::CX, start);
+                self.asm.alu(Alu::Add, wide, Gpr::AX, Word::Gpr(Gpr::CX));
+                wide
+            }
+        };
+        let d = self.define_gpr(d);
+        self.asm.alu(Alu::Mov, result, d, Word::Gpr(Gpr::AX));
+    }
+
+    /// Copies the first lane of a value of 32 bits into `to`, extended to 64.
+    fn widened(&mut self, value: Value, signed: bool, to: Gpr) {
+        if signed {
+            match self.first_lane(value, to) {
+                Word::Imm(number) => self.asm.constant(to, i64::from(number).cast_unsigned()),
+                word => self.asm.extend_signed(to, word),
+            }
+        } else {
+            match self.first_lane(value, to) {
+                Word::Imm(number) => self.asm.constant(to, u64::from(number.cast_unsigned())),
+                // A move of 32 bits clears the upper half.
+                word => self.asm.alu(Alu::Mov, Width::Bits32, to, word),
+            }
+        }
+    }
+}
+
+/// An operation on first lanes.
+enum Work {
+    Copy(Value),
+    Sum(Value, Value, Alu),
+    Product(Value, Value, Option<Value>),
+    WideProduct(Value, Value, Option<Value>, bool),
+    ShiftLeft(Value, u32),
+    ShiftRight(Value, u32, bool),
+    Bits(Value, Value, Alu),
+    Widen(Value, bool),
+    Narrow(Value),
+    /// The sum with a number of 64 bits.
+    Offset(Value, u64),
+}
+
+impl Work {
+    fn sources(&self) -> Vec<Value> {
+        match self {
+            Work::Copy(a)
+            | Work::ShiftLeft(a, _)
+            | Work::ShiftRight(a, _, _)
+            | Work::Widen(a, _)
+            | Work::Narrow(a)
+            | Work::Offset(a, _) => vec![*a],
+            Work::Sum(a, b, _) | Work::Bits(a, b, _) => vec![*a, *b],
+            Work::Product(a, b, c) | Work::WideProduct(a, b, c, _) => [*a, *b].into_iter().chain(*c).collect(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The sources of instructions: registers, numbers, and constants in the frame.
+
+use super::assembler::{Alu, Gpr, Source, Width, Word, Ymm};
+use super::emitter::Emitter;
+use super::registers::{Kind, SOURCES};
+use crate::code::constant::Constant;
+use crate::plan::shape::Shape;
+use crate::plan::source::constant_of;
+use ptx::ir::{Operand, Reg, RegClass};
+
+/// A source of 32 or 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Value {
+    pub(super) width: Width,
+    place: Place,
+    pub(super) shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Register(Reg),
+    Number(u64),
+    /// A constant in a row of the frame.
+    Row(u32),
+}
+
+impl Value {
+    /// Returns true if the first lane determines all lanes.
+    pub(super) fn is_scalar(&self) -> bool {
+        self.shape != Shape::Any
+    }
+
+    /// Returns true if the value is in this register.
+    pub(super) fn is_register(&self, reg: Reg) -> bool {
+        self.place == Place::Register(reg)
+    }
+
+    pub(super) fn is_uniform(&self) -> bool {
+        self.shape == Shape::Uniform
+    }
+
+    /// Returns the value if it is known.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self.place {
+            Place::Number(bits) => Some(bits),
+            _ => None,
+        }
+    }
+}
+
+impl Emitter<'_> {
+    /// Returns a source operand; `None` if it has another width, or is not supported here.
+    pub(super) fn value(&self, operand: &Operand, width: Width) -> Option<Value> {
+        let (class, bytes) = match width {
+            Width::Bits32 => (RegClass::B32, 4),
+            Width::Bits64 => (RegClass::B64, 8),
+        };
+        let mask = match width {
+            Width::Bits32 => u64::from(u32::MAX),
+            Width::Bits64 => u64::MAX,
+        };
+        let mut shape = self.input.shapes.of_operand(operand);
+        let constant = match operand {
+            Operand::Reg(reg) => {
+                if self.class(*reg) != class {
+                    return None;
+                }
+                let known = self.input.shapes.constant(*reg).map(Constant::Bits);
+                known.or(self.input.map.aliases[reg.0 as usize])
+            }
+            Operand::NotReg(_) => return None,
+            operand => Some(constant_of(operand)?),
+        };
+        let place = match (constant, operand) {
+            (Some(Constant::Bits(bits)), _) => {
+                shape = Shape::Uniform;
+                Place::Number(bits & mask)
+            }
+            (Some(constant), _) => Place::Row(self.constants.get(&(constant, bytes))?.0),
+            (None, Operand::Reg(reg)) => Place::Register(*reg),
+            (None, _) => return None,
+        };
+        Some(Value { width, place, shape })
+    }
+
+    /// Loads a vector source into registers if that is worth it.
+    pub(super) fn prepare(&mut self, value: Value) {
+        if let Place::Register(reg) = value.place {
+            self.prepare_vector(reg);
+        }
+    }
+
+    /// Returns a part of a source: in a register, or in memory. `at` is the number of the source, for its vector
+    /// register for intermediate values. Call it only once the destination has its registers.
+    pub(super) fn source(&mut self, value: Value, part: usize, at: usize) -> Source {
+        let temp = SOURCES[at];
+        let reg = match value.place {
+            Place::Number(bits) => return Source::Mem(self.same_constant(value.width, bits)),
+            Place::Row(slot) => return Source::Mem(self.row(slot, value.width).plus(32 * part as i32)),
+            Place::Register(reg) => reg,
+        };
+        let home = self.home(reg);
+        let cached = self.state.get(reg).copied();
+        let step = match self.kind(reg) {
+            Kind::Scalar(_, step) => step,
+            _ => {
+                return match cached {
+                    Some(cached) => Source::Ymm(cached.parts()[part]),
+                    None => Source::Mem(home.plus(32 * part as i32)),
+                };
+            }
+        };
+        let first = match cached {
+            Some(cached) => match (cached.parts(), cached.gpr) {
+                ([first], _) => *first,
+                (_, Some(gpr)) => {
+                    self.asm.broadcast_gpr(value.width, temp, gpr);
+                    temp
+                }
+                _ => temp,
+            },
+            None => {
+                self.asm.broadcast(value.width, temp, home);
+                temp
+            }
+        };
+        if step == 0 {
+            return Source::Ymm(first);
+        }
+        let steps = self.steps(value.width, step, part);
+        let code = Self::add_code(value.width);
+        self.asm.vector(code, temp, first, Source::Mem(steps));
+        Source::Ymm(temp)
+    }
+
+    /// Returns a part of a source in a register.
+    pub(super) fn loaded(&mut self, value: Value, part: usize, at: usize) -> Ymm {
+        let source = self.source(value, part, at);
+        self.in_register(source, SOURCES[at])
+    }
+
+    /// Returns a source in a register.
+    pub(super) fn in_register(&mut self, source: Source, temp: Ymm) -> Ymm {
+        match source {
+            Source::Ymm(ymm) => ymm,
+            Source::Mem(_) => {
+                self.asm.load(temp, source);
+                temp
+            }
+        }
+    }
+
+    /// Returns the first lane of a scalar source. Uses `temp` if it must.
+    pub(super) fn first_lane(&mut self, value: Value, temp: Gpr) -> Word {
+        match value.place {
+            Place::Number(bits) => {
+                let signed = match value.width {
+                    Width::Bits32 => i64::from(bits as u32 as i32),
+                    Width::Bits64 => bits.cast_signed(),
+                };
+                match i32::try_from(signed) {
+                    Ok(number) => Word::Imm(number),
+                    Err(_) => {
+                        self.asm.constant(temp, bits);
+                        Word::Gpr(temp)
+                    }
+                }
+            }
+            Place::Row(slot) => Word::Mem(self.row(slot, value.width)),
+            Place::Register(reg) => self.word(reg, temp),
+        }
+    }
+
+    /// Copies the first lane of a scalar source into `to`.
+    pub(super) fn copy_first_lane(&mut self, value: Value, to: Gpr) {
+        match self.first_lane(value, to) {
+            Word::Imm(number) => self.asm.constant(
+                to,
+                match value.width {
+                    Width::Bits32 => u64::from(number.cast_unsigned()),
+                    Width::Bits64 => i64::from(number).cast_unsigned(),
+                },
+            ),
+            Word::Gpr(gpr) if gpr == to => {}
+            word => self.asm.alu(Alu::Mov, value.width, to, word),
+        }
+    }
+
+    /// Returns the uniform vector register of a source, if it has one.
+    pub(super) fn uniform_vector(&self, value: Value) -> Option<Ymm> {
+        let Place::Register(reg) = value.place else { return None };
+        let cached = self.state.get(reg)?;
+        match (self.kind(reg), cached.parts()) {
+            (Kind::Scalar(_, 0), [first]) => Some(*first),
+            _ => None,
+        }
+    }
+}

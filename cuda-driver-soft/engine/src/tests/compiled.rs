@@ -1,0 +1,326 @@
+//! Compiled kernels against the interpreter: both run the same kernels on the same numbers, and must give the same
+//! results.
+
+use super::{Arg, Bench};
+use crate::{Engine, Isa};
+
+/// Block shapes: whole warps, partial ones, and warps with several rows of the block.
+const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
+
+const THREADS: u32 = 3 * 256;
+
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64
+        .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u32 a, .param .u64 b) {{
+            .reg .b64 %rd<40>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .f32 %f<16>; .reg .f64 %fd<8>; .reg .b16 %h<8>;
+            .shared .align 8 .b8 part[8192];
+            ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [in];
+            ld.param.u32 %r1, [n]; ld.param.u32 %r2, [a]; ld.param.u64 %rd2, [b];
+            mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %ntid.y; mov.u32 %r6, %tid.x; mov.u32 %r7, %tid.y;
+            mad.lo.u32 %r8, %r7, %r4, %r6; mul.lo.u32 %r9, %r4, %r5; mad.lo.u32 %r0, %r3, %r9, %r8;
+            setp.ge.u32 %p0, %r0, %r1; @%p0 bra done;
+            mul.wide.u32 %rd4, %r0, 8; add.u64 %rd3, %rd0, %rd4; cvt.u64.u32 %rd5, %r0;
+            mul.wide.u32 %rd6, %r0, 16; add.u64 %rd6, %rd1, %rd6;
+            {body}
+        done: ret;
+        }}"
+    )
+}
+
+/// Numbers of all kinds: random bits, and bits that are special as numbers of either format.
+fn input() -> Vec<u32> {
+    const SPECIAL: [u32; 16] = [
+        0,
+        0x8000_0000,
+        1,
+        0x8000_0001,
+        0x007f_ffff,
+        0x0080_0000,
+        0x7f7f_ffff,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0xffc0_1234,
+        0x7f80_0001,
+        0x7fff_ffff,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x4b00_0000,
+    ];
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let random = std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    });
+    let numbers = random.map(|bits| match bits % 3 {
+        0 => SPECIAL[(bits >> 32) as usize % SPECIAL.len()],
+        // A number near 1, so that sums and products do not all overflow.
+        1 => 0x3f00_0000 | (bits >> 32) as u32 & 0x80ff_ffff,
+        _ => (bits >> 32) as u32,
+    });
+    numbers.take(4 * THREADS as usize + 64).collect()
+}
+
+/// Runs a body on each engine in blocks of every shape, and compares what thread `i` stores at `out + 8 * i`. `%r0` and
+/// `%rd5` are `i`, `%rd3` is that address, `%rd6` the address of four numbers of the thread; `%r2` and `%rd2` are
+/// parameters.
+fn same(body: &str) {
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    let numbers = input();
+    for block in BLOCKS {
+        let mut first: Option<(Vec<u64>, Option<String>)> = None;
+        for engine in [
+            Engine::Interpreter,
+            Engine::Compiled { lanes: 16 },
+            Engine::Compiled { lanes: 8 },
+        ] {
+            let mut bench = Bench::text(&kernel(body), Isa::Wide);
+            let input = bench.put(&numbers, u32::to_le_bytes);
+            let out = bench.put(&vec![!0u64; THREADS as usize], u64::to_le_bytes);
+            let args = [
+                Arg::U64(out),
+                Arg::U64(input),
+                Arg::U32(THREADS - 5),
+                Arg::U32(3),
+                Arg::U64(5),
+            ];
+            let grid = THREADS.div_ceil(block.0 * block.1);
+            let mut launch = bench.launch("k", grid, block, &args);
+            launch.options.engine = engine;
+            launch.options.converged = false;
+            let execution = Bench::run(launch);
+            // Addresses differ from run to run.
+            let fault = execution
+                .fault()
+                .map(|f| format!("{} {:?} {:?}", f.line, f.block, f.thread));
+            let got = bench.get(out, THREADS as usize, u64::from_le_bytes);
+            let (want, report) = first.get_or_insert_with(|| (got.clone(), fault.clone()));
+            assert_eq!(fault, *report, "{engine:?}, blocks of {block:?}: {body}");
+            if report.is_none() {
+                let differs = (0..got.len()).find(|i| got[*i] != want[*i]);
+                let values = differs.map(|i| (i, format!("{:#x} instead of {:#x}", got[i], want[i])));
+                assert_eq!(values, None, "{engine:?}, blocks of {block:?}: {body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn guards() {
+    same(
+        "and.b32 %r10, %r0, 7; setp.lt.u32 %p1, %r10, 3; mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10;
+        mov.u32 %r12, 5; @%p1 ld.global.u32 %r12, [%rd11]; cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9;",
+    );
+}
+
+#[test]
+fn loops() {
+    for body in [
+        "mov.u32 %r13, 0; mov.u32 %r12, 7;
+        round: and.b32 %r14, %r12, 0xff; mul.wide.u32 %rd12, %r14, 4; add.u64 %rd13, %rd1, %rd12;
+        ld.global.u32 %r12, [%rd13]; xor.b32 %r12, %r12, %r0;
+        add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 9; @%p2 bra round;
+        cvt.u64.u32 %rd9, %r12;",
+        // Lanes that leave the loop at different times.
+        "mov.u32 %r12, 0; and.b32 %r13, %r0, 31;
+        round: mad.lo.u32 %r12, %r12, 5, %r0; add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 29; @%p2 bra round;
+        cvt.u64.u32 %rd9, %r12;",
+        // Nested, with a branch that all lanes of some groups take.
+        "mov.u32 %r12, 0; mov.u32 %r13, 0; mov.u64 %rd9, 1; shr.u32 %r17, %r0, 3;
+        outer: mov.u32 %r14, 0; add.u64 %rd9, %rd9, %rd5;
+        inner: add.u32 %r12, %r12, %r14; add.u32 %r14, %r14, 1; setp.le.u32 %p1, %r14, %r13; @%p1 bra inner;
+        and.b32 %r18, %r17, 1; setp.eq.u32 %p2, %r18, 0; @%p2 bra next; mad.lo.u32 %r12, %r12, 3, 1; mul.lo.u64 %rd9, %rd9, %rd9;
+        next: add.u32 %r13, %r13, 1; setp.lt.u32 %p1, %r13, %r2; @%p1 bra outer;
+        cvt.u64.u32 %rd10, %r12; xor.b64 %rd9, %rd9, %rd10;",
+        // More values than registers.
+        "cvt.rn.f32.u32 %f0, %r0; mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f40000000; mov.f32 %f3, 0f40400000;
+        add.f32 %f4, %f0, %f1; add.f32 %f5, %f4, %f2; mul.f32 %f6, %f5, %f5; sub.f32 %f7, %f6, %f0; mov.u32 %r13, 0;
+        round: fma.rn.f32 %f8, %f0, %f1, %f2; fma.rn.f32 %f9, %f3, %f4, %f5; fma.rn.f32 %f10, %f6, %f7, %f8;
+        sub.f32 %f0, %f10, %f9; add.f32 %f1, %f1, %f8; fma.rn.f32 %f2, %f0, %f3, %f9; mul.f32 %f3, %f4, 0f3f000000;
+        add.f32 %f4, %f5, %f6; sub.f32 %f5, %f7, %f10; fma.rn.f32 %f6, %f6, 0f3e800000, %f1; mov.f32 %f7, %f8;
+        add.u32 %r13, %r13, 1; setp.ne.u32 %p1, %r13, 5; @%p1 bra round;
+        add.f32 %f0, %f0, %f1; add.f32 %f2, %f2, %f3; add.f32 %f4, %f4, %f5; add.f32 %f6, %f6, %f7; add.f32 %f0, %f0, %f2;
+        add.f32 %f4, %f4, %f6; add.f32 %f0, %f0, %f4; mov.b32 %r19, %f0; cvt.u64.u32 %rd9, %r19;",
+        // As many jumps as end a warp's share.
+        "mov.u32 %r12, %r0; mov.u32 %r13, 0;
+        round: mad.lo.u32 %r12, %r12, 1664525, 1013904223; add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 3000; @%p2 bra round;
+        cvt.u64.u32 %rd9, %r12;",
+    ] {
+        same(&format!("{body} st.global.u64 [%rd3], %rd9;"));
+    }
+}
+
+#[test]
+fn branches() {
+    for body in [
+        "and.b32 %r11, %r0, 7; mov.u64 %rd9, 0; setp.eq.u32 %p1, %r11, 3; @%p1 bra join; add.u64 %rd9, %rd5, 1;
+        join: add.u64 %rd9, %rd9, 3;",
+        "setp.lt.u32 %p1, %r0, 100; mov.u64 %rd9, 7; @!%p1 bra join; mul.lo.u64 %rd9, %rd5, 11;
+        join: setp.lt.u32 %p1, %r0, 200; @%p1 bra end; add.u64 %rd9, %rd9, %rd5; end: add.u64 %rd9, %rd9, 1;",
+        "setp.ge.u32 %p1, %r0, 77; @%p1 exit; mov.u64 %rd9, %rd5;",
+        "add.u32 %r10, %r0, 0xfffffff0; cvt.u64.u32 %rd9, %r10; mul.wide.s32 %rd10, %r10, 3; add.u64 %rd9, %rd9, %rd10;",
+        "min.u32 %r10, %r0, 50; mul.wide.u32 %rd10, %r10, 4; add.u64 %rd11, %rd1, %rd10; ld.global.u32 %r11, [%rd11];
+        cvt.u64.u32 %rd9, %r11;",
+    ] {
+        same(&format!("{body} st.global.u64 [%rd3], %rd9;"));
+    }
+}
+
+#[test]
+fn shared_memory_and_barriers() {
+    for body in [
+        // A reversed copy within the block.
+        "shl.b32 %r10, %r8, 2; mov.u32 %r11, part; add.u32 %r12, %r11, %r10; st.shared.u32 [%r12], %r0; bar.sync 0;
+        sub.u32 %r13, %r9, 1; sub.u32 %r13, %r13, %r8; shl.b32 %r13, %r13, 2; add.u32 %r13, %r13, %r11;
+        ld.shared.u32 %r14, [%r13]; cvt.u64.u32 %rd9, %r14;",
+        // A sum over the block's first 8 threads, in a loop with barriers.
+        "shl.b32 %r10, %r8, 2; mov.u32 %r11, part; add.u32 %r12, %r11, %r10; mov.u32 %r13, 0; mov.u32 %r14, 0;
+        round: add.u32 %r15, %r0, %r13; st.shared.u32 [%r12], %r15; bar.sync 0; mov.u32 %r16, 0;
+        inner: shl.b32 %r17, %r16, 2; add.u32 %r17, %r17, %r11; ld.shared.u32 %r18, [%r17]; mad.lo.u32 %r14, %r14, 3, %r18;
+        add.u32 %r16, %r16, 1; setp.lt.u32 %p1, %r16, 8; @%p1 bra inner;
+        bar.sync 0; add.u32 %r13, %r13, 1; setp.lt.u32 %p1, %r13, 4; @%p1 bra round; cvt.u64.u32 %rd9, %r14;",
+    ] {
+        same(&format!("{body} st.global.u64 [%rd3], %rd9;"));
+    }
+}
+
+/// An access that fails in some lanes only: the same report, whatever the lane's place in its group.
+#[test]
+fn faults() {
+    for lane in [0, 1, 7, 8, 15, 16, 17, 31] {
+        for access in [
+            // Far from any allocation, and misaligned, in a row and at any address.
+            "@%p1 add.u64 %rd11, %rd11, 0x7000000000; st.global.u32 [%rd11], %r0;",
+            "@%p1 add.u64 %rd11, %rd11, 2; ld.global.u32 %r12, [%rd11];",
+            "mov.u32 %r14, 0; round: @%p1 add.u64 %rd11, %rd11, 0x7000000; ld.global.u32 %r12, [%rd11]; add.u32 %r14, %r14, 1;
+            setp.lt.u32 %p2, %r14, 40; @%p2 bra round;",
+            "mov.u32 %r13, part; @%p1 add.u32 %r13, %r13, 0x100000; bar.sync 0; ld.shared.u32 %r12, [%r13];",
+            "@%p1 trap;",
+        ] {
+            same(&format!(
+                "and.b32 %r10, %r8, 31; setp.eq.u32 %p1, %r10, {lane}; mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10;
+                {access} st.global.u64 [%rd3], %rd5;"
+            ));
+        }
+    }
+    // All lanes past a certain one, at addresses that are consecutive.
+    for offset in [0, 4 * 3, 4 * 16, 4 * 100, 4 * 765] {
+        let bytes = 4 * (4 * THREADS + 64) - offset;
+        same(&format!(
+            "mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10; ld.global.u32 %r12, [%rd11+{bytes}];
+            st.global.u64 [%rd3], %rd5;"
+        ));
+    }
+}
+
+/// Instructions on two or three values of `.type`, whose results are stored at once, and once more after further
+/// arithmetic.
+#[test]
+fn arithmetic() {
+    for (ty, reg, instructions) in [
+        ("b32", "r", "and or xor"),
+        ("u32", "r", "min max add sub mul.lo mul.hi"),
+        ("s32", "r", "min max add sub mul.lo mul.hi"),
+        ("b64", "rd", "and or xor"),
+        ("u64", "rd", "min max add sub mul.lo mul.hi"),
+        ("s64", "rd", "min max add sub mul.lo mul.hi"),
+        ("f32", "f", "add.rn sub.rn mul.rn add.rz add.ftz mul.ftz div.rn min max"),
+        ("f64", "fd", "add.rn sub.rn mul.rn div.rn min max"),
+    ] {
+        let wide = ty.ends_with("64");
+        let (offset, move_out) = match (wide, reg) {
+            (true, _) => (8, format!("mov.b64 %rd9, %{reg}7;")),
+            (false, _) => (4, format!("mov.b32 %r19, %{reg}7; cvt.u64.u32 %rd9, %r19;")),
+        };
+        let bits = if wide { 64 } else { 32 };
+        // `%r0` to `%r9` are in use.
+        let [x, y, d, seven] = if reg == "r" || reg == "rd" {
+            [20, 21, 22, 23]
+        } else {
+            [1, 2, 3, 7]
+        };
+        let move_out = move_out.replace(&format!("%{reg}7"), &format!("%{reg}{seven}"));
+        for instruction in instructions.split(' ') {
+            same(&format!(
+                "ld.global.b{bits} %{reg}{x}, [%rd6]; ld.global.b{bits} %{reg}{y}, [%rd6+{offset}];
+                {instruction}.{ty} %{reg}{d}, %{reg}{x}, %{reg}{y}; {instruction}.{ty} %{reg}{seven}, %{reg}{d}, %{reg}{x};
+                {instruction}.{ty} %{reg}{d}, %{reg}{seven}, %{reg}{d};
+                {instruction}.{ty} %{reg}{seven}, %{reg}{d}, %{reg}{seven}; {move_out} st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
+}
+
+#[test]
+fn three_operands_shifts_and_conversions() {
+    for body in [
+        "fma.rn.f32 %f3, %f1, %f2, %f0; fma.rn.f32 %f3, %f3, %f2, %f3; fma.rn.f32 %f3, %f1, %f3, %f1;",
+        "fma.rn.f32 %f1, %f1, %f2, %f0; fma.rn.f32 %f2, %f0, %f2, %f1; fma.rn.f32 %f3, %f1, %f2, %f2;",
+        "fma.rn.ftz.f32 %f3, %f1, %f2, %f0;",
+        "fma.rn.sat.f32 %f3, %f1, %f2, %f0;",
+        "neg.f32 %f3, %f1; abs.f32 %f4, %f2; sqrt.rn.f32 %f4, %f4; sub.f32 %f3, %f3, %f4;",
+        "neg.f32 %f3, %f1;",
+        "abs.f32 %f3, %f1;",
+        "sqrt.rn.f32 %f3, %f1;",
+        "cvt.rn.f32.s32 %f3, %r10;",
+        "cvt.rn.f32.u32 %f3, %r10;",
+        "cvt.rzi.s32.f32 %r12, %f1; cvt.rn.f32.s32 %f3, %r12;",
+        "mad.lo.u32 %r12, %r10, %r11, %r20; mad.lo.u32 %r12, %r12, %r12, %r12; mov.b32 %f3, %r12;",
+        "shf.l.wrap.b32 %r12, %r10, %r11, 7; shf.r.wrap.b32 %r12, %r12, %r10, 39; mov.b32 %f3, %r12;",
+        "shf.l.wrap.b32 %r12, %r10, %r11, %r20; shf.r.clamp.b32 %r12, %r12, %r10, 39; mov.b32 %f3, %r12;",
+        "shl.b32 %r12, %r10, %r11; shr.u32 %r13, %r10, %r20; shr.s32 %r14, %r20, %r11; xor.b32 %r12, %r12, %r13;
+         xor.b32 %r12, %r12, %r14; mov.b32 %f3, %r12;",
+        "and.b32 %r11, %r11, 63; shl.b32 %r12, %r10, %r11; shr.u32 %r13, %r10, %r11; shr.s32 %r14, %r20, %r11;
+         xor.b32 %r12, %r12, %r13; add.u32 %r12, %r12, %r14; shl.b32 %r12, %r12, 3; shr.s32 %r12, %r12, 5; mov.b32 %f3, %r12;",
+        "shr.u32 %r12, %r10, 33; shl.b32 %r13, %r10, 32; shr.s32 %r14, %r10, 40; add.u32 %r12, %r12, %r13;
+         add.u32 %r12, %r12, %r14; mov.b32 %f3, %r12;",
+        "not.b32 %r12, %r10; neg.s32 %r12, %r12; mov.b32 %f3, %r12;",
+        "setp.lt.f32 %p1, %f1, %f2; selp.f32 %f3, %f1, %f2, %p1; setp.geu.f32 %p2|%p3, %f1, %f0;
+         @%p3 add.f32 %f3, %f3, %f0; @!%p2 mov.f32 %f3, %f1;",
+        "setp.eq.f32 %p1, %f1, %f2; setp.neu.and.f32 %p2|%p3, %f1, %f0, %p1; setp.num.or.f32 %p4, %f2, %f0, !%p3;
+         xor.pred %p5, %p4, %p2; not.pred %p5, %p5; selp.b32 %r12, %r10, %r11, %p5; mov.b32 %f3, %r12;",
+        "setp.lt.u32 %p1, %r10, %r11; setp.le.s32 %p2, %r11, %r20; setp.hi.u32 %p3, %r20, 77; setp.ne.s32 %p4, %r10, %r20;
+         selp.b32 %r12, 1, 0, %p1; selp.b32 %r13, 2, %r12, %p2; selp.b32 %r14, %r10, %r13, %p3; selp.b32 %r15, %r14, %r11, %p4;
+         mov.b32 %f3, %r15;",
+        "selp.b32 %r12, %r0, %r3, %p0; setp.lt.u32 %p1, %r0, 37; selp.b32 %r13, %r10, %r12, %p1; mov.b32 %f3, %r13;",
+        "setp.gt.s32 %p1, 50, %r0; @%p1 mov.u32 %r10, %r0; setp.ge.u32 %p2|%p3, %r0, 100; @%p3 add.u32 %r10, %r10, 9;
+         mov.b32 %f3, %r10;",
+    ] {
+        same(&format!(
+            "ld.global.f32 %f0, [%rd6]; ld.global.f32 %f1, [%rd6+4]; ld.global.f32 %f2, [%rd6+8];
+            mov.b32 %r10, %f0; mov.b32 %r11, %f1; mov.b32 %r20, %f2; {body}
+            mov.b32 %r19, %f3; cvt.u64.u32 %rd9, %r19; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+    for lut in (0..=255).step_by(11).chain([0x96, 0xca, 0xe8]) {
+        same(&format!(
+            "ld.global.u32 %r10, [%rd6]; ld.global.u32 %r11, [%rd6+4]; ld.global.u32 %r12, [%rd6+8];
+            lop3.b32 %r13, %r10, %r11, %r12, {lut}; lop3.b32 %r13, %r13, %r11, %r13, {lut};
+            cvt.u64.u32 %rd9, %r13; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+    for body in [
+        "mul.wide.u32 %rd9, %r10, %r11; mad.wide.u32 %rd9, %r12, %r10, %rd9;",
+        "mul.wide.s32 %rd9, %r10, %r11; mad.wide.s32 %rd9, %r12, %r10, %rd9;",
+        "cvt.s64.s32 %rd9, %r10; cvt.u64.u32 %rd10, %r11; sub.u64 %rd9, %rd9, %rd10; cvt.u32.u64 %r13, %rd9;
+         cvt.s64.s32 %rd10, %r13; xor.b64 %rd9, %rd9, %rd10;",
+        "and.b32 %r13, %r11, 127; shl.b64 %rd9, %rd12, %r13; shr.u64 %rd10, %rd13, %r13; shr.s64 %rd11, %rd12, %r13;
+         xor.b64 %rd9, %rd9, %rd10; add.u64 %rd9, %rd9, %rd11; shl.b64 %rd9, %rd9, 9; shr.u64 %rd9, %rd9, 3;",
+        "setp.lt.u64 %p1, %rd12, %rd13; setp.ge.s64 %p2, %rd12, %rd13; selp.b64 %rd9, %rd12, %rd13, %p1;
+         selp.b64 %rd9, %rd9, 77, %p2; not.b64 %rd9, %rd9; neg.s64 %rd9, %rd9;",
+        "mul.lo.u64 %rd9, %rd12, %rd13; mad.lo.u64 %rd9, %rd9, %rd13, %rd12;",
+        "setp.lt.u64 %p1, %rd5, 40; setp.gt.u64 %p2, %rd5, %rd12; selp.b64 %rd9, %rd12, %rd13, %p1; selp.b64 %rd9, %rd9, %rd5, %p2;",
+        "mov.b64 %fd1, %rd12; mov.b64 %fd2, %rd13; fma.rn.f64 %fd3, %fd1, %fd2, %fd1; setp.lt.f64 %p1, %fd3, %fd2;
+         selp.f64 %fd3, %fd3, %fd1, %p1; mov.b64 %rd9, %fd3;",
+    ] {
+        same(&format!(
+            "ld.global.u32 %r10, [%rd6]; ld.global.u32 %r11, [%rd6+4]; ld.global.u32 %r12, [%rd6+8];
+            ld.global.u64 %rd12, [%rd6]; ld.global.u64 %rd13, [%rd6+8]; {body} st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+}
