@@ -154,6 +154,7 @@ step "ABI: every cuda.h since 11.7" in_clone abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" in_clone drivers.sh
 parallel "feature bindgen with every cuda.h" ci/bindgen.sh
 parallel "every set of features, and a linked program" ci/features.sh
+parallel "the example crate" env CARGO_TARGET_DIR="$root/target/higher-crate" cargo test --manifest-path examples/higher-crate/Cargo.toml
 parallel "a target without dynamic libraries" in_clone platforms.sh nowhere
 parallel "aarch64 Linux" in_clone platforms.sh aarch64
 parallel "Windows" in_clone platforms.sh windows

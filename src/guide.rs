@@ -6,6 +6,7 @@
 //! | [Driver or Runtime API](driver_or_runtime) | differences, contexts, and using both in one process |
 //! | [Safety](safety) | what is `unsafe` and why, threads, drop order, faults |
 //! | [Using it in your CI](ci) | tests on the software driver |
+//! | [Testing kernels without a GPU](testing_kernels) | what such tests can assert |
 
 #[doc = include_str!("guide/from_cu_to_a_launch.md")]
 pub mod from_cu_to_a_launch {}
@@ -18,3 +19,6 @@ pub mod safety {}
 
 #[doc = include_str!("guide/ci.md")]
 pub mod ci {}
+
+#[doc = include_str!("guide/testing_kernels.md")]
+pub mod testing_kernels {}

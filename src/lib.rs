@@ -34,6 +34,7 @@
 //! - [Driver or Runtime API](guide::driver_or_runtime): differences, contexts, and both in one process
 //! - [Safety](guide::safety): what is `unsafe` and why
 //! - [Using it in your CI](guide::ci): tests without a GPU
+//! - [Testing kernels without a GPU](guide::testing_kernels): what such tests can assert
 //!
 //! # Rules
 //!

@@ -1,0 +1,42 @@
+//! Tests that need no GPU: they run on the software driver, and with `CUDA_DRIVER=system` on a GPU.
+
+use cuda_driver_soft::Prefer;
+use higher_crate::Gpu;
+
+fn gpu() -> Gpu {
+    let driver = cuda_driver_soft::from_env(Prefer::Software).expect("a driver");
+    driver.install().expect("no other driver is in use");
+    Gpu::new().expect("a device")
+}
+
+/// Returns `count` small integers, whose sums are exact.
+fn values(count: usize) -> Vec<f32> {
+    (0..count).map(|i| (i % 7) as f32).collect()
+}
+
+#[test]
+fn axpy_adds_a_multiple() {
+    let gpu = gpu();
+    let (x, mut y) = (gpu.vector(&values(1000)).unwrap(), gpu.vector(&[1.0; 1000]).unwrap());
+    gpu.axpy(2.0, &x, &mut y).unwrap();
+    let expected: Vec<f32> = values(1000).iter().map(|x| 1.0 + 2.0 * x).collect();
+    assert_eq!(y.to_vec().unwrap(), expected);
+}
+
+#[test]
+fn sums_of_lengths_around_a_block() {
+    let gpu = gpu();
+    for count in [0, 1, 255, 256, 257, 1000] {
+        let values = values(count);
+        let x = gpu.vector(&values).unwrap();
+        assert_eq!(gpu.sum(&x).unwrap(), values.iter().sum::<f32>(), "{count} values");
+    }
+}
+
+#[test]
+#[should_panic(expected = "differ in length")]
+fn lengths_must_be_equal() {
+    let gpu = gpu();
+    let mut y = gpu.vector(&values(3)).unwrap();
+    let _ = gpu.axpy(1.0, &gpu.vector(&values(2)).unwrap(), &mut y);
+}
