@@ -6,7 +6,7 @@ use super::registers::{CONTEXT, Kind, SOURCES, State, WINDOWS};
 use super::value::Value;
 use crate::code::compiled::{CompiledContext, Window};
 use crate::plan::shape::Shape;
-use ptx::ir::{Inst, MemMods, Op, Order, Reg, RegClass, Space};
+use ptx::ir::{Inst, MemMods, Op, Operand, Order, Reg, RegClass, Space};
 use std::mem::{offset_of, size_of};
 
 impl Emitter<'_> {
@@ -34,7 +34,7 @@ impl Emitter<'_> {
         let address = match m.space {
             Space::Global | Space::Const | Space::Generic => self.value(operand, Width::Bits64)?,
             Space::Shared => {
-                let narrow = matches!(operand, ptx::ir::Operand::Reg(reg) if self.class(*reg) == RegClass::B32);
+                let narrow = matches!(operand, Operand::Reg(reg) if self.class(*reg) == RegClass::B32);
                 self.value(operand, if narrow { Width::Bits32 } else { Width::Bits64 })?
             }
             _ => return None,
@@ -54,7 +54,7 @@ impl Emitter<'_> {
             _ => return false,
         };
         let lanes = if uniform { 1 } else { self.lanes };
-        let (at, before, label, window) = self.checked(address, m, lanes, width);
+        let (at, before, label, window) = self.checked((&inst.srcs[0], address), m, lanes, width);
         match self.kind(d) {
             // Floating-point numbers are used as vectors, integers as addresses.
             Kind::Scalar(..) if !m.ty.is_float() => {
@@ -101,7 +101,7 @@ impl Emitter<'_> {
         if !scalar {
             self.prepare(value);
         }
-        let (at, before, label, window) = self.checked(address, m, lanes, width);
+        let (at, before, label, window) = self.checked((&inst.srcs[0], address), m, lanes, width);
         if scalar {
             match self.uniform_vector(value) {
                 Some(ymm) => self.asm.store_first(width, at, ymm),
@@ -125,7 +125,7 @@ impl Emitter<'_> {
     /// [`interpret_stub`](Self::interpret_stub) needs for accesses that do not pass.
     fn checked(
         &mut self,
-        address: Value,
+        (operand, address): (&Operand, Value),
         m: &MemMods,
         lanes: u32,
         width: Width,
@@ -144,52 +144,55 @@ impl Emitter<'_> {
         } else if address.width == Width::Bits32 {
             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
         }
-        self.asm
-            .alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Imm(bytes as i32 - 1));
-        self.asm.jump_when(When::NotEqual, label);
+        if !self.is_aligned(operand, m.offset, bytes) {
+            let low = Word::Imm(bytes as i32 - 1);
+            self.asm.alu(Alu::Test, Width::Bits32, Gpr::AX, low);
+            self.asm.jump_when(When::NotEqual, label);
+        }
         if m.space == Space::Shared {
             let field = |offset: usize| Word::Mem(Mem::at(CONTEXT, offset as i32));
-            self.asm.alu(
-                Alu::Mov,
-                wide,
-                Gpr::DX,
-                field(offset_of!(CompiledContext, shared_length)),
-            );
-            self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
-            self.asm.jump_when(When::Below, label);
-            self.asm.alu(Alu::Cmp, wide, Gpr::AX, Word::Gpr(Gpr::DX));
+            let length = field(offset_of!(CompiledContext, shared_length));
+            if address.width == Width::Bits32 {
+                // The end of the access, which does not wrap.
+                self.asm.lea(wide, Gpr::DX, Mem::at(Gpr::AX, span));
+                self.asm.alu(Alu::Cmp, wide, Gpr::DX, length);
+            } else {
+                self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+                self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
+                self.asm.jump_when(When::Below, label);
+                self.asm.alu(Alu::Cmp, wide, Gpr::AX, Word::Gpr(Gpr::DX));
+            }
             self.asm.jump_when(When::Above, label);
-            self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
-            self.asm
-                .alu(Alu::Add, wide, Gpr::CX, field(offset_of!(CompiledContext, shared)));
-            self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Gpr(Gpr::CX));
-            return (Mem::at(Gpr::DX, 0), before, label, u32::MAX);
+            let host = field(offset_of!(CompiledContext, shared));
+            self.asm.alu(Alu::Add, wide, Gpr::AX, host);
+            return (Mem::at(Gpr::AX, 0), before, label, u32::MAX);
         }
         let window = self.new_window();
         let entry = window as usize * size_of::<Window<'_>>();
-        let field = |offset: usize| Mem::at(WINDOWS, (entry + offset) as i32);
-        self.asm.alu(
-            Alu::Mov,
-            wide,
-            Gpr::DX,
-            Word::Mem(field(offset_of!(Window<'_>, length))),
-        );
+        let field = |offset: usize| Word::Mem(Mem::at(WINDOWS, (entry + offset) as i32));
+        let [base, length, to_host] = [
+            offset_of!(Window<'_>, base),
+            offset_of!(Window<'_>, length),
+            offset_of!(Window<'_>, to_host),
+        ]
+        .map(field);
+        self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
         self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(Mem::at(Gpr::DX, 0)));
         self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
-        self.asm
-            .alu(Alu::Sub, wide, Gpr::CX, Word::Mem(field(offset_of!(Window<'_>, base))));
+        self.asm.alu(Alu::Sub, wide, Gpr::CX, base);
         self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
         self.asm.jump_when(When::Below, label);
         self.asm.alu(Alu::Cmp, wide, Gpr::CX, Word::Gpr(Gpr::DX));
         self.asm.jump_when(When::Above, label);
-        self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Gpr(Gpr::AX));
-        self.asm.alu(
-            Alu::Add,
-            wide,
-            Gpr::DX,
-            Word::Mem(field(offset_of!(Window<'_>, to_host))),
-        );
-        (Mem::at(Gpr::DX, 0), before, label, window)
+        self.asm.alu(Alu::Add, wide, Gpr::AX, to_host);
+        (Mem::at(Gpr::AX, 0), before, label, window)
+    }
+
+    /// Returns true if an address is known to be a multiple of the size of the access.
+    fn is_aligned(&self, operand: &Operand, offset: i64, bytes: u32) -> bool {
+        let Operand::Reg(reg) = operand else { return false };
+        let known = self.input.shapes.alignment(*reg);
+        !self.is_alias(*reg) && known >= bytes.trailing_zeros() && offset.rem_euclid(i64::from(bytes)) == 0
     }
 
     /// Adds an instruction in machine code. Returns false if the interpreter must run it; then nothing is added.

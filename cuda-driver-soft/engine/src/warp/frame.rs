@@ -383,18 +383,16 @@ impl<'e> Frames<'e> {
         let shared = self.shared.dynamic.saturating_add(self.launch.dynamic_shared);
         let explicit = self.launch.options.cluster;
         let cluster = explicit.unwrap_or([1; 3]).map(|n| n.max(1));
-        let [of_cluster, inside, clusters]: [[u32; 3]; 3] = [
-            std::array::from_fn(|i| position.block[i] / cluster[i]),
-            std::array::from_fn(|i| position.block[i] % cluster[i]),
-            std::array::from_fn(|i| grid[i] / cluster[i]),
-        ];
+        // Divisions are slow, and hardly any kernel asks for these.
+        let each = |of: &dyn Fn(usize) -> u32| -> [u32; 3] { std::array::from_fn(of) };
+        let inside = || each(&|i| position.block[i] % cluster[i]);
         u64::from(match special {
             Special::Tid(d) => part(&thread_of(*block, position.warp * 32 + lane), d),
             Special::Ntid(d) => part(block, d),
             Special::Ctaid(d) => part(&position.block, d),
             Special::Nctaid(d) => part(grid, d),
-            Special::Clusterid(d) => part(&of_cluster, d),
-            Special::Nclusterid(d) => part(&clusters, d),
+            Special::Clusterid(d) => part(&each(&|i| position.block[i] / cluster[i]), d),
+            Special::Nclusterid(d) => part(&each(&|i| grid[i] / cluster[i]), d),
             Special::Laneid => lane,
             Special::Warpid => position.warp,
             Special::Nwarpid => WARPS,
@@ -404,8 +402,11 @@ impl<'e> Frames<'e> {
             // Without clusters, each block is a cluster of its own.
             Special::ClusterNctaid(d) => part(&cluster, d),
             Special::ClusterNctarank => cluster.iter().product(),
-            Special::ClusterCtaid(d) => part(&inside, d),
-            Special::ClusterCtarank => inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2]),
+            Special::ClusterCtaid(d) => part(&inside(), d),
+            Special::ClusterCtarank => {
+                let inside = inside();
+                inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2])
+            }
             Special::IsExplicitCluster => u32::from(explicit.is_some()),
             Special::LanemaskEq => 1 << lane,
             Special::LanemaskLt => (1 << lane) - 1,
