@@ -45,6 +45,11 @@ use crate::code::compiled::Compiled;
 use crate::code::function::Code;
 use ptx::ir::{Body, Module};
 
+/// Number of instructions of the largest kernels that are compiled. Each way out of the code writes all live registers,
+/// so that the size of the code grows faster than that of the kernel.
+#[cfg(target_arch = "x86_64")]
+const MOST_INSTS: usize = 8_192;
+
 /// Compiles a kernel whose code was decoded for a CPU with AVX2. `whole` is true if `%ntid.x` is a multiple of `lanes`.
 /// Returns `None` if it cannot be compiled.
 #[cfg(target_arch = "x86_64")]
@@ -54,6 +59,9 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, lanes: u32, who
     use assembler::Assembler;
 
     let map = code.map.as_ref()?;
+    if body.insts.len() > MOST_INSTS {
+        return None;
+    }
     let plan = crate::plan::Plan::of(module, code.id, body)?;
     let group = Group { lanes, whole };
     let all = plan.shapes(group, Choices::default());
