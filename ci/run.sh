@@ -89,6 +89,11 @@ readme_command() {
     return "$code"
 }
 
+# Runs the contract suite with kernels that are compiled to machine code where that is possible.
+compiled_kernels() {
+    (cd "$clone" && CUDA_SOFT_ENGINE=compiled cargo test --workspace --test contract)
+}
+
 # Runs the tests that compile C against the fetched cuda.h, including the C program that uses the software libcuda.so.1.
 # The command names the whole workspace like the README's, because other packages would mean other features and another
 # build.
@@ -146,6 +151,7 @@ step "the feature bindgen makes the committed bindings" ci/bindings.sh
 step "clean clone" clean_clone
 step "README: the example" readme_command "cargo run --release --example vector_add"
 step "README: the tests" readme_command "cargo test --workspace"
+step "the contract suite with compiled kernels" compiled_kernels
 step "C program over libcuda.so.1" with_header
 step "generated files are up to date" generated
 step "GPU pack" gpu_pack
