@@ -126,6 +126,10 @@ fn wrong_dependencies() {
     let mut exec = ptr::null_mut();
     is!(c, 0, cuGraphAddDependencies(g, &raw const b, &raw const a, 1));
     is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
+    let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS::default();
+    is!(c, 1, cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params));
+    let invalid = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    assert_eq!((params.result_out, params.hErrNode_out), (invalid, b));
     is!(c, 0, cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1));
     let exec = instantiate(g);
     assert_eq!(s.run(exec), 12);
@@ -328,4 +332,25 @@ fn user_objects_live_as_long_as_their_references() {
     is!(c, 0, cuGraphRetainUserObject(g, object, 1, 1));
     is!(c, 0, cuGraphDestroy(g));
     wait(2);
+    // An update replaces the objects of the executable graph by those of the graph.
+    let [old, new] = [3, 4].map(|_| {
+        is!(c, 0, cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1));
+        let g = graph();
+        s.digit(g, &[], 1);
+        is!(c, 0, cuGraphRetainUserObject(g, object, 1, 1));
+        g
+    });
+    let exec = instantiate(old);
+    is!(c, 0, cuGraphDestroy(old));
+    is!(
+        c,
+        0,
+        cuGraphExecUpdate(exec, new, &mut CUgraphExecUpdateResultInfo::default())
+    );
+    wait(3);
+    is!(c, 0, cuGraphDestroy(new));
+    assert_eq!(s.run(exec), 1);
+    assert_eq!(ended.load(Ordering::SeqCst), 3);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    wait(4);
 }

@@ -321,6 +321,41 @@ fn load_logged(text: &str, bytes: usize) -> Logged {
 }
 
 #[test]
+fn the_verbose_log() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    // The driver's cache keeps compiled texts without their logs, so the text must be new.
+    let since = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
+    let name = format!("k{}_{}", std::process::id(), since.as_nanos());
+    let text = module(
+        "7.0",
+        "sm_52",
+        &format!(
+            ".global .b32 g[3];\n.shared .b8 s[100];\n.visible .entry {name}()\n{{\n.reg .b32 %r<4>;\nmov.u32 %r1, s;\n\
+             ld.shared.u32 %r2, [%r1];\nbar.sync 1;\nst.global.u32 [g], %r2;\nret;\n}}"
+        ),
+    );
+    let log = load_logged(&text, 4096);
+    c.is(0, "the load", log.code);
+    let lines: Vec<&str> = log.info.lines().collect();
+    let expected = [
+        "ptxas info    : 12 bytes gmem".to_owned(),
+        format!("ptxas info    : Compiling entry function '{name}' for 'sm_"),
+        format!("ptxas info    : Function properties for {name}"),
+        "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads".to_owned(),
+        "ptxas info    : Used ".to_owned(),
+        "ptxas info    : Compile time = ".to_owned(),
+    ];
+    c.that(
+        lines.len() == expected.len() && lines.iter().zip(&expected).all(|(line, start)| line.starts_with(start)),
+        || log.info.clone(),
+    );
+    c.that(log.info.contains("registers, used 2 barriers, 100 bytes smem"), || {
+        log.info.clone()
+    });
+}
+
+#[test]
 fn the_error_log() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();

@@ -402,6 +402,23 @@ fn several_attributes_of_a_pointer() {
         let seen = (kind, is_managed, size, ordinal);
         c.that(seen == expected, || format!("{seen:?}, expected {expected:?}"));
     }
+    // The list has the device's address only if a context is current.
+    let mut names = [CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER];
+    let mut seen = [7_u64; 2];
+    let mut listed = |index: usize| {
+        let mut data = [(&raw mut seen[index]).cast::<c_void>()];
+        is!(
+            c,
+            0,
+            cuPointerGetAttributes(1, names.as_mut_ptr(), data.as_mut_ptr(), managed)
+        );
+    };
+    listed(0);
+    let mut context = ptr::null_mut();
+    ok!(cuCtxPopCurrent(&raw mut context));
+    listed(1);
+    ok!(cuCtxPushCurrent(context));
+    assert_eq!(seen, [managed, 0]);
     let mut mapped = 7_u32;
     let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED;
     is!(c, 1, cuPointerGetAttribute((&raw mut mapped).cast(), which, plain));

@@ -203,6 +203,18 @@ fn pools_are_exported_and_imported() {
     );
     let mut data = CUmemPoolPtrExportData::default();
     ok!(cuMemPoolExportPointer(&raw mut data, first));
+    // Pointers of a pool can be exported after the pool only.
+    let (mut hidden, mut address) = (ptr::null_mut(), 0);
+    ok!(cuMemPoolCreate(&raw mut hidden, &raw const props));
+    ok!(cuMemAllocFromPoolAsync(&raw mut address, 64, hidden, stream));
+    is!(
+        c,
+        1,
+        cuMemPoolExportPointer(&mut CUmemPoolPtrExportData::default(), address)
+    );
+    is!(c, 0, cuMemFreeAsync(address, stream));
+    is!(c, 0, cuStreamSynchronize(stream));
+    is!(c, 0, cuMemPoolDestroy(hidden));
     ok!(cuMemPoolImportPointer(&raw mut second, imported, &raw mut data));
     // The same memory at two addresses.
     assert_ne!(first, second);

@@ -51,6 +51,7 @@ pub use observe::Observers;
 pub use program::Program;
 pub use program::kernel::Kernel;
 pub use program::loaded::LoadError;
+pub use program::resources::Resources;
 
 /// Returns true if this crate was compiled with optimisation.
 pub fn built_with_optimisation() -> bool {

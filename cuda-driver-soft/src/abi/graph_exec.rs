@@ -58,9 +58,11 @@ fn instantiate_with_params(
         }
         Ok(made)
     });
-    asked.hErrNode_out = std::ptr::null_mut();
+    let cycle = made.err().and_then(|_| graph::node_of_cycle(graph as usize));
+    asked.hErrNode_out = cycle.unwrap_or(0) as CUgraphNode;
     asked.result_out = match made {
         Ok(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS,
+        Err(_) if cycle.is_some() => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
         Err(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_ERROR,
     };
     c.out(params)?.set(asked);

@@ -7,6 +7,7 @@ use cuda_driver_sys::CUjit_option;
 
 use super::args::Caller;
 use crate::object::jit::{Log, Options};
+use crate::object::linker;
 use crate::state::error::{Error, Result};
 use crate::state::settings;
 use host::{Mapping, mapping};
@@ -18,16 +19,45 @@ const ELF_HEADER: usize = 64;
 /// The largest size that a header may state. A larger one means a damaged image: reading that much memory would crash.
 const MOST_FAT_BINARY: usize = 4 << 30;
 
+/// Version of a wrapper around relocatable code, which has a list of fat binaries to link.
+const RELOCATABLE: u32 = 2;
+/// The most fat binaries in a list.
+const MOST_PARTS: usize = 1 << 16;
+
 /// Reads an image, or the wrapper structure that a compiler puts around a fat binary. Driver 580 loads libraries from
 /// the wrapper, but not modules.
 pub(super) fn image_or_wrapper(c: Caller, pointer: *const c_void) -> Result<Image> {
     let bytes = pointer.cast::<u8>();
     if !pointer.is_null() && starts_with(c, bytes, &WRAPPER_MAGIC)? {
-        // The members are magic, version, address of the fat binary and a file name.
+        // The members are magic, version, address of the fat binary, and a file name or (version 2) a list.
+        let version = c.read(bytes.wrapping_add(4).cast::<u32>())?;
         let inner = c.read(bytes.wrapping_add(8).cast::<*const c_void>())?;
+        let list = c.read(bytes.wrapping_add(16).cast::<*const *const c_void>())?;
+        if version == RELOCATABLE
+            && !list.is_null()
+            && let Some(linked) = linker::link_parts(&parts(c, list)?)?
+        {
+            return Ok(Image::Elf(linked.to_vec()));
+        }
         return image(c, inner);
     }
     image(c, pointer)
+}
+
+/// Reads the fat binaries of separately compiled files, from a list that ends with NULL.
+fn parts(c: Caller, list: *const *const c_void) -> Result<Vec<Vec<u8>>> {
+    let mut parts = Vec::new();
+    loop {
+        let part = c.read(list.wrapping_add(parts.len()))?;
+        if part.is_null() {
+            return Ok(parts);
+        }
+        if parts.len() == MOST_PARTS || !starts_with(c, part.cast(), &FATBIN_MAGIC)? {
+            host::log!("the list at {list:p} is not a list of fat binaries that ends with NULL");
+            return Err(Error::CUDA_ERROR_INVALID_IMAGE);
+        }
+        parts.push(fat_binary(c, part.cast())?.bytes().to_vec());
+    }
 }
 
 /// Returns true if memory starts with `magic`. Reads byte by byte, because a shorter text may end there with its NUL.
@@ -203,6 +233,7 @@ impl Jit {
                 CUjit_option::CU_JIT_THREADS_PER_BLOCK => {
                     jit.options.threads_per_block = Some(number);
                 }
+                CUjit_option::CU_JIT_LOG_VERBOSE => jit.options.verbose = number != 0,
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(value),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => sizes[0] = Some((number as usize, i)),

@@ -26,6 +26,11 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     exec::create(plan, flags, objects)
 }
 
+/// Returns a node of a cycle in a graph, if there is one.
+pub(crate) fn node_of_cycle(graph: usize) -> Option<usize> {
+    store().node_of_cycle(graph).ok().flatten()
+}
+
 /// `cuGraphExecDestroy`: returns at once; pending launches still run.
 pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
@@ -69,8 +74,11 @@ pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation
 /// `cuGraphExecUpdate`
 pub(crate) fn update(exec: usize, graph: usize) -> Result<std::result::Result<(), Refusal>> {
     let exec = graph_exec(exec)?;
-    let plan = Plan::of(&store(), graph)?;
-    Ok(exec.update(&plan))
+    let store = store();
+    let plan = Plan::of(&store, graph)?;
+    let objects = store.graph(graph)?.objects.clone();
+    drop(store);
+    exec.update(&plan, objects)
 }
 
 /// `cuGraphExecChildGraphNodeSetParams`: takes the operations of a graph with the same topology.

@@ -35,8 +35,8 @@ pub(crate) struct Exec {
 pub(crate) struct ExecState {
     pub(crate) plan: Plan,
     /// The end of its last launch: the next launch waits for it.
-    last: TaskId,
-    objects: BTreeMap<usize, u32>,
+    pub(super) last: TaskId,
+    pub(super) objects: BTreeMap<usize, u32>,
 }
 
 /// The nodes of a graph in their launch order.

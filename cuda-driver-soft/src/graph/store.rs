@@ -403,6 +403,39 @@ impl GraphStore {
         Ok(order)
     }
 
+    /// Returns the last node of a graph that is in a cycle or between two cycles, which driver 580 reports; `None` if
+    /// there is no cycle.
+    pub(crate) fn node_of_cycle(&self, graph: usize) -> Result<Option<usize>> {
+        let nodes = &self.graph(graph)?.nodes;
+        let edges = self.edges(graph)?;
+        let mut left: HashSet<usize> = nodes.iter().copied().collect();
+        // Removes nodes without predecessors until there are none, then does the same against the edges' direction.
+        for forward in [true, false] {
+            let ends = edges
+                .iter()
+                .map(|(from, to)| if forward { (from.node, *to) } else { (*to, from.node) });
+            let mut open: HashMap<usize, usize> = HashMap::new();
+            let mut next: HashMap<usize, Vec<usize>> = HashMap::new();
+            for (from, to) in ends.filter(|(from, to)| left.contains(from) && left.contains(to)) {
+                *open.entry(to).or_default() += 1;
+                next.entry(from).or_default().push(to);
+            }
+            let mut free: Vec<usize> = left.iter().copied().filter(|node| !open.contains_key(node)).collect();
+            while let Some(node) = free.pop() {
+                left.remove(&node);
+                for to in next.remove(&node).unwrap_or_default() {
+                    if let Some(count) = open.get_mut(&to) {
+                        *count -= 1;
+                        if *count == 0 {
+                            free.push(to);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(nodes.iter().rev().copied().find(|node| left.contains(node)))
+    }
+
     /// `cuGraphGetEdges`: pairs of an edge and the dependent node, in the order of the nodes that the edges start from.
     pub(crate) fn edges(&self, graph: usize) -> Result<Vec<(Edge, usize)>> {
         let nodes = &self.graph(graph)?.nodes;

@@ -1,9 +1,12 @@
 //! Updates of an executable graph: of single nodes, and of all nodes to those of another graph with the same topology.
 
+use std::collections::BTreeMap;
+
 use cuda_driver_sys::CUgraphExecUpdateResult as Difference;
 
 use crate::graph::exec::{Exec, Plan, Step};
 use crate::object::place::MemoryPlace;
+use crate::object::user_object;
 use crate::operation::Operation;
 use crate::operation::copy::CopyOperation;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
@@ -96,8 +99,23 @@ impl Exec {
     }
 
     /// `cuGraphExecUpdate`
-    pub(crate) fn update(&self, new: &Plan) -> std::result::Result<(), Refusal> {
-        self.lock().plan.take_over(new)
+    ///
+    /// On success the executable graph keeps the user objects of the new graph, as on driver 580, instead of its own.
+    pub(crate) fn update(&self, new: &Plan, objects: BTreeMap<usize, u32>) -> Result<std::result::Result<(), Refusal>> {
+        let mut state = self.lock();
+        if let Err(refusal) = state.plan.take_over(new) {
+            return Ok(Err(refusal));
+        }
+        for (object, count) in &objects {
+            user_object::retain(*object, *count)?;
+        }
+        let old = std::mem::replace(&mut state.objects, objects);
+        let last = state.last;
+        drop(state);
+        for (object, count) in old {
+            user_object::release(object, count, &[last])?;
+        }
+        Ok(Ok(()))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Compiles images to typed modules for `cuModuleLoadData` and the linker.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::object::device::Device;
-use crate::object::no_ptx;
+use crate::object::{jit_info, no_ptx};
 use crate::state::error::{Error, Result};
 use crate::state::settings;
 use image::cubin::{self, Source};
@@ -23,6 +24,8 @@ pub(crate) struct Options {
     pub(crate) most_registers: Option<u32>,
     /// `CU_JIT_THREADS_PER_BLOCK`: block size that the register limit must permit, for the same kernels.
     pub(crate) threads_per_block: Option<u32>,
+    /// `CU_JIT_LOG_VERBOSE`: list the resources of each kernel in the info log.
+    pub(crate) verbose: bool,
     /// True if an option that only the compiler checks has an invalid value.
     pub(crate) refused: bool,
 }
@@ -58,6 +61,14 @@ impl Log {
             self.error.push('\n');
         }
         self.error.push_str(lines.trim_end_matches('\n'));
+    }
+
+    /// Adds lines to the info log.
+    pub(crate) fn add_info(&mut self, lines: &str) {
+        if !self.info.is_empty() && !lines.is_empty() {
+            self.info.push('\n');
+        }
+        self.info.push_str(lines);
     }
 }
 
@@ -107,8 +118,12 @@ fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) ->
             // Driver 580 returns 218 for a text whose `.target` is newer than `CU_JIT_TARGET`.
             let own = device.profile.sm;
             let sm = options.target.map_or(own, |sm| sm.min(own));
+            let started = Instant::now();
             let mut module = text_module(&text(image, device, log)?, false, sm, log)?;
             limit_registers(&mut module, options.register_limit());
+            if options.verbose {
+                log.add_info(&jit_info::of_compiler(&module, device, started.elapsed()));
+            }
             Ok(module)
         }
     }
@@ -178,7 +193,14 @@ pub(crate) fn sources(
         },
         _ => vec![source(name, text(image, device, log)?, options)],
     };
-    let compile = |source: Source| Ok((source.clone(), input(&source, device, log)?));
+    let compile = |source: Source| {
+        let started = Instant::now();
+        let input = input(&source, device, log)?;
+        if options.verbose {
+            log.add_info(&jit_info::of_compiler(&input.module, device, started.elapsed()));
+        }
+        Ok((source, input))
+    };
     sources.into_iter().map(compile).collect()
 }
 
@@ -200,8 +222,17 @@ fn input(source: &Source, device: &Device, log: &mut Log) -> Result<Input> {
     })
 }
 
+/// Links the inputs of the linker.
+pub(crate) fn link_verbosely(inputs: &[Input], options: &Options, log: &mut Log) -> Result<()> {
+    let module = link(inputs, log)?;
+    if options.verbose {
+        log.add_info(&jit_info::of_linker(&module));
+    }
+    Ok(())
+}
+
 /// Links modules. Each undefined reference becomes one line of the error log.
-pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
+fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
     link::link(inputs).map_err(|undefined| {
         for reference in undefined {
             let reference = reference.to_string();
@@ -233,7 +264,7 @@ fn text_module(text: &[u8], unresolved: bool, sm: u32, log: &mut Log) -> Result<
     };
     match ptx::load(text, &limits) {
         Ok(loaded) => {
-            log.info.push_str(&loaded.info_log);
+            log.add_info(&loaded.info_log);
             Ok(loaded.module)
         }
         Err(failure) => {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::object::device::Device;
+use crate::object::device::{self, Device};
 use crate::object::jit::{self, Log, Options};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
@@ -67,6 +67,28 @@ pub(crate) fn create(device: &'static Device, options: Options) -> usize {
     handle
 }
 
+/// Links the fat binaries of separately compiled files for the first device; returns `None` if none of them has PTX for
+/// it. Calls of the device runtime library get the driver's own.
+pub(crate) fn link_parts(parts: &[Vec<u8>]) -> Result<Option<Arc<[u8]>>> {
+    let linker = Linker {
+        device: device::all().first().ok_or(Error::CUDA_ERROR_NO_DEVICE)?,
+        options: Options::default(),
+        state: Mutex::default(),
+    };
+    linker.state().device_runtime = true;
+    let mut linked = false;
+    for part in parts {
+        let image = Image::FatBinary(part.clone());
+        match linker.add(None, &image, InputKind::Code, Options::default()) {
+            Ok(()) => linked = true,
+            // The device runtime library, for example, contains only machine code.
+            Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU) => host::log!("ignored a relocatable file without PTX"),
+            Err(error) => return Err(error),
+        }
+    }
+    linked.then(|| linker.complete()).transpose()
+}
+
 /// Returns the linker with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Linker>> {
     TABLE.get(handle).map_err(|missing| {
@@ -98,6 +120,7 @@ impl Linker {
         let options = Options {
             most_registers: own.most_registers.or(self.options.most_registers),
             threads_per_block: own.threads_per_block.or(self.options.threads_per_block),
+            verbose: own.verbose || self.options.verbose,
             ..self.options
         };
         let mut guard = self.state();
@@ -174,7 +197,7 @@ impl Linker {
             return Err(Error::CUDA_ERROR_INVALID_SOURCE);
         }
         self.take_from_libraries(state)?;
-        jit::link(&state.inputs, &mut state.log)?;
+        jit::link_verbosely(&state.inputs, &self.options, &mut state.log)?;
         Ok(cubin::write(&state.sources, self.options.target).into())
     }
 

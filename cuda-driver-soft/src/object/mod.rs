@@ -15,6 +15,7 @@ pub(crate) mod graph_memory;
 pub(crate) mod green;
 pub(crate) mod ipc;
 pub(crate) mod jit;
+mod jit_info;
 pub(crate) mod kernel_attribute;
 pub(crate) mod library;
 mod limits;

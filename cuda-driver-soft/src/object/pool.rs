@@ -5,8 +5,8 @@
 //! is cheap here; the reserved size is a number computed as on a GPU, which shrinks when the program synchronises.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::CUmemPool_attribute as Id;
@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     shared: Option<SharedFile>,
     /// True for a pool of another process, which cannot allocate here.
     pub(crate) is_imported: bool,
+    /// True after the pool was exported. Driver 580 exports no pointers of it before.
+    was_exported: AtomicBool,
     /// Maximum size in bytes; 0 for no limit.
     pub(crate) most: u64,
     state: Mutex<PoolState>,
@@ -141,6 +143,7 @@ impl Pool {
             is_default,
             shared: None,
             is_imported: false,
+            was_exported: AtomicBool::new(false),
             most,
             state: Mutex::new(PoolState {
                 reuse: [1; 3],
@@ -273,7 +276,9 @@ impl Pool {
             host::log!("this pool cannot be exported: it is imported or has no shareable handle type");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
-        shared.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)
+        let descriptor = shared.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)?;
+        self.was_exported.store(true, Release);
+        Ok(descriptor)
     }
 
     /// `cuMemPoolSetAccess`: sets all of these accesses or none. Flags are 0 (none) or 3 (read and write).
@@ -447,6 +452,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let made = TABLE.insert_with(|handle| Pool {
         shared: Some(file),
         is_imported: true,
+        was_exported: AtomicBool::new(false),
         ..Pool::new(handle, PoolHome::of_device(ordinal), false, 0)
     });
     Ok(made.handle)
@@ -457,10 +463,10 @@ pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     let pools = pools();
     let pooled = pools.allocations.get(&allocation.id);
-    if pooled.is_some_and(|pooled| pooled.pool.is_shareable()) {
+    if pooled.is_some_and(|pooled| pooled.pool.was_exported.load(Acquire)) {
         Ok(allocation)
     } else {
-        host::log!("{address:#x} does not belong to an exportable memory pool");
+        host::log!("{address:#x} does not belong to a memory pool that was exported: export the pool first");
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }

@@ -253,15 +253,20 @@ fn array_size(resource: &Resource) -> Result<[u64; 3]> {
 /// for a dimension that the array does not have.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView) -> Result<Image> {
     let depth = u64::from(image.levels[0].size[2]);
-    let last_level = view.levels[1] as usize;
-    let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::Cube | Shape::ACube);
+    // Driver 580 accepts one level and one layer too many if the array has several.
+    let count = image.levels.len();
+    let levels = if count > 1 { count + 1 } else { 1 };
+    let last_level = (view.levels[1] as usize).min(count - 1);
+    let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);
     let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if view.size != size
         || channel.bytes() * channels != image.texel_bytes()
         || view.levels[0] > view.levels[1]
-        || last_level >= image.levels.len()
+        || view.levels[1] as usize >= levels
+        || view.levels[0] as usize >= count
         || view.layers[0] > view.layers[1]
-        || u64::from(view.layers[1]) >= if layers { depth } else { 1 }
+        || u64::from(view.layers[1]) >= if layers { depth + 1 } else { 1 }
+        || layers && u64::from(view.layers[0]) >= depth
     {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
@@ -270,7 +275,7 @@ fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView) -> Result<Image
     if layers && view.layers != [0, 0] {
         for plane in &mut image.levels {
             plane.address += u64::from(view.layers[0]) * plane.slice;
-            plane.size[2] = view.layers[1] - view.layers[0] + 1;
+            plane.size[2] = view.layers[1].min(plane.size[2] - 1) - view.layers[0] + 1;
         }
     }
     Ok(image)

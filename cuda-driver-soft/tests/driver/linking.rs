@@ -191,3 +191,34 @@ fn changed_option_values_are_left_alone() {
     check(unsafe { cuda.cuLinkDestroy(state) });
     assert_eq!(values[1..], [value(0x1234), value(0x5678)]);
 }
+
+/// A wrapper of version 2, which a compiler writes for relocatable device code, lists the files to link.
+#[test]
+fn relocatable_code_is_linked() {
+    let _context = Context::new();
+    let cuda = cuda();
+    let parts = [
+        fat_binary(&caller("two"), 52, false),
+        fat_binary(adds("two", 2).as_bytes(), 52, false),
+        // Code for other devices only.
+        fat_binary(adds("three", 3).as_bytes(), 120, false),
+    ];
+    let list: Vec<u64> = parts.iter().map(|part| part.as_ptr() as u64).chain([0]).collect();
+    let wrapper = [0x2_4662_43B1, parts[2].as_ptr() as u64, list.as_ptr() as u64];
+    let (mut library, mut kernel, mut memory, none) = (null_mut(), null_mut(), 0, null_mut());
+    unsafe {
+        let image = wrapper.as_ptr().cast();
+        let (options, values) = (null_mut(), null_mut());
+        check(cuda.cuLibraryLoadData(&mut library, image, none, null_mut(), 0, options, values, 0));
+        check(cuda.cuLibraryGetKernel(&mut kernel, library, c"k".as_ptr()));
+        check(cuda.cuMemAlloc(&mut memory, 4));
+        let mut params = [(&raw mut memory).cast::<c_void>()];
+        let params = params.as_mut_ptr();
+        check(cuda.cuLaunchKernel(kernel.cast(), 1, 1, 1, 1, 1, 1, 0, null_mut(), params, null_mut()));
+        let mut word = 0u32;
+        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), memory, 4));
+        assert_eq!(word, 7);
+        check(cuda.cuMemFree(memory));
+        check(cuda.cuLibraryUnload(library));
+    }
+}

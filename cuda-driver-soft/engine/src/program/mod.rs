@@ -6,6 +6,7 @@ pub(crate) mod kernel;
 pub(crate) mod loaded;
 mod reach;
 mod register_pressure;
+pub(crate) mod resources;
 pub(crate) mod shared_layout;
 mod stack_depth;
 

@@ -49,6 +49,7 @@ mod operand;
 mod row;
 mod rows;
 mod samples;
+mod since;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -60,5 +61,6 @@ pub(crate) use form::{Form, FormErrors};
 pub(crate) use operand::{OperandSpec, Role};
 pub(crate) use row::Lowering;
 pub use samples::{Sample, every_form, modifier_classes, samples};
+pub(crate) use since::unmet;
 pub use table::{TableRow, table_rows};
 pub use unimplemented::{UnimplementedOpcode, unimplemented_opcodes};

@@ -49,3 +49,54 @@ fn operands_of_a_syntax_line() {
     assert_eq!(operand_lists("[a]"), [vec!["[a]"]]);
     assert_eq!(operand_lists(""), [Vec::<&str>::new()]);
 }
+
+/// The messages of ptxas 13.0 about `.version 6.0` and `.target sm_30`.
+#[test]
+fn requirements_are_in_the_words_of_ptxas() {
+    for (opcode, expected) in [
+        (
+            "match.any.sync.b32",
+            &["Instruction 'match' requires .target sm_70 or higher"] as &[&str],
+        ),
+        (
+            "redux.sync.add.u32",
+            &[
+                "Feature 'redux' requires .target sm_80 or higher",
+                "Feature 'redux' requires PTX ISA .version 7.0 or later",
+            ],
+        ),
+        (
+            "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+            &[
+                "Feature 'ldmatrix' requires .target sm_75 or higher",
+                "Feature 'ldmatrix' requires PTX ISA .version 6.5 or later",
+                "Feature '.m8n8' requires PTX ISA .version 6.5 or later",
+                "Modifier '.m8n8' requires .target sm_75 or higher",
+            ],
+        ),
+        (
+            "cp.async.ca.shared.global",
+            &[
+                "Feature 'cp.async' requires PTX ISA .version 7.0 or later",
+                "Feature 'cp.async' requires .target sm_80 or higher",
+            ],
+        ),
+        (
+            "add.bf16",
+            &[
+                "Feature '.bf16' requires .target sm_80 or higher",
+                "Feature '.bf16' requires PTX ISA .version 7.0 or later",
+                "Feature 'add.bf16' requires .target sm_90 or higher",
+                "Feature 'add.bf16' requires PTX ISA .version 7.8 or later",
+            ],
+        ),
+        (
+            "add.f16",
+            &["Feature 'f16 arithemetic and compare instructions' requires .target sm_53 or higher"],
+        ),
+        ("add.u32", &[]),
+    ] {
+        let form = super::find(opcode).expect(opcode);
+        assert_eq!(super::unmet(&form, opcode, 60, 30), expected, "{opcode}");
+    }
+}

@@ -26,6 +26,8 @@ pub struct Body {
     pub returns: Vec<Formal>,
     /// Bytes of local memory that one invocation needs: `.local` variables, `.param` variables, formal parameters.
     pub frame_size: u32,
+    /// Bytes of the `.local` variables in the frame.
+    pub local_bytes: u32,
     /// Alignment of the frame, a power of two.
     pub frame_align: u32,
     /// The instructions. Falling off the end is `ret`.

@@ -50,6 +50,7 @@ impl Walker<'_> {
             self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
         }
         self.body.frame_size = self.frame.size();
+        self.body.local_bytes = self.frame.locals();
         self.body.frame_align = self.frame.align();
         self.body
     }

@@ -9,6 +9,8 @@ pub(super) struct Frame {
     /// Largest value of `top` so far.
     size: u64,
     align: u64,
+    /// Bytes of the `.local` variables.
+    locals: u64,
     scopes: Vec<FrameScope>,
 }
 
@@ -45,8 +47,11 @@ impl Frame {
         self.top = end;
         self.size = self.size.max(end);
         self.align = self.align.max(align);
-        if local && let Some(scope) = self.scopes.last_mut() {
-            scope.keeps_space = true;
+        if local {
+            self.locals = self.locals.next_multiple_of(align).saturating_add(size);
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.keeps_space = true;
+            }
         }
         Some(start as u32)
     }
@@ -54,6 +59,11 @@ impl Frame {
     /// Returns the size of the frame in bytes.
     pub(super) fn size(&self) -> u32 {
         self.size as u32
+    }
+
+    /// Returns the bytes of the `.local` variables, which a compiler cannot keep in registers.
+    pub(super) fn locals(&self) -> u32 {
+        self.locals.min(u64::from(u32::MAX)) as u32
     }
 
     /// Returns the alignment of the frame in bytes.

@@ -2,7 +2,7 @@
 
 use crate::ast::{self, Inst, Pos};
 use crate::diagnostics::Severity;
-use crate::forms::{Form, Lowering, Role};
+use crate::forms::{Form, Lowering, Role, unmet};
 use crate::ir::{Op, Operand, Space, Type};
 use crate::scopes::Symbol;
 
@@ -75,8 +75,13 @@ impl Walker<'_> {
         if bare {
             self.without_sync(inst.pos, form.root);
         }
-        let opcode = String::from_utf8_lossy(self.opcode(inst));
-        self.require(inst.pos, &opcode, form.ptx, form.sm);
+        if self.is_checking() {
+            let (major, minor) = ast.version;
+            let opcode = String::from_utf8_lossy(self.opcode(inst));
+            for message in unmet(form, &opcode, major * 10 + minor, ast.target.sm) {
+                self.error(inst.pos, message);
+            }
+        }
         if form.root == "wgmma" {
             self.wgmma_target(inst.pos);
         }

@@ -169,6 +169,11 @@ impl<'u> Walker<'u> {
         }
     }
 
+    /// Returns true if the body is checked, not only lowered.
+    pub(super) fn is_checking(&self) -> bool {
+        self.reporter.is_some()
+    }
+
     /// Checks a feature that was introduced by a PTX version, times ten, and an architecture.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
         if self.reporter.is_none() {

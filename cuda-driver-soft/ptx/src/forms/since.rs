@@ -1,0 +1,140 @@
+//! Messages, in ptxas's words, for instructions that are newer than the module's `.version` or `.target`.
+
+use super::form::Form;
+use super::mods::split;
+
+/// The word before the name in a message.
+#[derive(Clone, Copy)]
+enum Word {
+    Feature,
+    Instruction,
+    Modifier,
+}
+use Word::{Feature, Instruction, Modifier};
+
+/// A requirement: of a PTX version, times ten, or of an architecture.
+#[derive(Clone, Copy)]
+enum Since {
+    Ptx(u32),
+    Sm(u32),
+}
+use Since::{Ptx, Sm};
+
+/// Lines about a modifier: roots (none for all), modifier, name in messages (empty for the modifier itself; `{}` is the
+/// root), the requirements in ptxas's order.
+type Rule = (
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static [(Word, Since)],
+);
+
+const ARITHMETIC: &[&str] = &["add", "sub", "mul", "fma", "neg", "abs", "set", "setp"];
+/// Instructions that have had `.bf16` since sm_90 only.
+const LATE_BF16: &[&str] = &["add", "sub", "mul", "set", "setp"];
+const BF16: &[(Word, Since)] = &[(Feature, Sm(80)), (Feature, Ptx(70))];
+const LATER_BF16: &[(Word, Since)] = &[(Feature, Sm(90)), (Feature, Ptx(78))];
+const ORDER: &[(Word, Since)] = &[(Feature, Sm(70))];
+const FRAGMENT: &[(Word, Since)] = &[(Feature, Ptx(65)), (Modifier, Sm(75))];
+const HINT: &[(Word, Since)] = &[(Modifier, Ptx(74)), (Modifier, Sm(80))];
+
+/// Lines that come before those about the whole instruction.
+#[rustfmt::skip] // a rule is a line
+const BEFORE: &[Rule] = &[
+    (&[], ".bf16", "", BF16),
+    (&[], ".bf16x2", "", &[(Feature, Sm(75)), (Feature, Sm(80)), (Feature, Ptx(70))]),
+    (&["mma", "wmma"], ".tf32", "", BF16),
+    (&[], ".relu", "", &[(Feature, Ptx(70))]),
+];
+/// Lines that come after those about the whole instruction.
+#[rustfmt::skip] // a rule is a line
+const AFTER: &[Rule] = &[
+    (ARITHMETIC, ".f16", "f16 arithemetic and compare instructions", &[(Feature, Sm(53))]),
+    (ARITHMETIC, ".f16x2", "f16 arithemetic and compare instructions", &[(Feature, Sm(53))]),
+    (LATE_BF16, ".bf16", "{}.bf16", LATER_BF16),
+    (LATE_BF16, ".bf16x2", "{}.bf16x2", LATER_BF16),
+    (&["min", "max"], ".NaN", "", &[(Feature, Ptx(70)), (Modifier, Sm(80))]),
+    (&["min", "max"], ".xorsign", "", &[(Feature, Ptx(72)), (Modifier, Sm(86))]),
+    (&[], ".relu", "", &[(Modifier, Sm(80))]),
+    (&["ldmatrix"], ".m8n8", "", FRAGMENT),
+    (&[], ".L2::cache_hint", "", HINT),
+    (&["ld", "st", "atom", "red", "fence"], ".acquire", "", ORDER),
+    (&["ld", "st", "atom", "red", "fence"], ".release", "", ORDER),
+    (&["ld", "st", "atom", "red", "fence"], ".acq_rel", "", ORDER),
+    (&["ld", "st", "atom", "red", "fence"], ".relaxed", "", ORDER),
+    (&[], ".cluster", ".cluster scope", &[(Feature, Sm(90)), (Feature, Ptx(78))]),
+    (&[], ".shared::cta", "::cta", &[(Feature, Ptx(78))]),
+    (&[], ".shared::cluster", "::cluster", &[(Feature, Sm(90)), (Feature, Ptx(78))]),
+];
+
+/// Instructions whose architecture is required with the word `Instruction`.
+const INSTRUCTIONS: &[&str] = &["shfl", "match", "lop3", "shf", "dp4a", "dp2a", "bmsk", "szext"];
+/// Instructions whose architecture is required before their PTX version, beside those.
+const TARGET_FIRST: &[&str] = &["redux", "ldmatrix", "stmatrix", "movmatrix"];
+
+/// Returns the messages about an instruction in a module of this PTX version, times ten, and this architecture.
+pub(crate) fn unmet(form: &Form, opcode: &str, ptx: u32, sm: u32) -> Vec<String> {
+    let mut messages = Vec::new();
+    if form.ptx <= ptx && form.sm <= sm {
+        return messages;
+    }
+    let require = |(word, since): (Word, Since), name: &str| {
+        let word = match word {
+            Feature => "Feature",
+            Instruction => "Instruction",
+            Modifier => "Modifier",
+        };
+        match since {
+            Ptx(since) if since > ptx => Some(format!(
+                "{word} '{name}' requires PTX ISA .version {}.{} or later",
+                since / 10,
+                since % 10
+            )),
+            Sm(since) if since > sm => Some(format!("{word} '{name}' requires .target sm_{since} or higher")),
+            _ => None,
+        }
+    };
+    let modifiers = split(&opcode[form.root.len()..]);
+    let by_rules = |rules: &[Rule]| {
+        let mut found: Vec<String> = Vec::new();
+        for modifier in &modifiers {
+            let rules = rules
+                .iter()
+                .filter(|(roots, of, ..)| of == modifier && (roots.is_empty() || roots.contains(&form.root)));
+            for (_, modifier, name, since) in rules {
+                let name = match *name {
+                    "" => (*modifier).to_owned(),
+                    name => name.replace("{}", form.root),
+                };
+                found.extend(since.iter().filter_map(|line| require(*line, &name)));
+            }
+        }
+        found
+    };
+    messages.extend(by_rules(BEFORE));
+    let mut after = by_rules(AFTER);
+    after.dedup();
+    let instruction = INSTRUCTIONS.contains(&form.root);
+    let target_first = instruction || TARGET_FIRST.contains(&form.root);
+    // The requirements of the form are those of the instruction, or of a modifier that is newer than the instruction.
+    let named = |text: String| !target_first && messages.iter().chain(&after).any(|m| m.ends_with(&text));
+    let name = match modifiers.last() {
+        // A type that is newer than the instruction.
+        Some(ty @ (&".s16x2" | &".u16x2")) => form.name.clone() + ty,
+        _ => form.name.clone(),
+    };
+    let word = if instruction { Instruction } else { Feature };
+    let of_target =
+        require((word, Sm(form.sm)), &name).filter(|_| !named(format!("requires .target sm_{} or higher", form.sm)));
+    let of_version = require((Feature, Ptx(form.ptx)), &name).filter(|_| {
+        let version = format!("requires PTX ISA .version {}.{} or later", form.ptx / 10, form.ptx % 10);
+        !named(version)
+    });
+    let whole = match target_first {
+        true => [of_target, of_version],
+        false => [of_version, of_target],
+    };
+    messages.extend(whole.into_iter().flatten());
+    messages.extend(after);
+    messages
+}

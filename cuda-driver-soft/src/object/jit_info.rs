@@ -1,0 +1,100 @@
+//! The info log of `CU_JIT_LOG_VERBOSE`: the resources of each kernel, in the words of ptxas and of the linker.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::object::device::Device;
+use engine::{Program, Resources};
+use ptx::ir;
+
+/// Bytes of constant bank 0 before the parameters of a kernel, on sm_90.
+const BANK_HEADER: u64 = 528;
+/// The owner of programs that are loaded only to be described.
+const NO_OWNER: u64 = 0;
+
+/// Returns the lines of the compiler for a module, without a newline at the end.
+pub(crate) fn of_compiler(module: &Arc<ir::Module>, device: &Device, took: Duration) -> String {
+    let Some(program) = loaded(module) else {
+        return String::new();
+    };
+    let mut log = format!("ptxas info    : {} bytes gmem", global_bytes(module));
+    let suffix = if device.profile.sm >= 90 { "a" } else { "" };
+    let mut listed = BTreeSet::new();
+    let kernels: Vec<_> = program.kernels().collect();
+    let each = took.as_secs_f64() * 1e3 / kernels.len().max(1) as f64;
+    // The compiler lists the kernels from the last to the first.
+    for kernel in kernels.iter().rev() {
+        let used = Resources::of(kernel);
+        let name = kernel.name();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            log,
+            "\nptxas info    : Compiling entry function '{name}' for 'sm_{}{suffix}'",
+            device.profile.sm
+        );
+        properties(&mut log, name, used.frame_bytes, used.spilled_bytes);
+        let _ = write!(
+            log,
+            "\nptxas info    : Used {} registers, used {} barriers",
+            used.registers, used.barriers
+        );
+        if used.stack_bytes > 0 {
+            let _ = write!(log, ", {} bytes cumulative stack size", used.stack_bytes);
+        }
+        if used.shared_bytes > 0 {
+            let _ = write!(log, ", {} bytes smem", used.shared_bytes);
+        }
+        let _ = write!(log, "\nptxas info    : Compile time = {each:.3} ms");
+        for (function, frame) in used.functions {
+            if listed.insert(function.clone()) {
+                properties(&mut log, &function, frame, 0);
+            }
+        }
+    }
+    log
+}
+
+fn properties(log: &mut String, name: &str, frame: u64, spilled: u64) {
+    let _ = write!(
+        log,
+        "\nptxas info    : Function properties for {name}\n\
+         ptxas         .     {frame} bytes stack frame, {spilled} bytes spill stores, {spilled} bytes spill loads"
+    );
+}
+
+/// Returns the lines of the linker for a linked module, without a newline at the end.
+pub(crate) fn of_linker(module: &Arc<ir::Module>) -> String {
+    let Some(program) = loaded(module) else {
+        return String::new();
+    };
+    let mut log = format!("info    : {} bytes gmem", global_bytes(module));
+    for kernel in program.kernels() {
+        let used = Resources::of(kernel);
+        let _ = write!(
+            log,
+            "\ninfo    : Function properties for '{}':\n\
+             info    : used {} registers, used {} barriers, {} stack, {} bytes smem, {} bytes cmem[0], 0 bytes lmem",
+            kernel.name(),
+            used.registers,
+            used.barriers,
+            used.stack_bytes,
+            used.shared_bytes,
+            BANK_HEADER + kernel.param_bytes()
+        );
+    }
+    log
+}
+
+/// Returns the module as a program of its own. It takes device memory for its variables for a moment.
+fn loaded(module: &Arc<ir::Module>) -> Option<Arc<Program>> {
+    Program::load(Arc::clone(module), NO_OWNER)
+        .inspect_err(|error| host::log!("no verbose log: {error}"))
+        .ok()
+}
+
+fn global_bytes(module: &ir::Module) -> u64 {
+    let variables = module.variables.iter().filter(|v| v.space == ir::Space::Global);
+    variables.map(|v| v.size).fold(0, u64::saturating_add)
+}
