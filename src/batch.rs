@@ -15,7 +15,7 @@ pub struct BatchCopy {
 }
 
 impl Stream {
-    /// Queues several copies with one call, in any order ([`cuMemcpyBatchAsync`](checked::memcpy_batch_async_v2)). `order`
+    /// Queues several copies with one call, in any order ([`cuMemcpyBatchAsync_v2`](checked::memcpy_batch_async_v2)). `order`
     /// says when the sources may be read.
     ///
     /// ```
@@ -70,7 +70,7 @@ impl Stream {
     }
 
     /// Queues several copies of boxes with one call, in any order
-    /// ([`cuMemcpy3DBatchAsync`](checked::memcpy_3d_batch_async_v2)).
+    /// ([`cuMemcpy3DBatchAsync_v2`](checked::memcpy_3d_batch_async_v2)).
     ///
     /// # Safety
     /// Same as [`copy_batch`](Self::copy_batch). In addition, arrays must be live, and each box must be inside the memory or

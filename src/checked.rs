@@ -32,5 +32,7 @@ mod convert;
 mod fallback;
 #[rustfmt::skip]
 mod generated;
+mod profiler;
 
 pub use generated::*;
+pub use profiler::{profiler_start, profiler_stop};

@@ -84,6 +84,8 @@ impl PeerAccess {
     fn end(&mut self) -> Result<()> {
         self.disabled = true;
         let _current = self.context.enter()?;
+        // Driver 580 does not wait, and a kernel that then accesses the peer's memory faults with
+        // `CUDA_ERROR_ILLEGAL_ADDRESS`.
         // SAFETY: the context is live.
         let waited = unsafe { checked::ctx_synchronize() };
         // SAFETY: the handle is live.

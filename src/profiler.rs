@@ -1,8 +1,7 @@
 //! The range that a profiler records.
 
-use crate::error::{Error, dropping};
-use crate::refusal::Refusal;
-use crate::sys::{self, CUresult, Function};
+use crate::checked::{profiler_start, profiler_stop};
+use crate::error::dropping;
 use crate::{Context, Result};
 
 /// A guard of [`Context::profile`]: an attached profiler records until it is dropped.
@@ -39,7 +38,7 @@ impl Context {
     pub fn profile(&self) -> Result<Profiling> {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
-        switched(unsafe { sys::cuProfilerStart() })?;
+        unsafe { profiler_start() }?;
         Ok(Profiling {
             context: self.clone(),
             stopped: false,
@@ -65,7 +64,7 @@ impl Profiling {
         self.stopped = true;
         let _current = self.context.enter()?;
         // SAFETY: the current context is live.
-        switched(unsafe { sys::cuProfilerStop() })
+        unsafe { profiler_stop() }
     }
 }
 
@@ -77,14 +76,4 @@ impl Drop for Profiling {
             dropping.done(self.end());
         }
     }
-}
-
-/// Converts the code of a function that has no entry in the registry.
-#[inline]
-#[track_caller]
-fn switched(code: CUresult) -> Result<()> {
-    if code == CUresult::CUDA_SUCCESS {
-        return Ok(());
-    }
-    Err(Error::refused(code, Function::cuCtxGetCurrent, Refusal::Profiler))
 }

@@ -1,0 +1,49 @@
+//! The profiler's functions, which `cuda.h` does not declare, so that they are not generated.
+
+use crate::refusal::Refusal;
+use crate::sys::{self, CUresult, Function};
+use crate::{Error, Result};
+
+/// Starts the collection of data by an attached profiler. An error names `cuCtxGetCurrent`.
+///
+/// C: [`cuProfilerStart`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html).
+///
+/// # Errors
+/// `CUDA_ERROR_INVALID_CONTEXT` if no context is current.
+///
+/// # Safety
+/// The current context must be live.
+#[doc(alias = "cuProfilerStart")]
+#[inline]
+#[track_caller]
+pub unsafe fn profiler_start() -> Result<()> {
+    // SAFETY: upheld by the caller.
+    switched(unsafe { sys::cuProfilerStart() })
+}
+
+/// Stops the collection of data by an attached profiler. An error names `cuCtxGetCurrent`.
+///
+/// C: [`cuProfilerStop`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html).
+///
+/// # Errors
+/// Same as [`profiler_start`].
+///
+/// # Safety
+/// The current context must be live.
+#[doc(alias = "cuProfilerStop")]
+#[inline]
+#[track_caller]
+pub unsafe fn profiler_stop() -> Result<()> {
+    // SAFETY: upheld by the caller.
+    switched(unsafe { sys::cuProfilerStop() })
+}
+
+/// Converts the code of a function that has no entry in the registry.
+#[inline]
+#[track_caller]
+fn switched(code: CUresult) -> Result<()> {
+    if code == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    Err(Error::refused(code, Function::cuCtxGetCurrent, Refusal::Profiler))
+}
