@@ -1,13 +1,16 @@
 //! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled] [short] [KERNEL]`
+//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled]
+//! [profile] [short] [KERNEL]`
 //!
 //! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
 //! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 lanes, and prints
-//! the same for the interpreter. `short` measures for a fifth of a second each instead of two seconds.
+//! the same for the interpreter. `profile` also counts what the kernels do, and prints how many times as long that takes.
+//! `short` measures for a fifth of a second each instead of two seconds.
 
+use cuda_driver_soft_engine::count::Profile;
 use cuda_driver_soft_engine::memory::{AllocationKind, address_space};
-use cuda_driver_soft_engine::{Engine, Isa, Launch, Options, Program, Progress};
+use cuda_driver_soft_engine::{Engine, Isa, Launch, Observers, Options, Program, Progress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,11 +79,13 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
         (true, true, Engine::Interpreter),
         (asked.plain, false, Engine::Interpreter),
         (asked.compiled, true, Engine::Compiled { lanes: 16 }),
+        (asked.profile, true, Engine::Interpreter),
     ];
-    let mut best = [Duration::MAX; 3];
+    let mut best = [Duration::MAX; 4];
+    let profile = Profile::new();
     let begin = Instant::now();
     while begin.elapsed() < asked.long {
-        for ((wanted, converged, engine), best) in ways.into_iter().zip(&mut best) {
+        for (way, ((wanted, converged, engine), best)) in ways.into_iter().zip(&mut best).enumerate() {
             if !wanted {
                 continue;
             }
@@ -94,6 +99,11 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
                     isa: asked.isa,
                     converged,
                     engine,
+                    observers: if way == 3 {
+                        profile.observers()
+                    } else {
+                        Observers::default()
+                    },
                     ..Options::default()
                 },
             };
@@ -117,6 +127,9 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     if asked.compiled {
         print!(" {:8.2} {:5.2}", each(best[2]), each(best[0]) / each(best[2]));
     }
+    if asked.profile {
+        print!(" {:8.2} {:5.2}", each(best[3]), each(best[3]) / each(best[0]));
+    }
     println!();
 }
 
@@ -125,6 +138,7 @@ struct CommandLine {
     isa: Isa,
     plain: bool,
     compiled: bool,
+    profile: bool,
     long: Duration,
     kernels: Vec<String>,
 }
@@ -134,6 +148,7 @@ fn main() {
         isa: Isa::best(),
         plain: false,
         compiled: false,
+        profile: false,
         long: Duration::from_secs(2),
         kernels: Vec::new(),
     };
@@ -142,6 +157,7 @@ fn main() {
             "baseline" => asked.isa = Isa::Baseline,
             "plain" => asked.plain = true,
             "compiled" => asked.compiled = true,
+            "profile" => asked.profile = true,
             "short" => asked.long = Duration::from_millis(200),
             _ => asked.kernels.push(argument),
         }

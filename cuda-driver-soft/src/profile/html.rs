@@ -326,49 +326,111 @@ fn traffic(page: &mut String, c: &Counters) {
     page.push_str("</table></div>\n");
 }
 
-/// Writes the header of a table of lines.
-fn begin_lines(page: &mut String, last: &str) {
-    page.push_str(
-        "<div class=\"wide\"><table class=\"source\">\n<tr><th>line</th><th>instructions</th><th></th><th>threads</th>",
-    );
-    page.push_str("<th>sectors</th><th>per request</th><th>conflicts</th><th>divergent</th><th>waited</th>");
-    _ = writeln!(page, "<th class=\"left\">{last}</th></tr>");
+/// A column of the tables of lines.
+struct Column {
+    title: &'static str,
+    /// The text of a cell; empty for nothing to show.
+    cell: fn(&Counters) -> String,
+    /// Returns true for a cell that may need attention.
+    hot: fn(&Counters) -> bool,
 }
 
-/// Writes a line; `most` is the number of instructions of the longest bar.
-fn line(page: &mut String, number: u32, counters: Option<&Counters>, most: u64, code: &str) {
-    let code = escaped(code);
-    let Some(c) = counters.filter(|c| c.instructions > 0) else {
-        let empty = "<td></td>".repeat(8);
-        _ = writeln!(
-            page,
-            "<tr><td class=\"number\">{number}</td>{empty}<td class=\"code\">{code}</td></tr>"
-        );
-        return;
-    };
-    let some = |n: u64| if n == 0 { String::new() } else { grouped(n) };
-    let requests = c.global_load_requests + c.global_store_requests + c.global_atomic_requests;
-    let per = if requests == 0 {
-        String::new()
-    } else {
-        format!("{:.1}", c.global_sectors() as f64 / requests as f64)
-    };
-    let conflicts = c.bank_conflicts() + c.global_atomic_conflicts + c.shared_atomic_conflicts;
-    let width = 100.0 * c.instructions as f64 / most.max(1) as f64;
-    let threads = c.threads_per_instruction();
-    let few = if threads < 24.0 { " class=\"hot\"" } else { "" };
-    let hot = if conflicts > 0 { " class=\"hot\"" } else { "" };
-    _ = writeln!(
-        page,
-        "<tr><td class=\"number\">{number}</td><td>{}</td><td class=\"share\"><span class=\"bar\" style=\"width:{width:.1}%\"></span></td>\
-         <td{few}>{threads:.1}</td><td>{}</td><td>{per}</td><td{hot}>{}</td><td class=\"hot\">{}</td><td>{}</td>\
-         <td class=\"code\">{code}</td></tr>",
-        grouped(c.instructions),
-        some(c.global_sectors()),
-        some(conflicts),
-        some(c.divergent_branches),
-        some(c.barrier_wait),
-    );
+/// Returns a number, or an empty text for 0.
+fn some(number: u64) -> String {
+    if number == 0 { String::new() } else { grouped(number) }
+}
+
+/// Returns the requests to global memory.
+fn requests(c: &Counters) -> u64 {
+    c.global_load_requests + c.global_store_requests + c.global_atomic_requests
+}
+
+/// Returns the conflicts of all kinds.
+fn conflicts(c: &Counters) -> u64 {
+    c.bank_conflicts() + c.global_atomic_conflicts + c.shared_atomic_conflicts
+}
+
+const COLUMNS: [Column; 6] = [
+    Column {
+        title: "threads",
+        cell: |c| format!("{:.1}", c.threads_per_instruction()),
+        hot: |c| c.threads_per_instruction() < 24.0,
+    },
+    Column {
+        title: "sectors",
+        cell: |c| some(c.global_sectors()),
+        hot: |_| false,
+    },
+    Column {
+        title: "per request",
+        cell: |c| match requests(c) {
+            0 => String::new(),
+            requests => format!("{:.1}", c.global_sectors() as f64 / requests as f64),
+        },
+        hot: |c| c.global_sectors() > 16 * requests(c),
+    },
+    Column {
+        title: "conflicts",
+        cell: |c| some(conflicts(c)),
+        hot: |c| conflicts(c) > 0,
+    },
+    Column {
+        title: "divergent",
+        cell: |c| some(c.divergent_branches),
+        hot: |_| true,
+    },
+    Column {
+        title: "waited",
+        cell: |c| some(c.barrier_wait),
+        hot: |_| false,
+    },
+];
+
+/// A table of lines.
+struct Lines {
+    /// The columns in which a line has something to show.
+    columns: Vec<&'static Column>,
+    /// The number of instructions of the longest bar.
+    most: u64,
+}
+
+impl Lines {
+    /// Writes the header of a table for lines with these counters; `last` is the title of the last column.
+    fn begin<'c>(page: &mut String, last: &str, all: impl Iterator<Item = &'c Counters> + Clone) -> Self {
+        let all = all.filter(|c| c.instructions > 0);
+        let shown = |column: &&Column| all.clone().any(|c| !(column.cell)(c).is_empty());
+        let lines = Lines {
+            columns: COLUMNS.iter().filter(shown).collect(),
+            most: all.clone().map(|c| c.instructions).max().unwrap_or(0),
+        };
+        page.push_str("<div class=\"wide\"><table class=\"source\">\n<tr><th>line</th><th>instructions</th><th></th>");
+        for column in &lines.columns {
+            _ = write!(page, "<th>{}</th>", column.title);
+        }
+        _ = writeln!(page, "<th class=\"left\">{last}</th></tr>");
+        lines
+    }
+
+    /// Writes a line.
+    fn line(&self, page: &mut String, number: u32, counters: Option<&Counters>, code: &str) {
+        _ = write!(page, "<tr><td class=\"number\">{number}</td>");
+        match counters.filter(|c| c.instructions > 0) {
+            Some(c) => {
+                let width = 100.0 * c.instructions as f64 / self.most.max(1) as f64;
+                _ = write!(
+                    page,
+                    "<td>{}</td><td class=\"share\"><span class=\"bar\" style=\"width:{width:.1}%\"></span></td>",
+                    grouped(c.instructions)
+                );
+                for column in &self.columns {
+                    let class = if (column.hot)(c) { " class=\"hot\"" } else { "" };
+                    _ = write!(page, "<td{class}>{}</td>", (column.cell)(c));
+                }
+            }
+            None => page.push_str(&"<td></td>".repeat(2 + self.columns.len())),
+        }
+        _ = writeln!(page, "<td class=\"code\">{}</td></tr>", escaped(code));
+    }
 }
 
 /// Writes the CUDA source with the counters of each line, for each file that exists.
@@ -382,12 +444,11 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
         };
         let text = files.entry(name.to_owned()).or_insert_with(read);
         let lines: Vec<&LineReport<'_>> = kernel.lines.iter().filter(|line| line.file == Some(name)).collect();
-        let most = lines.iter().map(|line| line.counters.instructions).max().unwrap_or(0);
         _ = writeln!(page, "<h3>{}</h3>", escaped(file_name(name)));
-        begin_lines(page, "source");
+        let table = Lines::begin(page, "source", lines.iter().map(|line| &line.counters));
         let Some(text) = text else {
             for found in lines {
-                line(page, found.line, Some(&found.counters), most, &found.opcodes.join(", "));
+                table.line(page, found.line, Some(&found.counters), &found.opcodes.join(", "));
             }
             page.push_str("</table></div>\n<p>The source file was not found. Instructions are shown instead.</p>\n");
             continue;
@@ -403,7 +464,7 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
             }
             last = number;
             let found = lines.iter().find(|line| line.line == number);
-            line(page, number, found.map(|line| &line.counters), most, code);
+            table.line(page, number, found.map(|line| &line.counters), code);
         }
         page.push_str("</table></div>\n");
     }
@@ -423,16 +484,15 @@ fn instructions(page: &mut String, kernel: &KernelReport<'_>) {
             }
         }
     }
-    let most = sums.iter().map(|c| c.instructions).max().unwrap_or(0);
     let open = if first.instructions.iter().any(|inst| inst.place.is_some()) {
         ""
     } else {
         " open"
     };
     _ = writeln!(page, "<details{open}><summary>PTX instructions</summary>");
-    begin_lines(page, "instruction");
+    let table = Lines::begin(page, "instruction", sums.iter());
     for (sum, inst) in sums.iter().zip(&first.instructions) {
-        line(page, inst.ptx_line, Some(sum), most, &inst.opcode);
+        table.line(page, inst.ptx_line, Some(sum), &inst.opcode);
     }
     page.push_str("</table></div></details>\n");
 }

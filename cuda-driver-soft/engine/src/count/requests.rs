@@ -9,60 +9,92 @@ const SECTOR_SHIFT: u32 = 5;
 /// Banks of shared memory, each of 4 bytes.
 const BANKS: usize = 32;
 
-/// Returns the number of sectors that a request accesses, if each lane accesses `bytes` bytes.
-pub(super) fn sectors(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
+/// Returns true if all lanes are active and access consecutive memory.
+fn is_row(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> bool {
+    let mut differs = 0;
+    for (i, address) in (0..).zip(addresses) {
+        differs |= address.wrapping_sub(addresses[0]) ^ (i * u64::from(bytes));
+    }
+    differs == 0 && mask == lanes::FULL
+}
+
+/// The memory that a request accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Footprint {
+    /// Sectors of 32 bytes.
+    pub(super) sectors: u64,
+    /// Bytes, each counted once.
+    pub(super) bytes: u64,
+}
+
+/// Returns the memory that a request accesses, if each lane accesses `bytes` bytes. Accesses are aligned to their size,
+/// so two of them overlap as a whole or not at all.
+pub(super) fn footprint(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Footprint {
     if mask == 0 || bytes == 0 {
-        return 0;
+        return Footprint::default();
     }
-    let last = u64::from(bytes - 1);
-    let first = addresses[mask.trailing_zeros() as usize % LANES];
+    let size = u64::from(bytes);
+    if is_row(addresses, mask, bytes) {
+        let end = addresses[0].wrapping_add(LANES as u64 * size - 1);
+        return Footprint {
+            sectors: (end >> SECTOR_SHIFT).wrapping_sub(addresses[0] >> SECTOR_SHIFT) + 1,
+            bytes: LANES as u64 * size,
+        };
+    }
     // Lanes that are not active count as the first active lane.
-    let mut sectors = [0u64; LANES];
-    let mut crosses = 0;
-    for i in 0..LANES {
-        let address = if mask >> i & 1 == 1 { addresses[i] } else { first };
-        sectors[i] = address >> SECTOR_SHIFT;
-        crosses |= (address.wrapping_add(last) >> SECTOR_SHIFT) ^ sectors[i];
+    let mut active = *addresses;
+    if mask != lanes::FULL {
+        let mut last = addresses[mask.trailing_zeros() as usize % LANES];
+        for (i, address) in active.iter_mut().enumerate() {
+            if mask >> i & 1 == 1 {
+                last = *address;
+            }
+            *address = last;
+        }
     }
-    if crosses != 0 {
-        return wide_sectors(addresses, mask, last);
-    }
-    distinct(sectors)
-}
-
-/// Returns the number of distinct values.
-fn distinct(mut values: [u64; LANES]) -> u64 {
-    let (mut ascends, mut steps) = (true, 1);
+    let (mut ascends, mut places, mut sectors) = (true, 1, 1);
     for i in 1..LANES {
-        ascends &= values[i] >= values[i - 1];
-        steps += u64::from(values[i] != values[i - 1]);
+        let (before, address) = (active[i - 1], active[i]);
+        ascends &= before <= address;
+        places += u64::from(before != address);
+        sectors += u64::from(before >> SECTOR_SHIFT != address >> SECTOR_SHIFT);
     }
-    if ascends {
-        return steps;
+    if !ascends && let Some(counts) = nearby(&active, bytes) {
+        (places, sectors) = counts;
+    } else if !ascends {
+        active.sort_unstable();
+        let differ = |shift: u32| 1 + active.windows(2).filter(|w| w[0] >> shift != w[1] >> shift).count() as u64;
+        (places, sectors) = (differ(0), differ(SECTOR_SHIFT));
     }
-    values.sort_unstable();
-    1 + values.windows(2).filter(|w| w[0] != w[1]).count() as u64
+    Footprint {
+        // A larger access has sectors of its own.
+        sectors: if bytes > 1 << SECTOR_SHIFT {
+            places * size.div_ceil(1 << SECTOR_SHIFT)
+        } else {
+            sectors
+        },
+        bytes: places * size,
+    }
 }
 
-/// Returns the number of sectors of a request whose lanes access more than one sector each.
-fn wide_sectors(addresses: &Lanes<u64>, mask: Mask, last: u64) -> u64 {
-    let mut all: Vec<u64> = lanes::iter(mask)
-        .flat_map(|i| addresses[i] >> SECTOR_SHIFT..=addresses[i].saturating_add(last) >> SECTOR_SHIFT)
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all.len() as u64
-}
-
-/// Returns the number of bytes that a request accesses, each byte counted once.
-pub(super) fn bytes(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
-    if mask == 0 {
-        return 0;
+/// Returns the number of distinct addresses and of their sectors, if all are inside of 4 KiB.
+fn nearby(addresses: &Lanes<u64>, bytes: u32) -> Option<(u64, u64)> {
+    const RANGE: u64 = 4096;
+    let lowest = addresses.iter().fold(u64::MAX, |a, b| a.min(*b)) >> SECTOR_SHIFT << SECTOR_SHIFT;
+    let highest = addresses.iter().fold(0, |a, b| a.max(*b));
+    if highest - lowest >= RANGE || bytes < 4 || !bytes.is_power_of_two() {
+        return None;
     }
-    // Accesses are aligned to their size, so two of them overlap as a whole or not at all.
-    let first = addresses[mask.trailing_zeros() as usize % LANES];
-    let active = std::array::from_fn(|i| if mask >> i & 1 == 1 { addresses[i] } else { first });
-    distinct(active) * u64::from(bytes)
+    let (mut places, mut sectors) = ([0u64; RANGE as usize / 4 / 64], 0u128);
+    let shift = bytes.trailing_zeros();
+    for address in addresses {
+        let offset = address - lowest;
+        let place = (offset >> shift) as usize;
+        places[place / 64] |= 1 << (place % 64);
+        sectors |= 1 << (offset >> SECTOR_SHIFT);
+    }
+    let count = places.iter().map(|bits| u64::from(bits.count_ones())).sum();
+    Some((count, sectors.count_ones().into()))
 }
 
 /// Returns the number of sectors that an atomic operation accesses. Lanes with the same address take turns, each of
@@ -93,6 +125,13 @@ pub(super) fn wavefronts(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Wave
         5..=8 => 16,
         _ => 8,
     };
+    if is_row(addresses, mask, bytes) {
+        let passes = (LANES / together) as u64;
+        return Wavefronts {
+            all: passes,
+            ideal: passes,
+        };
+    }
     let mut sum = Wavefronts::default();
     let mut add = |active: Mask| {
         if active != 0 {
@@ -127,28 +166,37 @@ fn in_pairs(addresses: &Lanes<u64>, mask: Mask, bit: usize) -> bool {
 
 /// Returns the passes of lanes whose accesses are made together: the most words that they access in one bank.
 fn passes(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
-    let words = u64::from(bytes.div_ceil(4).max(1));
-    // Fast paths: every lane has banks of its own, or all have the same address.
-    let (mut banks, mut count, mut same) = (0u32, 0, true);
-    let first = addresses[mask.trailing_zeros() as usize % LANES];
-    let ones = ((1u64 << words) - 1) as u32;
+    let words = bytes.div_ceil(4).max(1);
+    // Fast path: one word in each bank.
+    let (mut used, mut seen, mut more) = (0u32, [0; BANKS], false);
     for i in lanes::iter(mask) {
-        let bank = (addresses[i] >> 2) as u32 % BANKS as u32;
-        banks |= ones.rotate_left(bank);
-        count += words as u32;
-        same &= addresses[i] == first;
+        for w in 0..words {
+            let word = (addresses[i] >> 2).wrapping_add(u64::from(w));
+            let bank = word as usize % BANKS;
+            more |= used >> bank & 1 == 1 && seen[bank] != word;
+            used |= 1 << bank;
+            seen[bank] = word;
+        }
     }
-    if same || banks.count_ones() == count {
+    if !more {
         return 1;
     }
-    let mut words: Vec<u64> = lanes::iter(mask)
-        .flat_map(|i| (0..words).map(move |w| (addresses[i] >> 2) + w))
-        .collect();
-    words.sort_unstable();
-    words.dedup();
+    // At most 64 words: 16 lanes have 4 words each.
+    let mut all = [0; 2 * LANES];
+    let mut count = 0;
+    for i in lanes::iter(mask) {
+        for w in 0..words.min(4) {
+            if let Some(word) = all.get_mut(count) {
+                *word = (addresses[i] >> 2).wrapping_add(u64::from(w));
+                count += 1;
+            }
+        }
+    }
+    let all = &mut all[..count];
+    all.sort_unstable();
     let mut in_bank = [0u64; BANKS];
-    for word in words {
-        in_bank[word as usize % BANKS] += 1;
+    for same in all.chunk_by(|a, b| a == b) {
+        in_bank[same[0] as usize % BANKS] += 1;
     }
     in_bank.into_iter().max().unwrap_or(1)
 }
@@ -168,8 +216,16 @@ pub(super) fn repeated(addresses: &Lanes<u64>, mask: Mask) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Wavefronts, atomic_sectors, bytes, repeated, sectors, wavefronts};
-    use crate::lanes::{FULL, Lanes};
+    use super::{Wavefronts, atomic_sectors, footprint, repeated, wavefronts};
+    use crate::lanes::{FULL, Lanes, Mask};
+
+    fn sectors(addresses: &Lanes<u64>, mask: Mask, size: u32) -> u64 {
+        footprint(addresses, mask, size).sectors
+    }
+
+    fn bytes(addresses: &Lanes<u64>, mask: Mask, size: u32) -> u64 {
+        footprint(addresses, mask, size).bytes
+    }
 
     fn lanes(address: impl Fn(u64) -> u64) -> Lanes<u64> {
         std::array::from_fn(|lane| address(lane as u64))
@@ -188,6 +244,12 @@ mod tests {
         // Lanes that are not active do not count.
         assert_eq!(sectors(&lanes(|i| 4096 + 128 * i), 0x0f0, 4), 4);
         assert_eq!(sectors(&lanes(|i| 4096 + 128 * i), 0, 4), 0);
+        // Ascending and descending, with repeated addresses.
+        assert_eq!(sectors(&lanes(|i| 4096 + 32 * (i / 4)), FULL, 4), 8);
+        assert_eq!(sectors(&lanes(|i| 8192 - 32 * (i % 8)), FULL, 4), 8);
+        assert_eq!(sectors(&lanes(|i| 4100 + 4 * (i % 16)), FULL, 4), 3);
+        assert_eq!(bytes(&lanes(|i| 4100 + 4 * (i % 16)), FULL, 4), 64);
+        assert_eq!(sectors(&lanes(|i| 4096 + 4000 * (i % 3)), FULL, 8), 3);
         // More than a sector per lane.
         assert_eq!(sectors(&lanes(|i| 4096 + 64 * i), FULL, 64), 64);
     }

@@ -5,7 +5,7 @@
 use super::clocks::Clocks;
 use super::counters::Counters;
 use super::report::SharedCounts;
-use super::requests::{Wavefronts, atomic_sectors, bytes, repeated, sectors, wavefronts};
+use super::requests::{Footprint, Wavefronts, atomic_sectors, footprint, repeated, wavefronts};
 use crate::code::site::{AccessBytes, AccessKind, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::lanes::{self, LANES, Mask};
@@ -57,39 +57,34 @@ fn count(counters: &mut Counters, at: &At<'_>, access: &SiteAccess, space: Space
             *address = At::resolve(access, *address).1;
         }
     }
-    let sizes = at.bytes(access);
-    let active: Mask = match access.bytes {
-        AccessBytes::Constant(_) => mask,
-        _ => lanes::iter(mask).filter(|i| sizes[*i] > 0).fold(0, |m, i| m | 1 << i),
+    let (active, size): (Mask, u32) = match access.bytes {
+        AccessBytes::Constant(bytes) => (mask, bytes),
+        _ => {
+            let sizes = at.bytes(access);
+            let active = lanes::iter(mask).filter(|i| sizes[*i] > 0).fold(0, |m, i| m | 1 << i);
+            (active, sizes[active.trailing_zeros() as usize % LANES])
+        }
     };
-    let first = active.trailing_zeros() as usize % LANES;
-    let size = sizes[first];
-    let total = bytes(&addresses, active, size);
+    let Footprint { sectors, bytes: total } = footprint(&addresses, active, size);
     let request = u64::from(active != 0);
     match (space, access.kind) {
-        (Space::Global | Space::Const, kind) => {
-            let sectors = match kind {
-                AccessKind::Atomic => atomic_sectors(&addresses, active),
-                _ => sectors(&addresses, active, size),
-            };
-            match kind {
-                AccessKind::Read => {
-                    counters.global_load_requests += request;
-                    counters.global_load_sectors += sectors;
-                    counters.global_load_bytes += total;
-                }
-                AccessKind::Write => {
-                    counters.global_store_requests += request;
-                    counters.global_store_sectors += sectors;
-                    counters.global_store_bytes += total;
-                }
-                AccessKind::Atomic => {
-                    counters.global_atomic_requests += request;
-                    counters.global_atomic_sectors += sectors;
-                    counters.global_atomic_conflicts += repeated(&addresses, active);
-                }
+        (Space::Global | Space::Const, kind) => match kind {
+            AccessKind::Read => {
+                counters.global_load_requests += request;
+                counters.global_load_sectors += sectors;
+                counters.global_load_bytes += total;
             }
-        }
+            AccessKind::Write => {
+                counters.global_store_requests += request;
+                counters.global_store_sectors += sectors;
+                counters.global_store_bytes += total;
+            }
+            AccessKind::Atomic => {
+                counters.global_atomic_requests += request;
+                counters.global_atomic_sectors += atomic_sectors(&addresses, active);
+                counters.global_atomic_conflicts += repeated(&addresses, active);
+            }
+        },
         (Space::Shared | Space::SharedCluster, kind) => {
             counters.shared_bytes += total;
             if kind == AccessKind::Atomic {
@@ -123,7 +118,7 @@ fn count(counters: &mut Counters, at: &At<'_>, access: &SiteAccess, space: Space
             }
             let rows = u64::from(size.div_ceil(4));
             let sectors: u64 = (0..rows)
-                .map(|row| sectors(&addresses.map(|a| a + row * 4 * LANES as u64), active, size.min(4)))
+                .map(|row| footprint(&addresses.map(|a| a + row * 4 * LANES as u64), active, size.min(4)).sectors)
                 .sum();
             if kind == AccessKind::Read {
                 counters.local_load_requests += request;
@@ -144,7 +139,11 @@ impl WorkerObserver for WorkerCounts {
 
     fn before(&mut self, at: &At<'_>) {
         let site = at.site();
-        let bulk = self.shared.copies_in_bulk(at.code.id, site);
+        let sized = site
+            .accesses
+            .iter()
+            .any(|a| matches!(a.bytes, AccessBytes::Register(_)));
+        let bulk = sized && self.shared.copies_in_bulk(at.code.id, site);
         let counters = self.counters(at);
         for access in &site.accesses {
             let mask = at.lanes(access);

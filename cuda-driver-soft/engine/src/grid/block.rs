@@ -196,10 +196,11 @@ impl Block {
             idle = 0;
             // Each warp gets its full share, even if less is left of the block's. Otherwise the order of warps, and so
             // the stores that they see, would depend on how host threads divide the work.
-            let pause = match &m.watch {
-                None => self.warps[w].run(m, frames, WARP_SHARE),
-                Some(_) => self.run_observed(m, frames, w),
-            };
+            let issued = m.watch.as_ref().map_or(0, |watch| watch.issued);
+            let pause = self.warps[w].run(m, frames, WARP_SHARE);
+            if m.watch.is_some() {
+                self.tell_ran(m, w, issued, &pause);
+            }
             match pause {
                 Pause::Share => {}
                 Pause::Done => {
@@ -240,17 +241,14 @@ impl Block {
         }
     }
 
-    /// Runs a warp of an observed launch.
+    /// Tells observers that a warp has run. `before` is the number of instructions that had been issued.
     #[cold]
-    fn run_observed(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, w: usize) -> Pause {
-        let issued = |m: &Machine<'_>| m.watch.as_ref().map_or(0, |watch| watch.issued);
-        let before = issued(m);
-        let pause = self.warps[w].run(m, frames, WARP_SHARE);
-        let count = issued(m) - before;
+    fn tell_ran(&self, m: &mut Machine<'_>, w: usize, before: u64, pause: &Pause) {
         let live = m.live;
+        let count = m.watch.as_ref().map_or(0, |watch| watch.issued - before);
         if let Some(watch) = &mut m.watch {
             watch.each(|o| o.warp_ran(w as u32, count));
-            if pause == Pause::Barrier {
+            if *pause == Pause::Barrier {
                 let Arrival {
                     id,
                     count,
@@ -270,7 +268,6 @@ impl Block {
                 watch.each(|o| o.barrier_arrive(w as u32, &arrival));
             }
         }
-        pause
     }
 
     fn arrive(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, w: usize) -> Result<(), String> {

@@ -40,14 +40,39 @@ pub(crate) unsafe fn run(
     mask: Mask,
     stop: u32,
 ) -> (u32, Event) {
-    // SAFETY: the caller upholds the contract.
-    unsafe {
-        match (mask == lanes::FULL, m.watch.is_some()) {
-            (true, false) => run_lanes::<true, false>(m, code, regs, pc, mask, stop),
-            (false, false) => run_lanes::<false, false>(m, code, regs, pc, mask, stop),
-            (true, true) => run_lanes::<true, true>(m, code, regs, pc, mask, stop),
-            (false, true) => run_lanes::<false, true>(m, code, regs, pc, mask, stop),
-        }
+    if m.watch.is_some() {
+        // SAFETY: the caller upholds the contract.
+        return unsafe { run_observed(m, code, regs, pc, mask, stop) };
+    }
+    if mask == lanes::FULL {
+        // SAFETY: the caller upholds the contract.
+        unsafe { run_lanes::<true, false>(m, code, regs, pc, mask, stop) }
+    } else {
+        // SAFETY: the caller upholds the contract.
+        unsafe { run_lanes::<false, false>(m, code, regs, pc, mask, stop) }
+    }
+}
+
+/// Runs instructions of an observed launch like [`run`].
+///
+/// # Safety
+/// As for [`run`].
+#[cold]
+#[inline(never)]
+unsafe fn run_observed(
+    m: &mut Machine<'_>,
+    code: &Code,
+    regs: Regs<'_>,
+    pc: u32,
+    mask: Mask,
+    stop: u32,
+) -> (u32, Event) {
+    if mask == lanes::FULL {
+        // SAFETY: the caller upholds the contract.
+        unsafe { run_lanes::<true, true>(m, code, regs, pc, mask, stop) }
+    } else {
+        // SAFETY: the caller upholds the contract.
+        unsafe { run_lanes::<false, true>(m, code, regs, pc, mask, stop) }
     }
 }
 
@@ -64,7 +89,7 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
     stop: u32,
 ) -> (u32, Event) {
     let mut watch = if OBSERVED { m.watch.take() } else { None };
-    let (warp, live) = (m.warp, m.live);
+    let (warp, live) = if OBSERVED { (m.warp, m.live) } else { (0, 0) };
     // SAFETY: `regs` belong to the code, by the caller's contract.
     let at = |pc: usize, mask: Mask| unsafe { At::new(code, regs, pc, warp, mask, live) };
     let insts = &code.insts[..code.insts.len().min(stop as usize)];
