@@ -3,7 +3,10 @@
 //! `cargo run --release -p cuda-driver-benches` prints nanoseconds per call, from many rounds in which all variants
 //! take turns. Limits hold for an idle machine: a figure over its limit prints a warning, a figure over twice the limit
 //! makes the exit status 1.
+//!
+//! `cargo run --release -p cuda-driver-benches -- engine [--csv]` measures kernels on the software driver's engine.
 
+mod kernels;
 mod layers;
 mod loading;
 mod measure;
@@ -15,6 +18,16 @@ use std::process::ExitCode;
 const LOADING: f64 = 1.3;
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("engine", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match kernels::run(rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let quiet = match quiet::build() {
         Ok(quiet) => quiet,
         Err(error) => {

@@ -1,0 +1,253 @@
+//! Measures kernels against the same work as native code: `cargo run --release -p cuda-driver-benches -- engine [--csv]
+//! [SECONDS] [KERNEL…]`.
+//!
+//! Kernel and reference take turns; the best of many runs counts, in processor time of the thread. Results must be equal
+//! bit by bit, except for kernels with approximate functions. The rows:
+//!
+//! | kind | columns |
+//! | --- | --- |
+//! | `engine` | nanoseconds per thread of the kernel, of the reference, and their ratio |
+//! | `two_cores` | nanoseconds per thread with two host threads, with one, and how many times faster two are |
+//! | `empty_launch` | nanoseconds of a launch of an empty kernel with a synchronisation, through the driver |
+
+mod buffer;
+mod cases;
+mod native;
+
+use cases::{Argument, Case};
+use engine::memory::{AllocationKind, address_space};
+use engine::{Launch, Options, Program, Progress};
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+/// Measures everything, and prints it.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let csv = arguments.iter().any(|a| a == "--csv");
+    let seconds = arguments.iter().find_map(|a| a.parse().ok()).unwrap_or(1.0);
+    let wanted: Vec<&String> = arguments
+        .iter()
+        .filter(|a| !a.starts_with("--") && a.parse::<f64>().is_err())
+        .collect();
+    let print = |kind: &str, name: &str, figures: [Option<f64>; 3]| {
+        if csv {
+            let figures = figures.map(|f| f.map_or(String::new(), |f| format!("{f:.3}")));
+            println!("{kind},{name},{}", figures.join(","));
+        } else {
+            let figures = figures.map(|f| f.map_or(String::new(), |f| format!("{f:10.2}")));
+            println!("{kind:12} {name:16} {}", figures.join(" "));
+        }
+    };
+    if csv {
+        println!("kind,kernel,ns_per_thread,native_ns_per_thread,ratio");
+    }
+    let (mut logarithms, mut count) = (0.0, 0.0);
+    for case in cases::all() {
+        if !wanted.is_empty() && !wanted.iter().any(|name| *name == case.name) {
+            continue;
+        }
+        let [kernel, native] = measure(&case, seconds)?;
+        let ratio = kernel / native;
+        print("engine", case.name, [Some(kernel), Some(native), Some(ratio)]);
+        logarithms += ratio.ln();
+        count += 1.0;
+    }
+    if count > 1.0 {
+        print(
+            "engine",
+            "geometric_mean",
+            [None, None, Some(f64::exp(logarithms / count))],
+        );
+    }
+    if wanted.is_empty() {
+        for case in cases::all() {
+            if case.grid[0] * case.grid[1] >= 1000 && ["vector_add", "blur_32x8", "sort"].contains(&case.name) {
+                let [one, two] = two_cores(&case, seconds)?;
+                print("two_cores", case.name, [Some(two), Some(one), Some(one / two)]);
+            }
+        }
+        print("empty_launch", "driver", [Some(empty_launch(seconds)?), None, None]);
+    }
+    Ok(())
+}
+
+/// A case with its kernel loaded and its buffers in device memory.
+struct Loaded<'c> {
+    case: &'c Case,
+    launch: Launch,
+    addresses: Vec<u64>,
+}
+
+impl<'c> Loaded<'c> {
+    fn new(case: &'c Case) -> Result<Self, Box<dyn Error>> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kernels/generated");
+        let path = format!("{folder}/{}.ptx", case.module);
+        let text = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+        let loaded = ptx::load(&text, &ptx::Limits::default()).map_err(|failure| failure.log)?;
+        let program = Program::load(loaded.module, 0)?;
+        let kernel = program.kernel(case.kernel).ok_or("the module has no such kernel")?;
+        let addresses = case.buffers.iter().map(|buffer| {
+            let bytes = buffer.to_bytes();
+            address_space().alloc(AllocationKind::Device, 0, bytes.len() as u64)
+        });
+        let addresses = addresses.collect::<Result<Vec<u64>, _>>()?;
+        let mut params = vec![0; kernel.param_bytes() as usize];
+        for ((offset, size), argument) in kernel.params().zip(&case.arguments) {
+            let bytes = match argument {
+                Argument::Buffer(number) => addresses[*number].to_le_bytes().to_vec(),
+                Argument::U32(value) => value.to_le_bytes().to_vec(),
+                Argument::U64(value) => value.to_le_bytes().to_vec(),
+                Argument::F32(value) => value.to_le_bytes().to_vec(),
+            };
+            params[offset as usize..(offset + size) as usize].copy_from_slice(&bytes);
+        }
+        let launch = Launch {
+            kernel,
+            grid: [case.grid[0], case.grid[1], 1],
+            block: [case.block[0], case.block[1], 1],
+            dynamic_shared: 0,
+            params: params.into(),
+            options: Options::default(),
+        };
+        let loaded = Loaded {
+            case,
+            launch,
+            addresses,
+        };
+        loaded.reset()?;
+        Ok(loaded)
+    }
+
+    /// Fills the buffers with their first content.
+    fn reset(&self) -> Result<(), Box<dyn Error>> {
+        for (buffer, address) in self.case.buffers.iter().zip(&self.addresses) {
+            address_space().write(*address, &buffer.to_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Runs the kernel with this number of host threads.
+    fn run(&self, threads: usize) -> Result<(), Box<dyn Error>> {
+        let execution = self.launch.clone().start();
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| execution.work(u64::MAX));
+            }
+            while execution.work(u64::MAX) != Progress::Finished {
+                std::thread::yield_now();
+            }
+        });
+        match execution.fault() {
+            None => Ok(()),
+            Some(fault) => Err(format!("{fault}").into()),
+        }
+    }
+
+    /// Compares the results of one run of the kernel with those of the reference.
+    fn check(&self) -> Result<(), Box<dyn Error>> {
+        self.run(1)?;
+        let mut buffers = self.case.buffers.clone();
+        (self.case.native)(&mut buffers);
+        for (number, (buffer, address)) in buffers.iter().zip(&self.addresses).enumerate() {
+            let mut bytes = buffer.to_bytes();
+            address_space().read(*address, &mut bytes)?;
+            let difference = buffer.difference(&bytes);
+            if difference > self.case.tolerance {
+                let name = self.case.name;
+                return Err(format!("{name}: buffer {number} differs from the reference by {difference:e}").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        for address in self.addresses.drain(..) {
+            // Fails only if the memory was freed before.
+            let _ = address_space().free(address);
+        }
+    }
+}
+
+/// Returns nanoseconds per thread of the kernel and of the reference.
+fn measure(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
+    let loaded = Loaded::new(case)?;
+    loaded.check()?;
+    let mut buffers = case.buffers.clone();
+    let mut best = [Duration::MAX; 2];
+    let begin = Instant::now();
+    while begin.elapsed().as_secs_f64() < seconds {
+        let start = processor_time();
+        loaded.run(1)?;
+        let middle = processor_time();
+        (case.native)(std::hint::black_box(&mut buffers));
+        let end = processor_time();
+        best = [best[0].min(middle - start), best[1].min(end - middle)];
+    }
+    Ok(best.map(|time| per_thread(case, time)))
+}
+
+/// Returns nanoseconds per thread with one host thread and with two, by the clock.
+fn two_cores(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
+    let loaded = Loaded::new(case)?;
+    let mut best = [Duration::MAX; 2];
+    let begin = Instant::now();
+    while begin.elapsed().as_secs_f64() < seconds {
+        for (threads, best) in (1..).zip(&mut best) {
+            let start = Instant::now();
+            loaded.run(threads)?;
+            *best = start.elapsed().min(*best);
+        }
+    }
+    Ok(best.map(|time| per_thread(case, time)))
+}
+
+fn per_thread(case: &Case, time: Duration) -> f64 {
+    let threads: u64 = case.grid.iter().chain(&case.block).map(|n| u64::from(*n)).product();
+    time.as_nanos() as f64 / threads as f64
+}
+
+/// Returns nanoseconds of a launch of an empty kernel with a synchronisation, through the software driver.
+fn empty_launch(seconds: f64) -> Result<f64, Box<dyn Error>> {
+    const LAUNCHES: u32 = 100;
+    cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)?.install()?;
+    cuda_driver::init()?;
+    let context = cuda_driver::Context::create(cuda_driver::Device::first()?)?;
+    let text = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry empty() { ret; }";
+    let empty = cuda_driver::Module::from_ptx(&context, text)?.function("empty")?;
+    let stream = cuda_driver::Stream::new(&context)?;
+    let mut best = Duration::MAX;
+    let begin = Instant::now();
+    while begin.elapsed().as_secs_f64() < seconds {
+        let start = Instant::now();
+        for _ in 0..LAUNCHES {
+            let config = cuda_driver::LaunchConfig {
+                grid: 1.into(),
+                block: 32.into(),
+                ..Default::default()
+            };
+            // SAFETY: the kernel has no parameters and accesses no memory.
+            unsafe { empty.launch(&stream, config, ())? };
+            stream.synchronize()?;
+        }
+        best = best.min(start.elapsed());
+    }
+    Ok(best.as_nanos() as f64 / f64::from(LAUNCHES))
+}
+
+/// Returns the processor time of this thread, or the time of day if the system does not report it.
+fn processor_time() -> Duration {
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes only to `time`.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+    #[cfg(not(unix))]
+    {
+        use std::sync::LazyLock;
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
+    }
+}
