@@ -26,6 +26,7 @@
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
+//! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault; kernels run slower | off |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! # Structure

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::memory::{Allocation, address_space};
-use ptx::ir::Space;
+use ptx::ir::{Function, Space};
 use std::fmt;
 
 /// The error that ended an execution early.
@@ -19,6 +19,146 @@ pub struct Fault {
     pub block: [u32; 3],
     /// Coordinates of the thread in its block; of several threads, the first.
     pub thread: [u32; 3],
+    /// The state of the thread and its warp; empty if no instruction caused the fault.
+    pub report: Report,
+}
+
+/// The state of a thread and of its warp.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The thread's position in each function that it is in, the innermost first.
+    pub calls: Vec<Position>,
+    /// The positions of the other lanes of the warp.
+    pub others: Vec<LaneGroup>,
+    /// The lanes of the warp that have exited, as a mask.
+    pub exited: u32,
+    /// The thread's registers with their values, if the launch keeps them: see
+    /// [`Options::converged`](crate::Options::converged).
+    pub registers: Vec<(String, u64)>,
+}
+
+/// A position of threads in the code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Name of the function in PTX.
+    pub function: String,
+    /// Line in the PTX source, from 1.
+    pub line: u32,
+    /// The place in the CUDA source, if the PTX has line information.
+    pub source: Option<SourceLine>,
+}
+
+/// A line of the CUDA source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// Name of the file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// File and line of the call that the compiler has replaced by the function's code.
+    pub inlined_at: Option<(String, u32)>,
+}
+
+/// Lanes of a warp at one position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneGroup {
+    /// The lanes, as a mask.
+    pub lanes: u32,
+    /// The state of the lanes.
+    pub state: LaneState,
+    /// Their position: the next instruction, or the one at which they wait.
+    pub position: Position,
+}
+
+/// The state of lanes that have not exited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneState {
+    /// They can run.
+    Running,
+    /// They wait at a barrier.
+    AtBarrier,
+    /// They wait for other lanes of the warp.
+    AtCollective,
+}
+
+impl SourceLine {
+    /// Returns the place in the source of a PTX line of a function.
+    pub(crate) fn of(function: &Function, line: u32) -> Option<SourceLine> {
+        let found = function.location(line)?;
+        let file = |number| function.source.file(number).unwrap_or("?").to_owned();
+        Some(SourceLine {
+            file: file(found.place.file),
+            line: found.place.line,
+            inlined_at: found.inlined_at.map(|at| (file(at.file), at.line)),
+        })
+    }
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        match &self.inlined_at {
+            Some((file, line)) => write!(f, ", inlined at {file}:{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "{} ({source}, PTX line {})", self.function, self.line),
+            None => write!(f, "{} (PTX line {})", self.function, self.line),
+        }
+    }
+}
+
+impl Report {
+    /// Returns the report as lines of text: the calls of the thread, the other lanes of its warp, its registers.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let [innermost, outer @ ..] = self.calls.as_slice() {
+            lines.push(format!("the thread is in {innermost}"));
+            lines.extend(outer.iter().map(|call| format!("called from {call}")));
+        }
+        for LaneGroup { lanes, state, position } in &self.others {
+            let state = match state {
+                LaneState::Running => "are at",
+                LaneState::AtBarrier => "wait at a barrier in",
+                LaneState::AtCollective => "wait for other lanes in",
+            };
+            lines.push(format!("{} {state} {position}", LaneNumbers(*lanes)));
+        }
+        if self.exited != 0 {
+            lines.push(format!("{} have exited", LaneNumbers(self.exited)));
+        }
+        for registers in self.registers.chunks(6) {
+            let values = registers.iter().map(|(name, value)| format!("{name} = {value:#x}"));
+            lines.push(values.collect::<Vec<_>>().join(", "));
+        }
+        lines
+    }
+}
+
+/// Displays a mask as `lanes 0-3, 7`.
+struct LaneNumbers(u32);
+
+impl fmt::Display for LaneNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lanes")?;
+        let (mut mask, mut separator) = (self.0, " ");
+        while mask != 0 {
+            let first = mask.trailing_zeros();
+            let count = (mask >> first).trailing_ones();
+            match count {
+                1 => write!(f, "{separator}{first}")?,
+                _ => write!(f, "{separator}{first}-{}", first + count - 1)?,
+            }
+            mask &= u32::MAX.checked_shl(first + count).unwrap_or(0);
+            separator = ", ";
+        }
+        Ok(())
+    }
 }
 
 /// The kinds of errors that a kernel can raise.
@@ -173,9 +313,14 @@ impl fmt::Display for Fault {
         write!(f, "{}: {}", self.kernel, self.kind)?;
         if self.line != 0 {
             let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+            let source = self.report.calls.first().and_then(|call| call.source.as_ref());
+            f.write_str(" (")?;
+            if let Some(source) = source {
+                write!(f, "{source}, ")?;
+            }
             write!(
                 f,
-                " (PTX line {}, block [{bx},{by},{bz}], thread [{tx},{ty},{tz}])",
+                "PTX line {}, block [{bx},{by},{bz}], thread [{tx},{ty},{tz}])",
                 self.line
             )?;
         }

@@ -43,7 +43,7 @@ mod warp;
 mod window;
 
 pub use code::isa::Isa;
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, LaneGroup, LaneState, Position, Report, SourceLine};
 pub use grid::execution::{Execution, Progress};
 pub use launch::workspace::GridWorkspace;
 pub use launch::{Engine, Launch, Options};

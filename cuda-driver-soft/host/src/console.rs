@@ -4,7 +4,7 @@
 //! lock while it waits for the device would deadlock with a kernel that prints.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::mem::ManuallyDrop;
 
 /// A standard stream of the process.
@@ -46,4 +46,9 @@ fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
     };
     // SAFETY: the handle is not null and belongs to the process, and `ManuallyDrop` never closes it.
     (!handle.is_null()).then(|| ManuallyDrop::new(unsafe { File::from_raw_handle(handle) }))
+}
+
+/// Returns true if the stream is a terminal.
+pub fn is_terminal(stream: Stream) -> bool {
+    file(stream).is_some_and(|file| file.is_terminal())
 }

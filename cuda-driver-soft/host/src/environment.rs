@@ -16,6 +16,7 @@
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table at exit, or a file | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
+//! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault | off |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`.
@@ -125,6 +126,12 @@ pub fn summary() -> bool {
 /// Returns true unless `CUDA_SOFT_PROGRESS` is `0`: the driver shows the progress of long kernels on a terminal.
 pub fn progress() -> bool {
     text("CUDA_SOFT_PROGRESS").is_none_or(|value| value != "0")
+}
+
+/// Returns true if `CUDA_SOFT_REGISTERS` is `1`: a fault logs the registers of its thread. Default: false.
+pub fn registers() -> bool {
+    static REGISTERS: OnceLock<bool> = OnceLock::new();
+    *REGISTERS.get_or_init(|| text("CUDA_SOFT_REGISTERS").is_some_and(|value| value == "1"))
 }
 
 /// Returns true if `CUDA_SOFT_LOG` is set to anything but `0`: the driver logs why calls fail. Default: false.

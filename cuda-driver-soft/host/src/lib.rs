@@ -33,6 +33,6 @@ mod mapping;
 mod memory;
 pub mod messages;
 
-pub use log::{observe, write_log, write_log_of_work, write_result};
+pub use log::{observe, write_detail, write_log, write_log_of_work, write_result};
 pub use mapping::{Mapping, mapping};
 pub use memory::memory;

@@ -51,6 +51,15 @@ pub fn write_log_of_work(line: &str) {
     messages::keep(line);
 }
 
+/// Writes a line that explains the line before it. Programs do not read it with `cuLogs*`.
+#[cold]
+pub fn write_detail(line: &str) {
+    if environment::log() {
+        write_line(format_args!("  {line}"));
+    }
+    tell(line);
+}
+
 /// Writes the result of a call that failed to the log.
 #[cold]
 pub fn write_result(function: &str, code: u32, name: &str) {

@@ -14,6 +14,8 @@ soft-cuda path                                prints the folder that holds the d
 soft-cuda --version
 
 Options of `run`:
+  --log          logs why calls fail, and where kernels raise a fault: source line, calls, other lanes of the warp
+  --registers    as --log, with the registers of the thread that raised the fault
   --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
   --profile      counts what each kernel does, and prints a table when the program exits
   --profile=FILE writes it to a file instead: as an HTML page with the annotated source for *.html, as JSON for *.json

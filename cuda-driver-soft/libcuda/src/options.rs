@@ -62,6 +62,11 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
                 run.variables.push((PROFILE, whole.into()));
             }
+            "--log" if given.is_none() => run.variables.push(("CUDA_SOFT_LOG", "1".into())),
+            "--registers" if given.is_none() => {
+                let names = ["CUDA_SOFT_LOG", "CUDA_SOFT_REGISTERS"];
+                run.variables.extend(names.map(|name| (name, "1".into())));
+            }
             "--summary" if given.is_none() => run.variables.push(("CUDA_SOFT_SUMMARY", "1".into())),
             _ => return Err(format!("unknown option `{option}`")),
         }

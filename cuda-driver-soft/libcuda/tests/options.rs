@@ -53,6 +53,13 @@ fn options_become_variables_of_the_program() {
 }
 
 #[test]
+fn registers_are_logged() {
+    let script = "echo \"$CUDA_SOFT_LOG$CUDA_SOFT_REGISTERS\"";
+    let output = soft_cuda(&["run", "--registers", "sh", "-c", script]);
+    assert_eq!(output.stdout, b"11\n");
+}
+
+#[test]
 fn wrong_options_are_refused() {
     assert!(refused(&["run"]).contains("needs a program"));
     assert!(refused(&["run", "--summary"]).contains("needs a program"));

@@ -371,10 +371,17 @@ impl Context {
     /// Returns the engine options that follow from the context's limits.
     pub(crate) fn launch_options(&self) -> engine::Options {
         let limits = self.options().limits;
+        let defaults = engine::Options::default();
         engine::Options {
             stack_limit: limits.stack,
             heap_limit: limits.heap,
-            ..engine::Options::default()
+            // The code for converged warps and compiled code keep registers in another form.
+            converged: !host::environment::registers(),
+            engine: match host::environment::registers() {
+                true => engine::Engine::Interpreter,
+                false => defaults.engine,
+            },
+            ..defaults
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::object::device::Device;
 use crate::object::function::Function;
 use crate::object::{cluster, library, occupancy, register_limit};
 use crate::observation;
+use crate::operation::progress;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
@@ -88,6 +89,7 @@ impl Divisible for Execution {
         Some(Fault {
             code: Error(fault.code()),
             message: fault.to_string(),
+            details: fault.report.lines(),
             stderr: fault.assertion(),
         })
     }
@@ -278,7 +280,7 @@ impl ReadyLaunch {
             .iter()
             .chain(&self.shape.block)
             .fold(1u64, |all, &n| all.saturating_mul(n.into()));
-        let start = move || -> Arc<dyn Divisible> { launch.start() };
+        let start = move || -> Arc<dyn Divisible> { progress::shown(launch.start()) };
         Ok((Work::Kernel(Box::new(start)), threads.saturating_mul(5)))
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod kernel;
 pub(crate) mod launch;
 pub(crate) mod memory_operation;
 pub(crate) mod outcome;
+mod progress;
 pub(crate) mod region;
 pub(crate) mod timeline;
 

@@ -19,6 +19,7 @@ pub(crate) fn freed_fault(range: BadRange) -> Fault {
     Fault {
         code: Error::CUDA_ERROR_LAUNCH_FAILED,
         message: format!("work of a stream accesses memory that was freed before its turn: {range}"),
+        details: Vec::new(),
         stderr: None,
     }
 }

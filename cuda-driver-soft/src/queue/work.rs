@@ -31,6 +31,8 @@ pub(crate) struct Fault {
     pub(crate) code: Error,
     /// The text for the log.
     pub(crate) message: String,
+    /// Lines that explain the text in the log: the state of the thread.
+    pub(crate) details: Vec<String>,
     /// Text for standard error, written even if the log is off: a failed assertion.
     pub(crate) stderr: Option<String>,
 }

@@ -19,6 +19,7 @@ mod module;
 mod pools;
 mod process;
 mod profile;
+mod report;
 mod stream;
 mod trace;
 mod vector_add;

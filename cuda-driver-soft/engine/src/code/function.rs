@@ -32,6 +32,8 @@ pub(crate) struct Code {
     pub(crate) block_constants: Vec<(Slot, u8, Constant)>,
     /// Part of the registers that must be zero when a frame begins: start and length in bytes.
     pub(crate) cleared: (u32, u32),
+    /// Slots of the registers, by the register's number in the IR.
+    pub(crate) registers: Vec<Slot>,
     /// Locations of the formal parameters.
     pub(crate) params: Vec<ValueLocation>,
     /// Locations of the results at the end of the function.

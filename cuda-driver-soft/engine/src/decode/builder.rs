@@ -450,6 +450,7 @@ impl<'b> Builder<'b> {
             frame_bytes: self.next_row + PADDING,
             constants,
             cleared: self.cleared,
+            registers: self.registers,
             local_bytes: self.source.body.frame_size,
             local_align: self.source.body.frame_align.max(1),
             converged,

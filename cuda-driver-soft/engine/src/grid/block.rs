@@ -226,12 +226,12 @@ impl Block {
                     if let Err(report) = self.arrive(m, frames, w) {
                         let kind = FaultKind::BarrierMisuse { report };
                         let Arrival { lanes, line, .. } = *self.warps[w].arrival();
-                        return self.fault(shape, kind, w, lanes, line);
+                        return self.fault(frames, shape, kind, w, lanes, line);
                     }
                 }
                 Pause::Fault { line } => {
                     let (kind, lane) = m.fault.take().unwrap_or((FaultKind::Trap, 0));
-                    return self.fault(shape, kind, w, 1 << (lane % 32), line);
+                    return self.fault(frames, shape, kind, w, 1 << (lane % 32), line);
                 }
             }
             // Checked after each warp: a loop around a barrier makes progress in every turn.
@@ -401,7 +401,7 @@ impl Block {
     }
 
     /// Returns the fault of a block in which no warp can run any more.
-    pub(crate) fn deadlock(&self, frames: &Frames<'_>, shape: &GridShape) -> Outcome {
+    pub(crate) fn deadlock(&mut self, frames: &Frames<'_>, shape: &GridShape) -> Outcome {
         let mut reports = Vec::new();
         let mut first = None;
         for (w, state) in self.states.iter().enumerate() {
@@ -422,6 +422,7 @@ impl Block {
         }
         let (w, line) = first.unwrap_or((0, 0));
         self.fault(
+            frames,
             shape,
             FaultKind::Deadlock {
                 report: reports.join("; "),
@@ -432,15 +433,23 @@ impl Block {
         )
     }
 
-    fn fault(&self, shape: &GridShape, kind: FaultKind, warp: usize, lanes: Mask, line: u32) -> Outcome {
-        let lane = lanes::iter(lanes).next().unwrap_or(0) as u32;
-        let thread = thread_of(shape.block, warp as u32 * 32 + lane);
+    fn fault(
+        &mut self,
+        frames: &Frames<'_>,
+        shape: &GridShape,
+        kind: FaultKind,
+        warp: usize,
+        lanes: Mask,
+        line: u32,
+    ) -> Outcome {
+        let lane = lanes::iter(lanes).next().unwrap_or(0);
         Outcome::Fault(Box::new(Fault {
             kind,
             kernel: String::new(),
             line,
             block: self.index,
-            thread,
+            thread: thread_of(shape.block, warp as u32 * 32 + lane as u32),
+            report: self.warps[warp].report(frames, lane, line),
         }))
     }
 }

@@ -9,7 +9,7 @@ use super::started::StartedLaunch;
 use super::upper_halves::UpperHalvesGuard;
 use super::worker::Worker;
 use crate::code::isa::Isa;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Report};
 use crate::launch::Launch;
 use crate::launch::threads::lane_rows;
 use crate::memory::address_space;
@@ -79,6 +79,7 @@ impl Launch {
                         line: unsupported.line,
                         block: [0; 3],
                         thread: [0; 3],
+                        report: Report::default(),
                     });
                 }
                 None => {}
@@ -203,6 +204,13 @@ impl Execution {
     /// Takes the kernel's output if it has at least this many bytes. The caller writes it to standard output.
     pub fn take_output(&self, at_least: usize) -> Vec<u8> {
         self.started.take_output(at_least)
+    }
+
+    /// Returns the number of blocks that are done, and the number of all blocks of the grid.
+    pub fn blocks_done(&self) -> (u64, u64) {
+        let (done, clusters) = self.started.queue.progress();
+        let blocks: u64 = self.started.shape.cluster.iter().map(|n| u64::from(*n)).product();
+        (done * blocks, clusters * blocks)
     }
 
     /// Returns the launch.

@@ -5,7 +5,7 @@
 use super::queue::BlockQueue;
 use super::shape::GridShape;
 use crate::code::function::Code;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Report};
 use crate::launch::Launch;
 use crate::observe::Observation;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,6 +75,7 @@ impl StartedLaunch {
             line: 0,
             block: self.shape.index(number, 0),
             thread: [0; 3],
+            report: Report::default(),
         };
         self.report(number, fault);
     }

@@ -187,6 +187,14 @@ impl Warp {
         }
         m.steps += steps;
         if let Some(((_, at), fault)) = faults {
+            // The other groups have stopped elsewhere.
+            let lane = fault.as_ref().map_or(0, |(_, lane)| lane % LANES);
+            self.stopped = Some(Split {
+                frame: 0,
+                depth: 0,
+                pc: at,
+                mask: 1 << lane,
+            });
             m.fault = fault;
             return Compilation::Fault(code.lines[at as usize]);
         }

@@ -73,7 +73,7 @@ pub(crate) struct Caller {
 /// Creates the frames of a launch and reuses their registers.
 pub(crate) struct Frames<'e> {
     launch: &'e Launch,
-    loaded: &'e LoadedModule,
+    pub(super) loaded: &'e LoadedModule,
     shared: &'e SharedLayout,
     /// The arrangement of the lanes of each warp in the block, if they form whole rows.
     rows: Option<Rows>,
@@ -118,6 +118,11 @@ impl<'e> Frames<'e> {
             pool: codes.iter().map(|_| Vec::new()).collect(),
             codes,
         }
+    }
+
+    /// Returns true if warps may run code that keeps registers in another form.
+    pub(super) fn uses_converged(&self) -> bool {
+        self.launch.options.converged || self.launch.options.engine != Engine::Interpreter
     }
 
     /// Returns the bytes past the end of local memory that threads may access.

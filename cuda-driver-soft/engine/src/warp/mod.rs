@@ -11,6 +11,7 @@ mod call;
 mod compiled;
 pub(crate) mod frame;
 mod printf;
+mod report;
 mod run;
 mod stack;
 mod together;
@@ -77,6 +78,10 @@ pub(crate) struct Warp {
     arrival: Arrival,
     /// Lanes that have not exited.
     live: Mask,
+    /// The lanes that the warp began with.
+    lanes: Mask,
+    /// The split that has raised a fault.
+    stopped: Option<Split>,
     local: LocalMemory,
     local_reservation: MemoryReservation,
     /// Bytes of the registers of all frames.
@@ -160,6 +165,8 @@ impl Warp {
                 line: 0,
             },
             live: lanes,
+            lanes,
+            stopped: None,
             local: LocalMemory::default(),
             local_reservation: MemoryReservation::default(),
             turn: 0,
@@ -178,7 +185,7 @@ impl Warp {
     pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, block: [u32; 3], number: u64, lanes: Mask) -> Option<()> {
         self.position.block = block;
         self.position.number = number;
-        self.live = lanes;
+        (self.live, self.lanes) = (lanes, lanes);
         if self.frames.len() > 1 {
             for frame in self.frames.drain(1..).flatten() {
                 frames.give_back(frame);
@@ -436,6 +443,7 @@ impl Warp {
                     self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
+                    self.stopped = Some(split(pc, mask));
                     return Pause::Fault {
                         line: code.lines[pc as usize],
                     };
@@ -467,6 +475,7 @@ impl Warp {
                     {
                         let before = m.steps;
                         if matrix::run(m, &mut frame.file, call, mask).is_err() {
+                            self.stopped = Some(split(pc, mask));
                             return Pause::Fault {
                                 line: code.lines[pc as usize],
                             };
@@ -492,7 +501,10 @@ impl Warp {
                     }
                     match self.act(m, frames, code, split(pc, mask), index) {
                         Ok(more) => rounds += more,
-                        Err(line) => return Pause::Fault { line },
+                        Err(line) => {
+                            self.stopped = Some(split(pc, mask));
+                            return Pause::Fault { line };
+                        }
                     }
                 }
             }

@@ -20,6 +20,8 @@ pub enum RegClass {
 pub struct Body {
     /// Width of each register.
     pub registers: Vec<RegClass>,
+    /// Names of the registers, in ascending order of their first registers.
+    pub names: Vec<RegisterName>,
     /// Places of a device function's formal parameters, in order. Empty for a kernel.
     pub params: Vec<Formal>,
     /// Places of a device function's results when it returns.
@@ -32,6 +34,36 @@ pub struct Body {
     pub frame_align: u32,
     /// The instructions. Falling off the end is `ret`.
     pub insts: Vec<Inst>,
+}
+
+/// The name in a declaration of registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterName {
+    /// The first register.
+    pub first: Reg,
+    /// The name without a number: `%r` in `.reg .b32 %r<4>`.
+    pub name: String,
+    /// True if the declaration is a range such as `%r<4>`.
+    pub is_range: bool,
+    /// Elements of each register, if it is a vector; else 1.
+    pub vec: u32,
+}
+
+impl Body {
+    /// Returns the name of a register in PTX.
+    pub fn register_name(&self, reg: Reg) -> Option<String> {
+        let after = self.names.partition_point(|name| name.first.0 <= reg.0);
+        let name = self.names[..after].last()?;
+        let index = reg.0 - name.first.0;
+        let mut text = name.name.clone();
+        if name.is_range {
+            text += &(index / name.vec).to_string();
+        }
+        if name.vec > 1 {
+            text += [".x", ".y", ".z", ".w"].get((index % name.vec) as usize)?;
+        }
+        Some(text)
+    }
 }
 
 /// The place of a formal parameter or result in its own function.

@@ -18,7 +18,7 @@ mod texture;
 mod types;
 mod video;
 
-pub use body::{Body, Formal, Inst, RegClass};
+pub use body::{Body, Formal, Inst, RegClass, RegisterName};
 pub use ids::{FuncId, InstId, Reg, VarId};
 pub use location::{Location, SourceMap, SourcePlace};
 pub use module::{

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::ast::{DeclSpace, DeclType, Function, Var};
-use crate::ir::{Formal, Reg, Type};
+use crate::ir::{Formal, Reg, RegisterName, Type};
 use crate::names::Name;
 use crate::scopes::{FrameKind, Symbol};
 use crate::unit::{MAX_ALIGN, alignment, parameters};
@@ -104,6 +104,12 @@ impl Walker<'_> {
             );
         }
         self.body.registers.resize(total as usize, class(ty));
+        self.body.names.push(RegisterName {
+            first: Reg(first),
+            name: self.text(var.name),
+            is_range: var.count.is_some(),
+            vec: var.vec,
+        });
         let vec = var.vec as u8;
         let fresh = if var.count.is_none() {
             self.scopes.declare(var.name, Symbol::Reg { first, ty, vec })

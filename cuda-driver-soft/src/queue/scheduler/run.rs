@@ -26,6 +26,7 @@ impl Scheduler {
                 let fault = Fault {
                     code: Error::CUDA_ERROR_UNKNOWN,
                     message,
+                    details: Vec::new(),
                     stderr: None,
                 };
                 let first = self.report(id, fault);
@@ -147,6 +148,7 @@ impl Scheduler {
             console::write(console::Stream::Error, format!("{line}\n").as_bytes());
         }
         host::write_log_of_work(&fault.message);
+        fault.details.iter().for_each(|line| host::write_detail(line));
         true
     }
 

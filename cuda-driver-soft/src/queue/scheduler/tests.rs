@@ -42,6 +42,7 @@ impl Divisible for Pieces {
         self.fault.map(|code| Fault {
             code: Error(code),
             message: String::new(),
+            details: Vec::new(),
             stderr: None,
         })
     }

@@ -1,0 +1,174 @@
+//! Tests of the log of a fault: source line, calls of the thread, other lanes of the warp, registers.
+
+use crate::common::{Context, Kernel, cuda, in_child, software};
+use std::ffi::CString;
+use std::ptr::null_mut;
+
+/// Lanes 0 and 1 exit, lanes 16 to 31 take another branch, and lane 2 faults in a function.
+const CALLS: &str = "
+.version 7.7
+.target sm_52
+.address_size 64
+.func inner(.param .b64 at)
+{
+    .reg .b64 %rd<2>;
+    .reg .b32 %value;
+    .loc 1 3 5
+    ld.param.u64 %rd1, [at];
+    mov.u32 %value, 7;
+    .loc 1 4 5
+    st.global.u32 [%rd1], %value;
+    ret;
+}
+.visible .entry outer()
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    .loc 1 9 5
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 2;
+    @%p1 exit;
+    .loc 1 10 5
+    setp.gt.u32 %p2, %r1, 15;
+    @%p2 bra $other;
+    .loc 1 11 5
+    mov.u64 %rd1, 16;
+    {
+        .param .b64 p0;
+        st.param.b64 [p0], %rd1;
+        call inner, (p0);
+    }
+    ret;
+$other:
+    .loc 1 14 5
+    ret;
+}
+.file 1 \"report.cu\"
+";
+
+const TRAP: &str = "
+.version 7.7
+.target sm_52
+.address_size 64
+.visible .entry stops()
+{
+    .loc 1 5 3, function_name $name, inlined_at 1 20 3
+    trap;
+    ret;
+}
+.file 1 \"trap.cu\"
+";
+
+const ASSERT: &str = "
+.version 7.7
+.target sm_52
+.address_size 64
+.extern .func __assertfail (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.global .align 1 .b8 text[2] = {120, 0};
+.visible .entry fails()
+{
+    .reg .b64 %rd<3>;
+    mov.u64 %rd1, text;
+    cvta.global.u64 %rd2, %rd1;
+    .loc 1 7 3
+    {
+        .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;
+        st.param.b64 [p0], %rd2;
+        st.param.b64 [p1], %rd2;
+        st.param.b32 [p2], 7;
+        st.param.b64 [p3], %rd2;
+        st.param.b64 [p4], 1;
+
+
+        call __assertfail, (p0, p1, p2, p3, p4);
+    }
+    ret;
+}
+.file 1 \"assert.cu\"
+";
+
+/// Runs a kernel of one warp, which raises a fault, and returns the log.
+fn log_of(test: &str, variables: &[(&str, &str)], text: &str, name: &str) -> Option<String> {
+    let variables: Vec<_> = [("CUDA_SOFT_LOG", "1")].iter().chain(variables).copied().collect();
+    in_child(test, &variables, || {
+        let context = Context::new();
+        let kernel = Kernel::from_ptx(&CString::new(text).unwrap(), name);
+        let _ = kernel.launch(1, 32, null_mut(), &mut []);
+        assert_ne!(unsafe { cuda().cuCtxSynchronize() }.0, 0);
+        std::mem::forget(context);
+    })
+}
+
+/// Checks that the log has these lines one after another.
+#[track_caller]
+fn has(log: &str, lines: &[&str]) {
+    let wanted: String = lines.iter().map(|line| format!("cuda-driver-soft: {line}\n")).collect();
+    assert!(log.contains(&wanted), "{wanted}\nis not in\n{log}");
+}
+
+#[test]
+fn calls_and_other_lanes() {
+    if !software() {
+        return;
+    }
+    let Some(log) = log_of("report::calls_and_other_lanes", &[], CALLS, "outer") else {
+        return;
+    };
+    has(
+        &log,
+        &[
+            "outer: illegal write of 4 bytes at 0x10 in global memory, a null pointer (report.cu:4, PTX line 13, block \
+             [0,0,0], thread [2,0,0])",
+            "  the thread is in inner (report.cu:4, PTX line 13)",
+            "  called from outer (report.cu:11, PTX line 33)",
+            "  lanes 3-15 are at inner (report.cu:4, PTX line 13)",
+            "  lanes 16-31 are at outer (report.cu:14, PTX line 38)",
+            "  lanes 0-1 have exited",
+        ],
+    );
+    assert!(!log.contains("%rd1"), "{log}");
+}
+
+#[test]
+fn registers_on_request() {
+    if !software() {
+        return;
+    }
+    let variables = [("CUDA_SOFT_REGISTERS", "1")];
+    let Some(log) = log_of("report::registers_on_request", &variables, CALLS, "outer") else {
+        return;
+    };
+    has(&log, &["  lanes 0-1 have exited", "  %rd1 = 0x10, %value = 0x7"]);
+}
+
+#[test]
+fn an_inlined_trap() {
+    if !software() {
+        return;
+    }
+    let Some(log) = log_of("report::an_inlined_trap", &[], TRAP, "stops") else {
+        return;
+    };
+    has(
+        &log,
+        &[
+            "stops: trap (trap.cu:5, inlined at trap.cu:20, PTX line 8, block [0,0,0], thread [0,0,0])",
+            "  the thread is in stops (trap.cu:5, inlined at trap.cu:20, PTX line 8)",
+            "  lanes 1-31 are at stops (trap.cu:5, inlined at trap.cu:20, PTX line 8)",
+        ],
+    );
+}
+
+#[test]
+fn a_failed_assertion() {
+    if !software() {
+        return;
+    }
+    let Some(log) = log_of("report::a_failed_assertion", &[], ASSERT, "fails") else {
+        return;
+    };
+    let line = "x:7: x: block: [0,0,0], thread: [0,0,0] Assertion `x` failed.";
+    assert!(log.contains(line), "{log}");
+    has(&log, &["  the thread is in fails (assert.cu:7, PTX line 22)"]);
+}
