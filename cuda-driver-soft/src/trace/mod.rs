@@ -133,9 +133,9 @@ pub struct Trace(());
 /// let path = std::env::temp_dir().join(format!("trace-{}.json", std::process::id()));
 /// let trace = cuda_driver_soft::trace(&path)?;
 /// let mut version = 0;
-/// unsafe { cuda_driver_soft::library().cuDriverGetVersion(&mut version) };
+/// let _ = unsafe { cuda_driver_soft::library().cuDriverGetVersion(&mut version) };
 /// let summary = trace.finish();
-/// assert_eq!(summary.calls["cuDriverGetVersion"].count, 1);
+/// assert!(summary.calls["cuDriverGetVersion"].count > 0);
 /// assert!(std::fs::read_to_string(&path)?.contains("cuDriverGetVersion"));
 /// # std::fs::remove_file(&path)?;
 /// # Ok::<(), std::io::Error>(())
