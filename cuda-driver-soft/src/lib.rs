@@ -61,7 +61,7 @@ mod trace;
 
 pub use abi::{IMPLEMENTED, resolve};
 #[doc(hidden)]
-pub use abi::{Stubs, Table, set_exports};
+pub use abi::{Stubs, Table, note_newer, set_exports};
 pub use engine::count::{Counters, InstructionProfile, LaunchProfile, SourceLocation};
 pub use marker::MARKER;
 #[doc(hidden)]

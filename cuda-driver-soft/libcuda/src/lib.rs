@@ -6,13 +6,16 @@
 
 use std::ffi::*;
 
-use cuda_driver_soft::{Marker, Stubs as _, Table};
+use cuda_driver_soft::{Marker, Stubs as _, Table, note_newer};
 use cuda_driver_sys::*;
 
 /// This symbol tells programs, and other copies of this driver in the process, that the driver runs on the CPU.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static cuda_driver_soft_marker: Marker = Marker::new();
+
+/// The oldest version that `CUDA_SOFT_VERSION` accepts.
+const OLDEST: u32 = 11_000;
 
 macro_rules! export {
     ([] $($symbol:ident ($($arg:ident: $ty:ty),*) $base:ident $since:literal $mode:ident $(($twin:ident))?;)*) => {
@@ -23,6 +26,9 @@ macro_rules! export {
             #[unsafe(no_mangle)]
             #[allow(non_snake_case, clippy::too_many_arguments)]
             pub unsafe extern "system" fn $symbol($($arg: $ty),*) -> CUresult {
+                if $since > OLDEST {
+                    note_newer(stringify!($symbol), $since);
+                }
                 // SAFETY: upheld by the caller.
                 unsafe { (Table::$symbol)($($arg),*) }
             }

@@ -75,6 +75,31 @@ fn exactly_the_expected_symbols_are_exported() {
     );
 }
 
+/// Calls an export of CUDA 12.0 that the reported version does not have.
+#[test]
+fn a_call_of_a_newer_export_is_logged() {
+    const CHILD: &str = "CUDA_DRIVER_SOFT_TEST_NEWER_EXPORT";
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: the library is this project's driver, which has the exports of a CUDA driver.
+        let library = unsafe { Library::load_from(driver()) }.unwrap();
+        type Unload = unsafe extern "system" fn(*mut std::ffi::c_void) -> CUresult;
+        let symbol = library.symbol(c"cuLibraryUnload").unwrap();
+        let unload: Unload = unsafe { std::mem::transmute(symbol) };
+        for _ in 0..2 {
+            let _ = unsafe { unload(std::ptr::null_mut()) };
+        }
+        return;
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_call_of_a_newer_export_is_logged", "--nocapture"])
+        .envs([(CHILD, "1"), ("CUDA_SOFT_VERSION", "11.8"), ("CUDA_SOFT_LOG", "1")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let said = text.matches("cuLibraryUnload is an export of CUDA 12.0").count();
+    assert_eq!((output.status.success(), said), (true, 1), "{text}");
+}
+
 #[test]
 fn the_library_loads_like_any_driver() {
     let path = driver();

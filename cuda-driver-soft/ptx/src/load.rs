@@ -102,7 +102,10 @@ fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<
         diagnostics.push_of_module(Severity::Fatal, DiagnosticCode::Invalid, message.to_owned());
         return None;
     }
-    if let Some(at) = text.iter().position(|b| !b.is_ascii()) {
+    // `is_ascii` is several times faster than a search.
+    if !text.is_ascii()
+        && let Some(at) = text.iter().position(|b| !b.is_ascii())
+    {
         let line = 1 + text[..at].iter().filter(|&&b| b == b'\n').count() as u32;
         let pos = Pos {
             offset: at as u32,

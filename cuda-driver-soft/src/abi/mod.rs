@@ -49,7 +49,7 @@ mod virtual_memory;
 
 pub use implemented::IMPLEMENTED;
 pub use resolve::{resolve, set_exports};
-pub use table::{Stubs, Table};
+pub use table::{Stubs, Table, note_newer};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::state::gate;
+use crate::state::{gate, settings};
 use crate::trace;
 use cuda_driver_sys::*;
 #[allow(clippy::wildcard_imports)]
@@ -49,6 +49,30 @@ macro_rules! define {
     };
 }
 for_each_function! { define }
+
+/// Logs the first call of each export that is newer than the version that this driver reports. A driver of that version
+/// does not have the symbol, but an export cannot be hidden from the system's loader.
+#[doc(hidden)]
+#[inline]
+pub fn note_newer(symbol: &'static str, since: u32) {
+    if since > settings::version() {
+        log_newer(symbol, since);
+    }
+}
+
+#[cold]
+fn log_newer(symbol: &'static str, since: u32) {
+    static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.contains(&symbol) {
+        said.push(symbol);
+        let (major, minor, own) = (since / 1000, since % 1000 / 10, settings::version());
+        host::log!(
+            "{symbol} is an export of CUDA {major}.{minor}: with CUDA_SOFT_VERSION={own}, find functions with \
+             cuGetProcAddress, which does not return it"
+        );
+    }
+}
 
 /// Returns the result of a function that is not implemented, and logs the first call of each.
 pub(super) fn not_supported(symbol: &'static str) -> CUresult {

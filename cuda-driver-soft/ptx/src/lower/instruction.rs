@@ -76,10 +76,12 @@ impl Walker<'_> {
             self.without_sync(inst.pos, form.root);
         }
         if self.is_checking() {
-            let (major, minor) = ast.version;
-            let opcode = String::from_utf8_lossy(self.opcode(inst));
-            for message in unmet(form, &opcode, major * 10 + minor, ast.target.sm) {
-                self.error(inst.pos, message);
+            let version = ast.version.0 * 10 + ast.version.1;
+            if form.ptx > version || form.sm > ast.target.sm {
+                let opcode = String::from_utf8_lossy(self.opcode(inst));
+                for message in unmet(form, &opcode, version, ast.target.sm) {
+                    self.error(inst.pos, message);
+                }
             }
         }
         if form.root == "wgmma" {
