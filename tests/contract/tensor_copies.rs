@@ -144,6 +144,28 @@ impl Bench {
 }
 
 #[test]
+fn interleaved_tensors() {
+    if !has_tensor_copies() {
+        return;
+    }
+    let mut bench = Bench::new();
+    for (slice, swizzle) in [(16, 0), (16, 32), (16, 64), (16, 128), (32, 32)] {
+        for rank in 3..=5 {
+            let (dims, boxes) = ([40, 5, 4, 3, 2], [16, 3, 2, 2, 2]);
+            let mut tensor = Tensor::interleaved(slice, &dims[..rank], &boxes[..rank]);
+            tensor.swizzle = swizzle;
+            let at = [[0, 0, 0, 0, 0], [7, 2, 1, 0, 0], [30, 0, 1, 1, 0], [-8, 0, -1, 0, 0]];
+            for at in &at {
+                bench.load(&tensor, &at[..rank], 256);
+            }
+            tensor.steps[0] = 2;
+            bench.load(&tensor, &at[1][..rank], 0);
+        }
+    }
+    bench.done();
+}
+
+#[test]
 fn the_device_has_tensor_maps() {
     let mut value = -1;
     let expected = i32::from(architecture() >= 90);

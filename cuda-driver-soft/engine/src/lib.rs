@@ -19,6 +19,7 @@
 
 mod code;
 mod compile;
+pub mod conditional;
 pub mod count;
 mod decode;
 mod fault;

@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject, CUuserObject_flags,
-    CUuserObjectRetain_flags,
+    CUcontext, CUgraph, CUgraphConditionalHandle, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn,
+    CUuserObject, CUuserObject_flags, CUuserObjectRetain_flags,
 };
 
 use super::args::Caller;
@@ -364,6 +364,18 @@ exports! {
             host::log!("cannot write {path}: {error}");
             Error::CUDA_ERROR_OPERATING_SYSTEM
         })
+    }
+
+    fn cuGraphConditionalHandleCreate [c] (
+        out: *mut CUgraphConditionalHandle,
+        graph: CUgraph,
+        context: CUcontext,
+        launch_value: c_uint,
+        flags: c_uint,
+    ) {
+        let out = c.out(out)?;
+        out.set(graph::create_conditional(graph as usize, context as usize, launch_value, flags)?);
+        Ok(())
     }
 
     healthy fn cuUserObjectCreate [c] (

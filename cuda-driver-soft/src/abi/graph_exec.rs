@@ -58,13 +58,12 @@ fn instantiate_with_params(
         }
         Ok(made)
     });
-    let cycle = made.err().and_then(|_| graph::node_of_cycle(graph as usize));
-    asked.hErrNode_out = cycle.unwrap_or(0) as CUgraphNode;
-    asked.result_out = match made {
-        Ok(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS,
-        Err(_) if cycle.is_some() => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
-        Err(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_ERROR,
+    let (result, node) = match made {
+        Ok(_) => (CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS, 0),
+        Err(_) => graph::why_refused(graph as usize),
     };
+    asked.hErrNode_out = node as CUgraphNode;
+    asked.result_out = result;
     c.out(params)?.set(asked);
     out.set(made? as CUgraphExec);
     Ok(())

@@ -550,6 +550,24 @@ fn add_any(
             }
         });
     }
+    if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL {
+        if asked.reserved0 != [0; 3] || asked.reserved2 != 0 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        // SAFETY: the type selects this member; numbers and pointers are valid for any bits.
+        let p = unsafe { asked.anonymous1.conditional };
+        let mut bodies = std::ptr::null_mut();
+        add_with(c, out, graph, nodes, data, count, |graph, after| {
+            let context = p.ctx as usize;
+            let (node, made) = call::add_conditional(graph, after, (p.handle, p.type_, p.size), context)?;
+            bodies = made.bodies.as_ptr().cast_mut().cast::<CUgraph>();
+            Ok(node)
+        })?;
+        let mut result = asked;
+        result.anonymous1.conditional.phGraph_out = bodies;
+        c.out(params)?.set(result);
+        return Ok(());
+    }
     let mut address = 0;
     add_with(c, out, graph, nodes, data, count, |graph, after| {
         let operation = operation_of(c, &asked, Attributes::new())?;

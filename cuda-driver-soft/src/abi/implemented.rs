@@ -138,6 +138,7 @@ pub const IMPLEMENTED: &[&str] = &[
     "cuGraphBatchMemOpNodeSetParams",
     "cuGraphChildGraphNodeGetGraph",
     "cuGraphClone",
+    "cuGraphConditionalHandleCreate",
     "cuGraphCreate",
     "cuGraphDebugDotPrint",
     "cuGraphDestroy",

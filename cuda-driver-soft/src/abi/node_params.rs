@@ -1,8 +1,9 @@
 //! `CUgraphNodeParams`: the operation of a node of any type, in one structure.
 
 use cuda_driver_sys::{
-    CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v3, CUDA_MEM_FREE_NODE_PARAMS,
-    CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUgraph, CUgraphNodeParams, CUgraphNodeType,
+    CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_CONDITIONAL_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS_v3, CUDA_MEM_FREE_NODE_PARAMS, CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext,
+    CUevent, CUgraph, CUgraphNodeParams, CUgraphNodeType,
 };
 
 use super::args::Caller;
@@ -140,6 +141,15 @@ pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNod
             of.graph = CUDA_CHILD_GRAPH_NODE_PARAMS {
                 graph: *child as CUgraph,
                 ..CUDA_CHILD_GRAPH_NODE_PARAMS::default()
+            };
+        }
+        Operation::Conditional(node) => {
+            of.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+                handle: node.handle.value.handle(),
+                type_: node.kind,
+                size: node.bodies.len() as u32,
+                phGraph_out: node.bodies.as_ptr().cast_mut().cast::<CUgraph>(),
+                ctx: node.handle.context as CUcontext,
             };
         }
         Operation::Empty => {}

@@ -1,11 +1,16 @@
 //! Graphs: instantiates, destroys and changes them.
 
+use std::sync::Arc;
+
+use cuda_driver_sys::{CUgraphConditionalNodeType, CUgraphInstantiateResult as Refused};
+
 use crate::call::lookup::{graph_exec, graphs};
 use crate::graph::exec::{self, Plan};
 use crate::graph::store::store;
 use crate::graph::update::Refusal;
 use crate::object::context;
 use crate::operation::Operation;
+use crate::operation::conditional::{ConditionalHandle, ConditionalNode};
 use crate::queue::capture::{self, captures};
 use crate::queue::edge::Edge;
 use crate::state::error::{Error, Result};
@@ -20,15 +25,65 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     }
     exec::check_flags(flags)?;
     context::current()?;
+    if let Some((_, node)) = store.unsupported_in_bodies(graph, false)? {
+        let kind = store.node(node)?.operation.kind();
+        host::log!(
+            "cannot instantiate the graph: a node of type {kind:?} is not allowed in the body of a conditional node (of \
+             copies, those between arrays or with pageable memory)"
+        );
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     let plan = Plan::of(&store, graph)?;
     let objects = store.graph(graph)?.objects.clone();
     drop(store);
     exec::create(plan, flags, objects)
 }
 
-/// Returns a node of a cycle in a graph, if there is one.
-pub(crate) fn node_of_cycle(graph: usize) -> Option<usize> {
-    store().node_of_cycle(graph).ok().flatten()
+/// Returns the reason why a graph cannot be instantiated, as `cuGraphInstantiateWithParams` reports it, and a node that it
+/// concerns, or 0.
+pub(crate) fn why_refused(graph: usize) -> (Refused, usize) {
+    let store = store();
+    let error = (Refused::CUDA_GRAPH_INSTANTIATE_ERROR, 0);
+    match store.node_of_cycle(graph) {
+        Ok(Some(node)) => return (Refused::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, node),
+        Ok(None) => {}
+        Err(_) => return error,
+    }
+    match store.unsupported_in_bodies(graph, false) {
+        Ok(Some(reason)) => reason,
+        _ if store.has_unused_handle(graph) == Ok(true) => {
+            (Refused::CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, 0)
+        }
+        _ => error,
+    }
+}
+
+/// `cuGraphConditionalHandleCreate`
+pub(crate) fn create_conditional(graph: usize, context: usize, value: u32, flags: u32) -> Result<u64> {
+    const ASSIGN: u32 = cuda_driver_sys::CU_GRAPH_COND_ASSIGN_DEFAULT;
+    let mut store = graphs()?;
+    store.graph(graph)?;
+    if flags & !ASSIGN != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    // Driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for NULL.
+    if context == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
+    }
+    context::by_handle(context)?;
+    let launch_value = (flags & ASSIGN != 0).then_some(value);
+    store.add_handle(graph, ConditionalHandle::new(launch_value, context))
+}
+
+/// Adds a conditional node with empty bodies.
+pub(crate) fn add_conditional(
+    graph: usize,
+    after: Vec<Edge>,
+    params: (u64, CUgraphConditionalNodeType, u32),
+    context: usize,
+) -> Result<(usize, Arc<ConditionalNode>)> {
+    let (node, conditional) = store().add_conditional(graph, after, params, context)?;
+    Ok((node, conditional))
 }
 
 /// `cuGraphExecDestroy`: returns at once; pending launches still run.

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use cuda_driver_sys::CUgraphConditionalNodeType as Kind;
+
 use crate::graph::store::GraphStore;
 use crate::operation::Operation;
 use crate::state::error::Result;
 
-/// `cuGraphDebugDotPrint`: prints a graph with its child graphs.
+/// `cuGraphDebugDotPrint`: prints a graph with its child graphs and bodies.
 pub(crate) fn print(store: &GraphStore, graph: usize) -> Result<String> {
     let mut text = String::from("digraph dot {\n");
     cluster(store, graph, &mut text)?;
@@ -31,8 +33,14 @@ fn cluster(store: &GraphStore, graph: usize, text: &mut String) -> Result<()> {
             let from = store.node(edge.node)?.local;
             let _ = writeln!(text, "\"{}\" -> \"{}\";", name(from), name(node.local));
         }
-        if let Operation::Child(child) = node.operation {
-            cluster(store, child, text)?;
+        match &node.operation {
+            Operation::Child(child) => cluster(store, *child, text)?,
+            Operation::Conditional(conditional) => {
+                for body in &conditional.bodies {
+                    cluster(store, *body, text)?;
+                }
+            }
+            _ => {}
         }
     }
     text.push_str("}\n");
@@ -52,6 +60,14 @@ fn label(operation: &Operation) -> String {
         Operation::Fill(fill) => format!("MEMSET {:#x} width {} height {}", fill.address, fill.width, fill.height),
         Operation::Host(host) => format!("HOST {:#x}", host.function),
         Operation::Child(_) => "GRAPH".into(),
+        Operation::Conditional(node) => {
+            let kind = match node.kind {
+                Kind::CU_GRAPH_COND_TYPE_IF => "IF",
+                Kind::CU_GRAPH_COND_TYPE_WHILE => "WHILE",
+                _ => "SWITCH",
+            };
+            format!("CONDITIONAL {kind} {:#x}", node.handle.value.handle())
+        }
         Operation::Empty => "EMPTY".into(),
         Operation::Record(event) => format!("EVENT_RECORD {:#x}", event.handle),
         Operation::Wait(event) => format!("EVENT_WAIT {:#x}", event.handle),

@@ -9,6 +9,7 @@ use crate::graph::store::{GraphStore, next_id};
 use crate::object::graph_memory::GraphMemory;
 use crate::object::stream::StreamRef;
 use crate::object::user_object;
+use crate::operation::conditional::ConditionalHandle;
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{self, EventUse, Operation, fill};
 use crate::queue::edge::EdgeData;
@@ -16,6 +17,8 @@ use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
+
+mod conditional;
 
 pub(crate) const AUTO_FREE: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.0 as u64;
 pub(crate) const UPLOAD: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.0 as u64;
@@ -37,6 +40,8 @@ pub(crate) struct ExecState {
     /// The end of its last launch: the next launch waits for it.
     pub(super) last: TaskId,
     pub(super) objects: BTreeMap<usize, u32>,
+    /// The handles of conditional nodes that no other executable graph can have now.
+    claimed: Vec<Arc<ConditionalHandle>>,
 }
 
 /// The nodes of a graph in their launch order.
@@ -55,6 +60,8 @@ pub(crate) struct Step {
     pub(crate) operation: Operation,
     /// The plan of the child graph, if the node has one.
     pub(crate) child: Option<Plan>,
+    /// The plans of the bodies of a conditional node. A launch that has begun keeps them.
+    pub(crate) bodies: Vec<Arc<Plan>>,
     pub(crate) after: Vec<(usize, EdgeData)>,
     pub(crate) enabled: bool,
 }
@@ -64,6 +71,10 @@ impl Plan {
         let nodes = &store.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
         let at = |node: usize| index.get(&node).copied().ok_or(Error::CUDA_ERROR_INVALID_VALUE);
+        if store.has_unused_handle(graph)? {
+            host::log!("cannot instantiate the graph: no node has one of its conditional handles");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         let order = store.order(graph)?;
         let order = order.into_iter().map(at).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::new();
@@ -77,6 +88,13 @@ impl Plan {
                     Operation::Child(child) => Some(Plan::of(store, child)?),
                     _ => None,
                 },
+                bodies: match &node.operation {
+                    Operation::Conditional(of) => {
+                        let bodies = of.bodies.iter().map(|body| Ok(Arc::new(Plan::of(store, *body)?)));
+                        bodies.collect::<Result<_>>()?
+                    }
+                    _ => Vec::new(),
+                },
                 after: after.collect::<Result<_>>()?,
                 enabled: true,
             });
@@ -84,14 +102,17 @@ impl Plan {
         Ok(Plan { steps, order })
     }
 
-    /// Returns the step of a node, also if it is in a child graph.
+    /// Returns the step of a node, also if it is in a child graph or a body.
     pub(crate) fn step(&mut self, node: usize) -> Option<&mut Step> {
         for step in &mut self.steps {
             if step.node == node {
                 return Some(step);
             }
-            if let Some(found) = step.child.as_mut().and_then(|child| child.step(node)) {
-                return Some(found);
+            let bodies = step.bodies.iter_mut().map(Arc::make_mut);
+            for inner in step.child.iter_mut().chain(bodies) {
+                if let Some(found) = inner.step(node) {
+                    return Some(found);
+                }
             }
         }
         None
@@ -120,12 +141,13 @@ impl Plan {
         checked
     }
 
-    /// Visits all operations, also those of child graphs.
+    /// Visits all operations, also those of child graphs and bodies.
     fn each(&self, visit: &mut impl FnMut(&Operation)) {
         for step in &self.steps {
             visit(&step.operation);
-            if let Some(child) = &step.child {
-                child.each(visit);
+            let bodies = step.bodies.iter().map(|body| &**body);
+            for inner in step.child.iter().chain(bodies) {
+                inner.each(visit);
             }
         }
     }
@@ -161,6 +183,7 @@ pub(crate) fn check_flags(flags: u64) -> Result<()> {
 pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> Result<usize> {
     plan.check()?;
     claim(&plan)?;
+    let claimed = conditional::claim(&plan)?;
     for (object, count) in &objects {
         user_object::retain(*object, *count)?;
     }
@@ -169,7 +192,12 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
         id: next_id(),
         // Driver 580 returns only these flags from `cuGraphExecGetFlags`.
         flags: flags & (AUTO_FREE | DEVICE_LAUNCH),
-        state: Mutex::new(ExecState { plan, last: 0, objects }),
+        state: Mutex::new(ExecState {
+            plan,
+            last: 0,
+            objects,
+            claimed,
+        }),
     });
     Ok(made.handle)
 }
@@ -179,6 +207,7 @@ pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     let _ = TABLE.remove(exec.handle);
     let (last, objects) = {
         let mut state = exec.lock();
+        state.claimed.drain(..).for_each(|handle| handle.unclaim());
         (state.last, std::mem::take(&mut state.objects))
     };
     exec.lock().plan.each(&mut |operation| {
@@ -262,7 +291,9 @@ fn pieces(plan: &Plan, stream: &StreamRef, entry: &[usize], into: &mut Vec<Launc
             ends[index] = after;
             continue;
         }
-        let work = if step.enabled {
+        let work = if let Operation::Conditional(node) = &step.operation {
+            Some((conditional::work(node.clone(), step.bodies.clone(), stream.clone()), 0))
+        } else if step.enabled {
             let work = operation::work(&step.operation)?;
             work.map(|(work, cost)| (recorded(work, || timeline::node(&step.operation, stream)), cost))
         } else {
@@ -303,6 +334,9 @@ impl Exec {
                 Ok(())
             };
             start = queues.submit(stream.queue, &[], Work::Run(Box::new(free)), 0);
+        }
+        if let Some(begin) = conditional::begin(&state.plan) {
+            start = queues.submit(stream.queue, &[start], begin, 0);
         }
         let mut ids: Vec<TaskId> = Vec::with_capacity(all.len());
         for piece in all {

@@ -6,8 +6,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use cuda_driver_sys::{CUgraphConditionalNodeType, CUgraphInstantiateResult as Reason};
+
 use crate::object::user_object;
 use crate::operation::Operation;
+use crate::operation::conditional::{ConditionalHandle, ConditionalNode, check_bodies};
 use crate::queue::capture::Captures;
 use crate::queue::edge::{Edge, EdgeData};
 use crate::state::error::{Error, Result};
@@ -35,6 +38,14 @@ pub(crate) struct Graph {
     clones: HashMap<usize, usize>,
     /// References to user objects.
     pub(crate) objects: BTreeMap<usize, u32>,
+    /// The handles of conditional nodes that were created for this graph.
+    pub(crate) conditionals: Vec<GraphConditional>,
+}
+
+/// A handle of a graph, and the node that has it.
+pub(crate) struct GraphConditional {
+    pub(crate) handle: Arc<ConditionalHandle>,
+    pub(crate) node: Option<usize>,
 }
 
 /// All graphs.
@@ -76,6 +87,7 @@ impl GraphStore {
             owner,
             clones: HashMap::new(),
             objects: BTreeMap::new(),
+            conditionals: Vec::new(),
         };
         self.graphs.insert(handle, graph);
         handle
@@ -215,6 +227,100 @@ impl GraphStore {
         Ok(node)
     }
 
+    /// `cuGraphConditionalHandleCreate`
+    pub(crate) fn add_handle(&mut self, graph: usize, handle: Arc<ConditionalHandle>) -> Result<u64> {
+        let number = handle.value.handle();
+        let conditional = GraphConditional { handle, node: None };
+        self.graph_mut(graph)?.conditionals.push(conditional);
+        Ok(number)
+    }
+
+    /// Returns the handle with this number, of the graph or of one that contains it, if no node has it yet. Returns the
+    /// graph and the index of the handle, too.
+    fn free_handle(&self, graph: usize, number: u64) -> Result<(usize, usize, Arc<ConditionalHandle>)> {
+        let mut next = Some(graph);
+        while let Some(graph) = next {
+            let of = self.graph(graph)?;
+            let mut all = of.conditionals.iter();
+            if let Some(index) = all.position(|c| c.handle.value.handle() == number) {
+                let found = &of.conditionals[index];
+                if found.node.is_some() {
+                    host::log!("another node has the conditional handle {number:#x}");
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
+                }
+                return Ok((graph, index, found.handle.clone()));
+            }
+            next = match of.owner {
+                Some(owner) => Some(self.node(owner)?.graph),
+                None => None,
+            };
+        }
+        host::log!("{number:#x} is not a conditional handle of the graph");
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// Returns true if the graph has a handle that no node has.
+    pub(crate) fn has_unused_handle(&self, graph: usize) -> Result<bool> {
+        Ok(self.graph(graph)?.conditionals.iter().any(|c| c.node.is_none()))
+    }
+
+    /// Adds a conditional node with empty bodies.
+    pub(crate) fn add_conditional(
+        &mut self,
+        graph: usize,
+        after: Vec<Edge>,
+        (number, kind, count): (u64, CUgraphConditionalNodeType, u32),
+        context: usize,
+    ) -> Result<(usize, Arc<ConditionalNode>)> {
+        self.check_dependencies(graph, &after)?;
+        check_bodies(kind, count)?;
+        let (of, index, handle) = self.free_handle(graph, number)?;
+        // Driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for NULL.
+        if context == 0 {
+            return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
+        }
+        if handle.context != context {
+            host::log!("the node and its handle must have the same context");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let bodies: Box<[usize]> = (0..count).map(|_| self.create()).collect();
+        let conditional = Arc::new(ConditionalNode { handle, kind, bodies });
+        let node = self.add(graph, after, Operation::Conditional(conditional.clone()))?;
+        for body in &conditional.bodies {
+            self.graph_mut(*body)?.owner = Some(node);
+        }
+        self.graph_mut(of)?.conditionals[index].node = Some(node);
+        Ok((node, conditional))
+    }
+
+    /// Returns a node in a body of a conditional node that no body can have, with the reason that driver 580 gives.
+    /// `inside` is true if the graph itself is in a body.
+    pub(crate) fn unsupported_in_bodies(&self, graph: usize, inside: bool) -> Result<Option<(Reason, usize)>> {
+        const UNSUPPORTED: Reason = Reason::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+        for &handle in &self.graph(graph)?.nodes {
+            let (inner, inside): (&[usize], bool) = match &self.node(handle)?.operation {
+                Operation::Child(child) => (std::slice::from_ref(child), inside),
+                Operation::Conditional(conditional) => (&conditional.bodies, true),
+                Operation::Copy(copy) if inside && copy.uses_array() => return Ok(Some((UNSUPPORTED, handle))),
+                Operation::Copy(copy) if inside && copy.on_host()?.contains(&true) => {
+                    return Ok(Some((
+                        Reason::CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED,
+                        handle,
+                    )));
+                }
+                Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_) | Operation::Empty => continue,
+                _ if inside => return Ok(Some((UNSUPPORTED, handle))),
+                _ => continue,
+            };
+            for graph in inner {
+                if let Some(found) = self.unsupported_in_bodies(*graph, inside)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns an error if the graph allocates or frees memory: nothing can be removed from such a graph.
     fn check_no_own_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
@@ -226,8 +332,15 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Returns an error if the graph or a child graph allocates or frees memory: such a graph cannot be copied.
+    /// Returns an error if the graph or a child graph allocates or frees memory or has conditional nodes: such a graph
+    /// cannot be copied.
     pub(crate) fn check_no_memory(&self, graph: usize) -> Result<()> {
+        if let Some(owner) = self.graph(graph)?.owner
+            && matches!(self.node(owner)?.operation, Operation::Conditional(_))
+        {
+            host::log!("cannot copy the body of a conditional node");
+            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+        }
         for handle in &self.graph(graph)?.nodes {
             match &self.node(*handle)?.operation {
                 operation if operation.is_memory() => {
@@ -235,6 +348,10 @@ impl GraphStore {
                     return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
                 }
                 Operation::Child(child) => self.check_no_memory(*child)?,
+                Operation::Conditional(_) => {
+                    host::log!("cannot copy a graph with conditional nodes");
+                    return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+                }
                 _ => {}
             }
         }
@@ -314,8 +431,14 @@ impl GraphStore {
 
     fn take_node(&mut self, node: usize, into: &mut Destroyed) {
         if let Some(node) = self.nodes.remove(&node) {
-            if let Operation::Child(child) = node.operation {
-                self.take_graph(child, into);
+            match &node.operation {
+                Operation::Child(child) => self.take_graph(*child, into),
+                Operation::Conditional(conditional) => {
+                    for body in &conditional.bodies {
+                        self.take_graph(*body, into);
+                    }
+                }
+                _ => {}
             }
             into.nodes.push(node);
         }
@@ -327,6 +450,12 @@ impl GraphStore {
         self.check_no_own_memory(graph)?;
         let mut destroyed = Destroyed::default();
         self.take_node(handle, &mut destroyed);
+        for of in self.graphs.values_mut() {
+            let mut conditionals = of.conditionals.iter_mut();
+            if let Some(conditional) = conditionals.find(|c| c.node == Some(handle)) {
+                conditional.node = None;
+            }
+        }
         let of = self.graph_mut(graph)?;
         of.nodes.retain(|n| *n != handle);
         for other in of.nodes.clone() {

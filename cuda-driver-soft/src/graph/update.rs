@@ -1,6 +1,7 @@
 //! Updates of an executable graph: of single nodes, and of all nodes to those of another graph with the same topology.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cuda_driver_sys::CUgraphExecUpdateResult as Difference;
 
@@ -44,6 +45,11 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
                 return Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
             }
             Ok(())
+        }
+        (Operation::Conditional(old), Operation::Conditional(new)) => {
+            let same = old.kind == new.kind && old.bodies.len() == new.bodies.len();
+            same.then_some(())
+                .ok_or(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)
         }
         (Operation::Alloc(old), Operation::Alloc(new)) if old.memory.address == new.memory.address => Ok(()),
         (Operation::Free(old), Operation::Free(new)) if old.address == new.address => Ok(()),
@@ -188,6 +194,9 @@ impl Step {
         match (&mut self.child, &new.child) {
             (Some(child), Some(other)) => child.take_over(other)?,
             _ => self.operation = new.operation.clone(),
+        }
+        for (body, other) in self.bodies.iter_mut().zip(&new.bodies) {
+            Arc::make_mut(body).take_over(other)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
-use crate::operation::region::{self, Extent, Region, Side};
+use crate::operation::region::{self, Base, Extent, Region, Side};
 use crate::state::error::{Error, Result};
 use engine::memory::address_space;
 use engine::memory::host::HostRange;
@@ -115,6 +115,13 @@ impl CopyOperation {
     pub(crate) fn on_host(&self) -> Result<[bool; 2]> {
         let [to, from] = self.reach.map(|region| find(&region));
         Ok([to?, from?].map(|place| place.is_some_and(|p| p.is_pageable())))
+    }
+
+    /// Returns true if a side is an array.
+    pub(crate) fn uses_array(&self) -> bool {
+        [&self.to, &self.from]
+            .iter()
+            .any(|side| matches!(side.base, Base::Array(..)))
     }
 
     /// Performs the copy.

@@ -9,6 +9,7 @@ use cuda_driver_sys::CUgraphNodeType as NodeType;
 
 use crate::object::event::Event;
 use crate::object::graph_memory::GraphMemory;
+use crate::operation::conditional::ConditionalNode;
 use crate::operation::copy::CopyOperation;
 use crate::operation::fill::Fill;
 use crate::operation::kernel::KernelLaunch;
@@ -16,6 +17,7 @@ use crate::operation::memory_operation::Batch;
 use crate::queue::work::Work;
 use crate::state::error::Result;
 
+pub(crate) mod conditional;
 pub(crate) mod copy;
 pub(crate) mod fill;
 pub(crate) mod kernel;
@@ -35,6 +37,8 @@ pub(crate) enum Operation {
     Host(HostFunction),
     /// A child graph, by handle; the node owns it.
     Child(usize),
+    /// Runs one of its graphs, which the node owns, depending on a value.
+    Conditional(Arc<ConditionalNode>),
     Empty,
     Record(EventUse),
     Wait(EventUse),
@@ -54,6 +58,7 @@ impl Operation {
             Operation::Fill(_) => NodeType::CU_GRAPH_NODE_TYPE_MEMSET,
             Operation::Host(_) => NodeType::CU_GRAPH_NODE_TYPE_HOST,
             Operation::Child(_) => NodeType::CU_GRAPH_NODE_TYPE_GRAPH,
+            Operation::Conditional(_) => NodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
             Operation::Empty => NodeType::CU_GRAPH_NODE_TYPE_EMPTY,
             Operation::Wait(_) => NodeType::CU_GRAPH_NODE_TYPE_WAIT_EVENT,
             Operation::Record(_) => NodeType::CU_GRAPH_NODE_TYPE_EVENT_RECORD,
@@ -135,9 +140,10 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
             };
             (Work::Run(Box::new(task)), 0)
         }
-        // The launch of a graph submits each operation of a batch by itself.
+        // The launch of a graph submits each operation of a batch, and the nodes of other graphs, by itself.
         Operation::Operations(_)
         | Operation::Child(_)
+        | Operation::Conditional(_)
         | Operation::Empty
         | Operation::Record(_)
         | Operation::Wait(_)

@@ -49,8 +49,19 @@ pub(crate) enum Work {
     Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),
     /// A host function. Its argument is the result code of an earlier fault, 0 if there is none.
     Host(Box<dyn FnOnce(u32) + Send>),
+    /// Decides which work follows: it submits tasks, and is done when they and more work after them are done. One
+    /// thread runs it, without waiting for anything. Dropped after a fault.
+    Then(Box<dyn FnOnce() -> Result<Continuation, Fault> + Send>),
     /// Does nothing; done once a condition holds. The host or other work may make it true without notice.
     Until(Condition),
+}
+
+/// The rest of a task whose work decides what follows.
+pub(crate) struct Continuation {
+    /// Tasks to wait for.
+    pub(crate) after: Vec<TaskId>,
+    /// The work after them.
+    pub(crate) work: Work,
 }
 
 /// A condition that is polled until it returns true.

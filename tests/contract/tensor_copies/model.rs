@@ -45,6 +45,8 @@ pub(super) struct Tensor {
     /// The swizzle span in bytes, or 0.
     pub(super) swizzle: usize,
     pub(super) nan: bool,
+    /// The size in bytes of a slice of an interleaved tensor, 16 or 32, or 0.
+    pub(super) slice: usize,
     /// The size of the tensor in memory in bytes, with the gaps after the rows.
     pub(super) bytes: usize,
 }
@@ -79,13 +81,26 @@ impl Tensor {
             steps: vec![1; dims.len()],
             swizzle: 0,
             nan: false,
+            slice: 0,
             bytes: stride as usize,
         }
     }
 
+    /// Returns an interleaved tensor without gaps, whose dimension 0 counts slices of this many bytes.
+    pub(super) fn interleaved(slice: usize, dims: &[u64], boxes: &[u32]) -> Self {
+        let mut tensor = Tensor::new(TYPES[1], dims, boxes);
+        let mut stride = dims[0] * slice as u64;
+        for (to, dim) in tensor.strides.iter_mut().zip(&dims[1..]) {
+            *to = stride;
+            stride *= dim;
+        }
+        (tensor.slice, tensor.bytes) = (slice, stride as usize);
+        tensor
+    }
+
     fn modes(&self) -> (CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapFloatOOBfill) {
         (
-            CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+            CUtensorMapInterleave(self.slice as u32 / 16),
             CUtensorMapSwizzle((self.swizzle / 32).next_power_of_two().trailing_zeros() + u32::from(self.swizzle > 0)),
             CUtensorMapFloatOOBfill(u32::from(self.nan)),
         )
@@ -153,6 +168,9 @@ impl Tensor {
 
     /// Returns for each element of a box its offset in shared memory, and its offset in global memory.
     pub(super) fn tile(&self, at: &[i32], start: usize) -> Vec<(usize, Option<usize>)> {
+        if self.slice != 0 {
+            return self.slices(at, start);
+        }
         let rank = self.dims.len();
         let counts: Vec<usize> = (0..rank)
             .map(|i| match i {
@@ -179,6 +197,36 @@ impl Tensor {
             let image = if rank > 1 { index[rank - 1] } else { 0 };
             let logical = self.in_shared(index[0], counts[0], pixel, pixels, image);
             all.push((self.swizzled(start + logical), self.offset(&place)));
+        }
+        all
+    }
+
+    /// Returns the same as [`tile`](Self::tile) for an interleaved tensor. The manual does not say this: an H200 counts
+    /// dimension 0 in slices, and takes one element of the last dimension but one.
+    fn slices(&self, at: &[i32], start: usize) -> Vec<(usize, Option<usize>)> {
+        let rank = self.dims.len();
+        let count = |i: usize| match i + 2 == rank {
+            true => 1,
+            false => self.boxes[i].div_ceil(self.steps[i]) as usize,
+        };
+        let mut all = Vec::new();
+        for number in 0..(0..rank).map(count).product() {
+            let (mut rest, mut inside, mut global) = (number, true, 0);
+            for (i, &coordinate) in at.iter().enumerate().take(rank) {
+                let place = i64::from(coordinate) + (rest % count(i) * self.steps[i] as usize) as i64;
+                rest /= count(i);
+                inside &= (0..self.dims[i] as i64).contains(&place);
+                let stride = if i == 0 {
+                    self.slice
+                } else {
+                    self.strides[i - 1] as usize
+                };
+                global += place * stride as i64;
+            }
+            for byte in (0..self.slice).step_by(self.element) {
+                let from = inside.then_some(global as usize + byte);
+                all.push((self.swizzled(start + number * self.slice + byte), from));
+            }
         }
         all
     }

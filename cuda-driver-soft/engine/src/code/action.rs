@@ -100,6 +100,8 @@ pub(crate) enum Builtin {
     Malloc,
     /// `free`
     Free,
+    /// `cudaGraphSetConditional`
+    SetConditional,
 }
 
 /// The location of an argument or result in a frame.

@@ -16,7 +16,7 @@ pub(crate) struct MatrixInst {
     pub(crate) stride: Option<Slot>,
     /// Results: 64 bits for f64, 32 bits for all other types.
     pub(crate) dsts: Vec<Slot>,
-    /// Values: A, B and C of `mma`; C of `wgmma`, then A if it is in registers.
+    /// Values: A, B and C of `mma`; C of `wgmma`, then A if it is in registers; then the metadata of a sparse A.
     pub(crate) srcs: Vec<Slot>,
     /// Further operands of `wgmma`, with their bytes per lane: the descriptor of A (if A is in shared memory), the
     /// descriptor of B, and the predicate `scale-d`.

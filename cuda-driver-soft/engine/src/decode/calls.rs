@@ -70,6 +70,7 @@ pub(super) fn call(
                 (None, "__assertfail") => CallTarget::Builtin(Builtin::Assertfail),
                 (None, "malloc") => CallTarget::Builtin(Builtin::Malloc),
                 (None, "free") => CallTarget::Builtin(Builtin::Free),
+                (None, "cudaGraphSetConditional") => CallTarget::Builtin(Builtin::SetConditional),
                 (None, _) => return None,
             }
         }

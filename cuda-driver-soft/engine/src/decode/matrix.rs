@@ -27,15 +27,23 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (values, result) = match inst.op {
         Op::Mma(ref mma) => {
             let mut classes = Vec::new();
-            for (part, ty) in [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b), (MatrixPart::C, mma.c)] {
-                let count = registers(mma.shape, part, ty, mma.wmma);
+            let a = (mma.stored_shape(), MatrixPart::A, mma.a);
+            for (shape, part, ty) in [a, (mma.shape, MatrixPart::B, mma.b), (mma.shape, MatrixPart::C, mma.c)] {
+                let count = registers(shape, part, ty, mma.wmma);
                 classes.resize(classes.len() + count, class(ty));
+            }
+            if mma.sparse.is_some() {
+                classes.push(RegClass::B32);
             }
             (classes, class(mma.d))
         }
         Op::Wgmma(wgmma) => {
             let registers = if wgmma.a_in_registers { 4 } else { 0 };
-            (vec![RegClass::B32; inst.dsts.len() + registers], RegClass::B32)
+            let metadata = usize::from(wgmma.mma.sparse.is_some());
+            (
+                vec![RegClass::B32; inst.dsts.len() + registers + metadata],
+                RegClass::B32,
+            )
         }
         Op::WmmaLd { ty, .. } => (Vec::new(), class(ty)),
         Op::WmmaSt { shape, ty, .. } => {

@@ -1,7 +1,7 @@
 //! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
 
 use super::fragment::{ShapeOf, element_bits, extent, gather, is_of_quads, per_register, position, registers, scatter};
-use super::{product, quads, wgmma};
+use super::{product, quads, sparse, wgmma};
 use crate::code::machine::Machine;
 use crate::code::matrix::{MatrixInst, width};
 use crate::code::registers::{RegFile, Slot};
@@ -55,18 +55,29 @@ fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
         return quads::multiply(file, call, mma, mask);
     }
     let Mma { shape, wmma, .. } = *mma;
-    let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)].map(|(part, ty)| registers(shape, part, ty, wmma));
-    let (a, rest) = call.srcs.split_at(counts[0].min(call.srcs.len()));
-    let (b, c) = rest.split_at(counts[1].min(rest.len()));
-    let a = gather(file, a, shape, MatrixPart::A, mma.a, wmma);
+    let (a_shape, mut values) = (mma.stored_shape(), call.srcs.as_slice());
+    let metadata = match (mma.sparse, values.split_last()) {
+        (Some(_), Some((last, rest))) => {
+            values = rest;
+            Some(*last)
+        }
+        _ => None,
+    };
+    let (a, rest) = values.split_at(registers(a_shape, MatrixPart::A, mma.a, wmma).min(values.len()));
+    let (b, c) = rest.split_at(registers(shape, MatrixPart::B, mma.b, wmma).min(rest.len()));
+    let a = gather(file, a, a_shape, MatrixPart::A, mma.a, wmma);
     let b = gather(file, b, shape, MatrixPart::B, mma.b, wmma);
     let mut c = gather(file, c, shape, MatrixPart::C, mma.c, wmma);
     let (k, columns) = extent(shape, MatrixPart::B);
     let column = |j: usize| (0..k).map(move |x| x * columns + j);
     let by_columns: Vec<u64> = (0..columns).flat_map(column).map(|at| b[at]).collect();
-    match mma.a {
-        Type::E4M3 | Type::E5M2 => product::add_small(mma, &a, &by_columns, &mut c),
-        _ => product::add(mma, &a, &by_columns, &mut c),
+    match (metadata, mma.a) {
+        (Some(metadata), _) => {
+            let places = sparse::places(file, metadata, mma);
+            product::add_sparse(mma, &a, &by_columns, &mut c, &places);
+        }
+        (None, Type::E4M3 | Type::E5M2) => product::add_small(mma, &a, &by_columns, &mut c),
+        (None, _) => product::add(mma, &a, &by_columns, &mut c),
     }
     scatter(file, &call.dsts, (shape, MatrixPart::C, mma.d, wmma), mask, &c);
 }

@@ -16,7 +16,7 @@
 //! | `asynchronous` | cp.async mbarrier |
 //! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
 //! | `tensor`, `tensor_rows` | cp.async.bulk.tensor cp.reduce.async.bulk.tensor tensormap |
-//! | `matrix`, `fragment`, `product`, `quads`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
+//! | `matrix`, `fragment`, `product`, `quads`, `sparse`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface`, `texels` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
@@ -48,6 +48,7 @@ pub(crate) mod mov;
 mod product;
 mod quads;
 mod shapes;
+mod sparse;
 mod surface;
 pub(crate) mod tensor;
 mod tensor_rows;

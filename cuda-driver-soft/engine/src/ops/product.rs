@@ -47,6 +47,23 @@ pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     }
 }
 
+/// Adds the product of A and B to C. A has half of the elements of each row, and `places` their columns.
+pub(super) fn add_sparse(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64], places: &[Vec<usize>]) {
+    let k = usize::from(mma.shape[2]).max(2);
+    let columns = b.len() / k;
+    for ((row, places), results) in a
+        .chunks_exact(k / 2)
+        .zip(places)
+        .zip(c.chunks_exact_mut(columns.max(1)))
+    {
+        let row = Line::new(mma.a, row);
+        for (column, result) in b.chunks_exact(k).zip(results) {
+            let elements: Vec<u64> = places.iter().map(|at| column.get(*at).copied().unwrap_or(0)).collect();
+            *result = dot(mma, &row, &Line::new(mma.b, &elements), *result);
+        }
+    }
+}
+
 /// Adds the product of the 8-bit floating-point matrices A and B to C, as code for sm_90 does: it converts elements to
 /// f16, adds the products of two halves of the columns of A, then adds C in the type of the result.
 pub(super) fn add_small(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {

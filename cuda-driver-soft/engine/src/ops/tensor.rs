@@ -82,7 +82,7 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
             "the tensor map has another number of dimensions or another mode",
         );
     }
-    if map.interleave != 0 {
+    if map.interleave != 0 && !tiled {
         let opcode = format!("{copy} of an interleaved tensor");
         m.fault = Some((FaultKind::Unsupported { opcode }, lane));
         return Err(());

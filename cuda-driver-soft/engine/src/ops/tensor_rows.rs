@@ -5,6 +5,9 @@
 use crate::tensor_map::{Mode, TensorMap};
 use std::ops::Range;
 
+/// Limit on the rows of a box.
+const MOST_ROWS: u64 = 1 << 16;
+
 /// The operands of a tensor copy that select the elements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
@@ -36,7 +39,8 @@ pub(super) struct Layout {
     pub(super) rows: u32,
     /// Distance between rows in bytes: rows shorter than the swizzle span are padded to it.
     pub(super) pitch: u32,
-    /// Rows of each pixel: the slices of 16 or 32 bytes of an interleaved tensor, else 1.
+    /// Rows of each pixel: for an interleaved tensor, whose rows are single slices of 16 or 32 bytes, the slices that the
+    /// box has in dimension 0; else 1.
     slices: u32,
 }
 
@@ -45,19 +49,19 @@ impl Layout {
     pub(super) fn of(map: &TensorMap) -> Option<Self> {
         let element = crate::tensor_map::element_bytes(map.data_type)? as u32;
         let rank = usize::from(map.rank);
+        let tiled = map.mode == Mode::Tiled;
         let (inner, pixels) = match map.mode {
             Mode::Tiled => {
-                let outer = (1..rank).map(|i| box_steps(map, i)).product();
-                (u32::from(map.boxes[0]), outer)
+                let outer = (1..rank).map(|i| u64::from(box_steps(map, i)));
+                (u32::from(map.boxes[0]), outer.fold(1, u64::saturating_mul))
             }
-            Mode::Im2col if rank >= 3 => (u32::from(map.channels), u32::from(map.pixels)),
+            Mode::Im2col if rank >= 3 => (u32::from(map.channels), u64::from(map.pixels)),
             _ => return None,
         };
-        let bytes = inner * element;
         let slice = slice_bytes(map);
         let (row, slices) = match slice {
-            0 => (bytes, 1),
-            slice => (slice.min(bytes), bytes.div_ceil(slice)),
+            0 => (inner * element, 1),
+            slice => (slice, box_steps(map, 0)),
         };
         let span = match map.swizzle {
             0 => 0,
@@ -65,11 +69,13 @@ impl Layout {
             1..=3 => 0,
             _ => return None,
         };
-        let usable = row > 0 && row.is_multiple_of(16) && pixels > 0 && (slice == 0 || rank >= 3);
-        usable.then_some(Layout {
+        // A kernel may have changed the map: more rows than this are more than the shared memory of a block.
+        let rows = pixels.saturating_mul(slices.into());
+        let usable = row > 0 && row.is_multiple_of(16) && (1..=MOST_ROWS).contains(&rows);
+        (usable && (slice == 0 || tiled && rank >= 3)).then_some(Layout {
             element,
             row,
-            rows: pixels * slices,
+            rows: rows as u32,
             pitch: row.max(span),
             slices,
         })
@@ -95,24 +101,25 @@ fn slice_bytes(map: &TensorMap) -> u32 {
     }
 }
 
-/// Returns the number of elements that a box has in a dimension.
+/// Returns the number of elements, or slices, that a box has in a dimension. On an H200, the box of an interleaved tensor
+/// has one element in the last dimension but one, whatever the map says.
 fn box_steps(map: &TensorMap, dimension: usize) -> u32 {
+    if map.interleave != 0 && dimension + 2 == usize::from(map.rank) {
+        return 1;
+    }
     let stride = u32::from(map.element_strides[dimension]).max(1);
     u32::from(map.boxes[dimension]).div_ceil(stride)
 }
 
-/// Returns the address of an element. The stride of slices follows from the other strides.
+/// Returns the address of an element. An H200 counts dimension 0 of an interleaved tensor in slices, which are adjacent
+/// in memory.
 fn address(map: &TensorMap, layout: &Layout, at: &[i64; 5]) -> u64 {
     let rank = usize::from(map.rank);
-    let element = i64::from(layout.element);
-    let mut offset = match slice_bytes(map) {
-        0 => at[0].wrapping_mul(element),
-        slice => {
-            let channels = i64::from(slice) / element;
-            let stride = (map.strides[rank - 3] as i64).wrapping_mul(map.dims[rank - 2] as i64);
-            (at[0].rem_euclid(channels) * element).wrapping_add(at[0].div_euclid(channels).wrapping_mul(stride))
-        }
+    let inner = match slice_bytes(map) {
+        0 => layout.element,
+        slice => slice,
     };
+    let mut offset = at[0].wrapping_mul(inner.into());
     for (at, stride) in at[1..rank].iter().zip(&map.strides) {
         offset = offset.wrapping_add(at.wrapping_mul(*stride as i64));
     }
@@ -138,26 +145,23 @@ pub(super) fn each_row(
     mut visit: impl FnMut(Row) -> Result<(), ()>,
 ) -> Result<(), ()> {
     let rank = usize::from(map.rank);
-    let channels = layout.row / layout.element;
-    // In shared memory, the slices are outside of all dimensions but the last.
-    let outermost = match (layout.slices, map.mode) {
-        (1, _) => 1,
-        (_, Mode::Tiled) => box_steps(map, rank - 1),
-        _ => 1,
+    // Elements per row, and the bytes of each. A slice of an interleaved tensor counts as one element.
+    let (elements, bytes) = match slice_bytes(map) {
+        0 => (layout.row / layout.element, layout.element),
+        slice => (1, slice),
     };
-    let pixels = layout.rows / layout.slices / outermost;
+    let step = i64::from(map.element_strides[0].max(1));
     let mut walk = Walk::new(map, place);
     for row in 0..layout.rows {
-        let (outer, rest) = (row / (pixels * layout.slices), row % (pixels * layout.slices));
-        let (slice, pixel) = (rest / pixels, rest % pixels);
-        let mut at = walk.pixel(outer * pixels + pixel);
-        at[0] = i64::from(place.coordinates[0]) + i64::from(slice * channels);
+        let (pixel, slice) = (row / layout.slices, row % layout.slices);
+        let mut at = walk.pixel(pixel);
+        at[0] = i64::from(place.coordinates[0]) + i64::from(slice) * step;
         let outside = (1..rank).any(|i| at[i] < 0 || at[i] as u64 >= map.dims[i]);
-        let first = (-at[0]).clamp(0, channels.into()) as u32;
-        let last = (map.dims[0] as i64 - at[0]).clamp(0, channels.into()) as u32;
+        let first = (-at[0]).clamp(0, elements.into()) as u32;
+        let last = (map.dims[0] as i64 - at[0]).clamp(0, elements.into()) as u32;
         let inside = match outside {
             true => 0..0,
-            false => first * layout.element..last.max(first) * layout.element,
+            false => first * bytes..last.max(first) * bytes,
         };
         visit(Row {
             shared: row * layout.pitch,

@@ -5,7 +5,7 @@
 //! memory before it has waited.
 
 use super::fragment::{element_bits, gather, scatter};
-use super::product;
+use super::{product, sparse};
 use crate::code::machine::Machine;
 use crate::code::matrix::MatrixInst;
 use crate::code::registers::RegFile;
@@ -84,7 +84,14 @@ pub(super) fn run(
         ..wgmma.mma
     };
     let count = call.dsts.len().min(call.srcs.len());
-    let (accumulator, a) = call.srcs.split_at(count);
+    let (accumulator, mut a) = call.srcs.split_at(count);
+    let places = match (mma.sparse, a.split_last()) {
+        (Some(_), Some((metadata, rest))) => {
+            a = rest;
+            Some(sparse::places(file, *metadata, &mma))
+        }
+        _ => None,
+    };
     // The descriptors are the same in all lanes.
     let lane = mask.trailing_zeros() as usize % 32;
     let mut more = call.more.iter().map(|(slot, width)| file.get(*slot, *width, lane));
@@ -92,10 +99,11 @@ pub(super) fn run(
     let a_at = if wgmma.a_in_registers { 0 } else { next() };
     let (b_at, accumulates) = (next(), next() & 1 != 0);
     let mut a = if wgmma.a_in_registers {
-        gather(file, a, mma.shape, MatrixPart::A, mma.a, false)
+        gather(file, a, mma.stored_shape(), MatrixPart::A, mma.a, false)
     } else {
         let first = m.warp as usize % 4 * ROWS;
         let lines = (first, ROWS);
+        let [_, _, k] = mma.stored_shape();
         fetch(m, lane, a_at, wgmma.transposed[0], lines, (mma.a, k.into()))?
     };
     let columns = (0, usize::from(n));
@@ -111,7 +119,10 @@ pub(super) fn run(
     } else {
         vec![0; ROWS * usize::from(n)]
     };
-    product::add(&mma, &a, &b, &mut c);
+    match places {
+        Some(places) => product::add_sparse(&mma, &a, &b, &mut c, &places),
+        None => product::add(&mma, &a, &b, &mut c),
+    }
     let part = (mma.shape, MatrixPart::C, mma.d, false);
     scatter(file, &call.dsts, part, mask, &c);
     Ok(())

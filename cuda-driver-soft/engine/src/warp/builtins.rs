@@ -1,8 +1,10 @@
-//! Functions that PTX declares and the driver provides: `vprintf`, `__assertfail`, `malloc`, `free`.
+//! Functions that PTX declares and the driver provides: `vprintf`, `__assertfail`, `malloc`, `free`,
+//! `cudaGraphSetConditional`.
 
 use super::printf::Conversion;
 use crate::code::action::Builtin;
 use crate::code::machine::Machine;
+use crate::conditional;
 use crate::fault::FaultKind;
 use crate::memory::warp::Refused;
 use crate::memory::{AllocationKind, Quota, access, address_space};
@@ -51,6 +53,16 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
             let heap = |bytes| address_space().alloc_within(AllocationKind::Heap, m.owner, bytes, quota);
             // `malloc(0)` returns an address of its own.
             Ok(heap(bytes.max(1)).unwrap_or(0))
+        }
+        Builtin::SetConditional => {
+            // An H200 reports an illegal address for any other number.
+            let set = conditional::set(args[0], args[1] as u32);
+            set.then_some(0).ok_or(FaultKind::IllegalAddress {
+                address: args[0],
+                size: 4,
+                write: true,
+                space: Space::Global,
+            })
         }
         Builtin::Free => {
             let freed = address_space().free_if(args[0], |a| a.kind == AllocationKind::Heap);

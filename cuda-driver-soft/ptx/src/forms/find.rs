@@ -38,6 +38,7 @@ const NEWER: &[(&str, &str, u32, u32)] = &[
     ("red", ".cta", 50, 60),
     ("red", ".gpu", 50, 60),
     ("red", ".sys", 50, 60),
+    ("mma", ".sp::ordered_metadata", 85, 80),
     ("bar", ".cta", 78, 0),
     ("barrier", ".cta", 78, 0),
     ("pmevent", ".mask", 30, 20),

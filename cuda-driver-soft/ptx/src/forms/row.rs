@@ -1,6 +1,6 @@
 //! The types of a row of the instruction table.
 
-use crate::ir::{BoolOp, Op, Space, TensorCopy, Type, VideoInst, Wgmma};
+use crate::ir::{BoolOp, Mma, Op, Space, TensorCopy, Type, VideoInst, Wgmma};
 
 use super::mods::Mods;
 
@@ -65,6 +65,8 @@ pub(crate) enum Lowering {
     Video(VideoInst),
     /// `wgmma.mma_async`: the accumulator is also a source, and constants become part of the operation.
     Wgmma(Wgmma),
+    /// `mma.sp`: the sparsity selector, a constant operand, becomes part of the operation.
+    SparseMma(Mma),
     /// `bra`
     Bra { uni: bool },
     /// `brx.idx`

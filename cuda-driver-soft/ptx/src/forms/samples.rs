@@ -49,6 +49,7 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         Lowering::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
                         Lowering::Video(inst) => Some(Op::Video(inst)),
                         Lowering::Wgmma(wgmma) => Some(Op::Wgmma(wgmma)),
+                        Lowering::SparseMma(mma) => Some(Op::Mma(mma)),
                         Lowering::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
                         _ => None,
                     };
@@ -179,6 +180,8 @@ fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
         Role::DestPair => value(spec.ty),
         Role::DestBoth => format!("{}|%p3", value(spec.ty)),
         Role::Constant => match opcode {
+            _ if opcode.starts_with("mma") => "0",
+            _ if opcode.starts_with("wgmma.mma_async.sp") && spec.ty == Type::U32 => "0",
             _ if opcode.starts_with("applypriority") || opcode.starts_with("discard") => "128",
             _ if opcode.starts_with("fence.proxy") || opcode.starts_with("tensormap.cp") => "128",
             _ if opcode.starts_with("tensormap") => "1",

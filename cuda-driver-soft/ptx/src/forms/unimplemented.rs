@@ -38,7 +38,6 @@ const ROOTS: &[(&str, u32, u32)] = &[
     ("tensormap", 83, 90),
     ("tex", 10, 0),
     ("txq", 20, 20),
-    ("wgmma", 80, 90),
     ("tcgen05", 86, 100),
 ];
 
@@ -51,8 +50,7 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("tex", &[".2dms", ".a2dms"]),
     ("txq", &[".channel_data_type", ".channel_order", ".normalized_coords", ".array_size", ".num_mipmap_levels", ".num_samples", ".memory_layout", ".filter_mode", ".addr_mode_0", ".addr_mode_1", ".addr_mode_2", ".force_unnormalized_coords"]),
     ("suq", &[".channel_data_type", ".channel_order", ".array_size", ".memory_layout"]),
-    ("mma", &[".sp", ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
-    ("wgmma", &[".sp"]),
+    ("mma", &[".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
     ("tensormap", &[".swizzle_atomicity"]),
 ];
 

@@ -314,7 +314,8 @@ impl Display for Op {
             Op::Mma(mma) => {
                 let a = if mma.swapped[0] { ".col" } else { ".row" };
                 let b = if mma.swapped[1] { ".row" } else { ".col" };
-                write!(f, "mma.sync.aligned{}{a}{b}{}", Shape(mma.shape), MmaTypes(mma))
+                let sparse = when(mma.sparse.is_some(), ".sp");
+                write!(f, "mma{sparse}.sync.aligned{}{a}{b}{}", Shape(mma.shape), MmaTypes(mma))
             }
             Op::Wgmma(wgmma) => {
                 let Mma {
@@ -324,11 +325,13 @@ impl Display for Op {
                     b,
                     satfinite,
                     bits,
+                    sparse,
                     ..
                 } = wgmma.mma;
                 write!(
                     f,
-                    "wgmma.mma_async.sync.aligned{}{}{d}{a}{b}{}",
+                    "wgmma.mma_async{}.sync.aligned{}{}{d}{a}{b}{}",
+                    when(sparse.is_some(), ".sp"),
                     Shape(shape),
                     when(satfinite, ".satfinite"),
                     bits.map_or(String::new(), |op| format!("{}.popc", Dot(op)))

@@ -317,6 +317,18 @@ pub struct Mma {
     pub wmma: bool,
     /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` and `.f16`
     pub swapped: [bool; 2],
+    /// The sparsity selector of `.sp`, whose A has half of the elements of each row; their places are in a register of
+    /// metadata
+    pub sparse: Option<u8>,
+}
+
+impl Mma {
+    /// Returns the shape of the product of the elements of A that registers or memory hold: `k` is halved with `.sp`.
+    #[must_use]
+    pub fn stored_shape(&self) -> [u16; 3] {
+        let [m, n, k] = self.shape;
+        [m, n, if self.sparse.is_some() { k / 2 } else { k }]
+    }
 }
 
 /// A matrix multiply-accumulate by a warpgroup of four warps: `m` is 64, and each warp has 16 of the rows.

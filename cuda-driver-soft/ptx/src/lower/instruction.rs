@@ -210,6 +210,7 @@ impl Walker<'_> {
                 self.emit(inst, op.clone());
             }
             Lowering::Wgmma(wgmma) => self.wgmma(inst, *wgmma),
+            Lowering::SparseMma(mma) => self.sparse_mma(inst, *mma),
             Lowering::Unsupported => {
                 self.dsts.clear();
                 self.srcs.clear();

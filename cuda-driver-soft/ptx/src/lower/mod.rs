@@ -18,6 +18,7 @@ mod mov;
 mod operands;
 mod pointers;
 mod ranges;
+mod sparse;
 mod subscript;
 mod tensor;
 mod texture;

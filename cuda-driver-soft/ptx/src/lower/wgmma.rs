@@ -5,7 +5,8 @@ use crate::ir::{Op, Operand, Wgmma};
 
 use super::walker::Walker;
 
-/// Index of the first constant operand of `wgmma.mma_async`, after the accumulator, A, B and `scale-d`.
+/// Index of the first constant operand of `wgmma.mma_async`, after the accumulator, A, B and `scale-d`. With `.sp`, the
+/// metadata and the sparsity selector come before `scale-d`.
 const FIRST_CONSTANT: usize = 4;
 /// Number of registers that hold A.
 const A_REGISTERS: usize = 4;
@@ -32,14 +33,28 @@ impl Walker<'_> {
             return self.say(inst.pos, message.to_owned());
         }
         let a = if wgmma.a_in_registers { A_REGISTERS } else { 1 };
-        // The sources before the constants are A, the descriptor of B and `scale-d`.
+        let mut first_constant = FIRST_CONSTANT;
+        if wgmma.mma.sparse.is_some() {
+            first_constant += 2;
+            wgmma.mma.sparse = self.sparse_selector(inst, &wgmma.mma, a + 2);
+            if wgmma.mma.sparse.is_none() {
+                return;
+            }
+            // The metadata becomes the source after the accumulator and the registers of A.
+            if a + 1 < self.srcs.len() {
+                let metadata = self.srcs.remove(a + 1);
+                self.srcs.insert(if wgmma.a_in_registers { a } else { 0 }, metadata);
+            }
+        }
+        let a = a + usize::from(wgmma.mma.sparse.is_some());
+        // The sources before the constants are A, the metadata, the descriptor of B and `scale-d`.
         let constants = self.srcs.split_off(self.srcs.len().min(a + 2));
         let mut numbers = constants.iter().enumerate().map(|(i, operand)| {
             let value = match operand {
                 Operand::Imm(bits) => *bits as u32 as i32,
                 _ => 0,
             };
-            (i + FIRST_CONSTANT, value)
+            (i + first_constant, value)
         });
         let mut wrong = None;
         for negated in &mut wgmma.negated {

@@ -20,7 +20,7 @@ use crate::unit::{Unit, parameters};
 use builder::ModuleBuilder;
 
 /// Functions that the driver itself provides to kernels.
-pub const PROVIDED_FUNCTIONS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+pub const PROVIDED_FUNCTIONS: [&str; 5] = ["vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional"];
 
 /// Makes and checks the module. Returns `None` if there are errors, which are in the diagnostics.
 pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<ir::Module> {

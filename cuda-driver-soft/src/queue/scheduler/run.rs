@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::queue::scheduler::tasks::{HostThread, Running, TakenWork, Tasks, Wake};
 use crate::queue::scheduler::{Scheduler, scheduler, threads};
-use crate::queue::work::{Divisible, Fault, TaskId, WORTH_WAKING, Work};
+use crate::queue::work::{Continuation, Divisible, Fault, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
 use host::console;
 
@@ -50,6 +50,13 @@ impl Scheduler {
                 self.finish(id, failed);
                 true
             }
+            TakenWork::Once(id, Work::Then(decide)) => {
+                match decide() {
+                    Ok(rest) => self.continue_with(id, rest),
+                    Err(fault) => self.finish(id, Some(fault)),
+                }
+                true
+            }
             TakenWork::Once(id, Work::Kernel(start)) => {
                 let kernel = start();
                 // Small kernels are done in one piece; large ones are shared with other threads at once.
@@ -75,6 +82,27 @@ impl Scheduler {
                 self.leave(id, kernel, progress) || progress
             }
         }
+    }
+
+    /// Makes a task wait again, for tasks that its work has submitted.
+    fn continue_with(&self, id: TaskId, rest: Continuation) {
+        let mut state = self.lock();
+        let mut open = 0;
+        for before in rest.after {
+            if let Some(task) = state.tasks.get_mut(&before) {
+                task.successors.push(id);
+                open += 1;
+            }
+        }
+        if let Some(task) = state.tasks.get_mut(&id) {
+            (task.open, task.work) = (open, Some(rest.work));
+        }
+        let wake = if open == 0 {
+            state.make_ready(id)
+        } else {
+            Wake::default()
+        };
+        self.unlock(state, wake);
     }
 
     /// Leaves a kernel after a piece of it. The last thread to leave finishes the kernel if it is done; until then,
