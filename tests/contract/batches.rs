@@ -181,6 +181,77 @@ fn batched_copies_of_boxes() {
 }
 
 #[test]
+fn batched_copies_of_arrays() {
+    if !has_batches() {
+        return;
+    }
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let stream = stream();
+    let numbers: Vec<u32> = (100..164).collect();
+    let (from, to) = (gpu.upload(&numbers), gpu.upload(&[0_u32; 64]));
+    let mut array = ptr::null_mut();
+    let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
+        Width: 8,
+        Height: 4,
+        Format: CUarray_format::CU_AD_FORMAT_UNSIGNED_INT16,
+        NumChannels: 2,
+        ..Default::default()
+    };
+    ok!(cuArray3DCreate_v2(&raw mut array, &raw const descriptor));
+    // Positions and lengths are in texels of 4 bytes.
+    let pointer = |address: u64, row: usize, rows: usize| {
+        let mut operand = CUmemcpy3DOperand {
+            type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
+            ..Default::default()
+        };
+        operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
+            ptr: address,
+            rowLength: row,
+            layerHeight: rows,
+            ..Default::default()
+        };
+        operand
+    };
+    let mut inside = CUmemcpy3DOperand {
+        type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY,
+        ..Default::default()
+    };
+    inside.op.array = CUmemcpy3DOperand_st__op__array {
+        array,
+        offset: CUoffset3D { x: 2, y: 1, z: 0 },
+    };
+    let copy = |src: CUmemcpy3DOperand, dst: CUmemcpy3DOperand, [width, height, depth]: [usize; 3]| {
+        let mut op = CUDA_MEMCPY3D_BATCH_OP {
+            src,
+            dst,
+            srcAccessOrder: CUmemcpySrcAccessOrder(1),
+            ..Default::default()
+        };
+        (op.extent.width, op.extent.height, op.extent.depth) = (width, height, depth);
+        op
+    };
+    let size = [4, 2, 1];
+    for (row, rows, second) in [(0, 0, 104), (4, 2, 104), (16, 8, 116)] {
+        let mut both = [
+            copy(pointer(from, row, rows), inside, size),
+            copy(inside, pointer(to, 0, 0), size),
+        ];
+        is!(c, 0, cuMemcpy3DBatchAsync_v2(2, both.as_mut_ptr(), 0, stream));
+        ok!(cuStreamSynchronize(stream));
+        let want: Vec<u32> = (100..104).chain(second..second + 4).collect();
+        assert_eq!(gpu.read::<u32>(to, 8), want, "{row} {rows}");
+    }
+    // Too wide for the array, empty, too deep, and wider than its rows in memory.
+    for (row, size) in [(0, [7, 2, 1]), (0, [0, 2, 1]), (0, [2, 2, 2]), (1, [2, 2, 1])] {
+        let mut op = copy(pointer(from, row, 0), inside, size);
+        is!(c, 1, cuMemcpy3DBatchAsync_v2(1, &raw mut op, 0, stream));
+    }
+    ok!(cuArrayDestroy(array));
+    ok!(cuStreamDestroy(stream));
+}
+
+#[test]
 fn batched_moves_of_managed_memory() {
     if !has_batches() {
         return;

@@ -11,6 +11,7 @@ use super::args::{Caller, set};
 use super::copy::unified_place;
 use super::exports;
 use crate::call::{stream, submit};
+use crate::object::array;
 use crate::object::managed::{self, Location};
 use crate::object::place::MemoryPlace;
 use crate::object::stream::{NullStream, StreamRef};
@@ -127,8 +128,26 @@ fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: N
     done
 }
 
-/// Returns one side of a box copy.
-fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
+/// Returns the size of an element in bytes: of a texel if the operand is an array, else `None`.
+fn element_bytes(operand: &CUmemcpy3DOperand) -> Result<Option<u64>> {
+    if operand.type_ != CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY {
+        return Ok(None);
+    }
+    // SAFETY: the type says that this member was written; its pointer and integers are valid for any bits.
+    let handle = unsafe { operand.op.array.array } as usize;
+    if handle == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    Ok(Some(array::get(handle)?.image.texel_bytes().into()))
+}
+
+/// Returns one side of a box copy, whose lengths are in elements of this size.
+fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
+    let bytes = |elements: usize| {
+        (elements as u64)
+            .checked_mul(element)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    };
     match operand.type_ {
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER => {
             // SAFETY: the type says that this member was written; its integers are valid for any bits.
@@ -136,13 +155,19 @@ fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
             Ok(Side {
                 base: Base::Unified(pointer.ptr),
                 offset: [0; 3],
-                pitch: pointer.rowLength as u64,
+                pitch: bytes(pointer.rowLength)?,
                 rows: pointer.layerHeight as u64,
             })
         }
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
-            host::log!("batched copies to or from arrays are not supported");
-            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
+            // SAFETY: as above, for the other member.
+            let of = unsafe { &operand.op.array };
+            Ok(Side {
+                base: Base::Array(of.array as usize, 0),
+                offset: [bytes(of.offset.x)?, of.offset.y as u64, of.offset.z as u64],
+                pitch: 0,
+                rows: 0,
+            })
         }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
@@ -151,8 +176,14 @@ fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
 /// Copies a box; waits for the copy if the source must be read before the call returns.
 fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Result<()> {
     let now = reads_now(op.srcAccessOrder)?;
+    // With an array, widths are in texels; between addresses, in bytes.
+    let element = match (element_bytes(&op.dst)?, element_bytes(&op.src)?) {
+        (Some(to), Some(from)) if to != from => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+        (to, from) => to.or(from).unwrap_or(1),
+    };
+    let width = (op.extent.width as u64).checked_mul(element);
     let extent = Extent {
-        width: op.extent.width as u64,
+        width: width.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?,
         height: op.extent.height as u64,
         depth: op.extent.depth as u64,
     };
@@ -160,7 +191,7 @@ fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Resul
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    let (to, from) = (side(&op.dst)?, side(&op.src)?);
+    let (to, from) = (side(&op.dst, element)?, side(&op.src, element)?);
     submit::copy_box(to, from, extent, stream, Waits::Asynchronous, host)?;
     if now {
         stream.drain();
