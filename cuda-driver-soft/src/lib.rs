@@ -27,6 +27,8 @@
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault; kernels run slower | off |
+//! | `CUDA_SOFT_CHECK` | checks of kernels, such as `memory,init,race,sync,leaks` or `all`: see [`check()`] | none |
+//! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding of these checks | none |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! # Structure
@@ -48,6 +50,7 @@
 
 mod abi;
 mod call;
+mod check;
 mod graph;
 mod marker;
 mod object;
@@ -62,6 +65,8 @@ mod trace;
 pub use abi::{IMPLEMENTED, resolve};
 #[doc(hidden)]
 pub use abi::{Stubs, Table, note_newer, set_exports};
+pub use check::{AlreadyChecking, Checking, check};
+pub use engine::check::{AllocationPlace, Checks, Finding, Place, UnknownCheck};
 pub use engine::count::{Counters, InstructionProfile, LaunchProfile, SourceLocation};
 pub use marker::MARKER;
 #[doc(hidden)]

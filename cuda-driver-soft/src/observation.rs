@@ -1,10 +1,15 @@
 //! The observers of launches: all that the environment or the calling thread asks for.
 
 use engine::Observers;
+use engine::check::Checker;
 
 use crate::profile;
 
-/// Returns the observers of a launch that the calling thread makes.
-pub(crate) fn observers() -> Observers {
-    profile::observers()
+/// Returns the observers of a launch that the calling thread makes, with these checkers.
+pub(crate) fn observers(checkers: &[Checker]) -> Observers {
+    let mut observers = profile::observers();
+    for checker in checkers {
+        observers.add(checker.observers());
+    }
+    observers
 }

@@ -17,6 +17,7 @@
 //! forbid it.
 #![doc = include_str!("rooms.md")]
 
+pub mod check;
 mod code;
 mod compile;
 pub mod conditional;

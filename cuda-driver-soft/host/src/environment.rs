@@ -17,11 +17,14 @@
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault | off |
+//! | `CUDA_SOFT_CHECK` | checks of kernels: a list of `memory`, `init`, `race`, `sync`, `leaks`, or `all` | none |
+//! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding | none |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The name of the variable that chooses a driver.
@@ -132,6 +135,17 @@ pub fn progress() -> bool {
 pub fn registers() -> bool {
     static REGISTERS: OnceLock<bool> = OnceLock::new();
     *REGISTERS.get_or_init(|| text("CUDA_SOFT_REGISTERS").is_some_and(|value| value == "1"))
+}
+
+/// Returns `CUDA_SOFT_CHECK`, a list of checks of kernels. Default: none.
+pub fn check() -> Option<String> {
+    text("CUDA_SOFT_CHECK")
+}
+
+/// Returns `CUDA_SOFT_CHECK_REPORT`, the file for the findings of these checks. Default: none.
+pub fn check_report() -> Option<PathBuf> {
+    let path = std::env::var_os("CUDA_SOFT_CHECK_REPORT").filter(|value| !value.is_empty());
+    path.map(PathBuf::from)
 }
 
 /// Returns true if `CUDA_SOFT_LOG` is set to anything but `0`: the driver logs why calls fail. Default: false.

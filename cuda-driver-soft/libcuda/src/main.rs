@@ -19,6 +19,8 @@ Options of `run`:
   --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
   --profile      counts what each kernel does, and prints a table when the program exits
   --profile=FILE writes it to a file instead: as an HTML page with the annotated source for *.html, as JSON for *.json
+  --check LIST   checks kernels: a list of memory, init, race, sync and leaks, or all; exits with 1 if something is found
+  --report FILE  writes what the checks find to a file, too, one JSON object a line
   --summary      prints totals of calls, kernels and copies, and what was not supported, when the program exits
 
 The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.
@@ -103,11 +105,14 @@ fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
 }
 
 fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    let run = options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
+    let checked = run.variable(options::CHECK).is_some();
+    let report = run.variable(options::REPORT).map(PathBuf::from);
     let Run {
-        variables,
+        mut variables,
         program,
         arguments,
-    } = options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
+    } = run;
     if let Some((_, file)) = variables.iter().find(|(name, _)| *name == options::TRACE) {
         options::begin_trace(file.as_ref(), &program)?;
     }
@@ -116,10 +121,41 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
         path.push(":");
         path.push(old);
     }
+    let failed = |error: std::io::Error| format!("{}: {error}", program.display());
+    let temporary = report.is_none();
+    let report = report.unwrap_or_else(|| {
+        let name = format!("soft-cuda-check-{}.jsonl", std::process::id());
+        std::env::temp_dir().join(name)
+    });
+    if checked {
+        std::fs::write(&report, "").map_err(|error| format!("cannot write to {}: {error}", report.display()))?;
+        variables.push((options::REPORT, report.clone().into()));
+    }
     let mut command = Command::new(&program);
     command.args(arguments).env("LD_LIBRARY_PATH", path).envs(variables);
-    let failed = |error: std::io::Error| format!("{}: {error}", program.display());
-    execute(command).map_err(failed)
+    if !checked {
+        return execute(command).map_err(failed);
+    }
+    let status = command.status();
+    let found = std::fs::read_to_string(&report).map_or(0, |text| text.lines().count());
+    if temporary {
+        _ = std::fs::remove_file(&report);
+    }
+    let status = status.map_err(failed)?;
+    eprintln!("soft-cuda: {found} finding{}", if found == 1 { "" } else { "s" });
+    Ok(match code_of(status) {
+        0 if found > 0 => ExitCode::from(1),
+        code => ExitCode::from(code),
+    })
+}
+
+/// Returns the exit status that a shell gives a program that has ended: 128 and the signal that killed it, if any.
+fn code_of(status: std::process::ExitStatus) -> u8 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return u8::try_from(128 + signal).unwrap_or(1);
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 /// Replaces this process with the program, which keeps its own signals, exit status and terminal.
@@ -130,8 +166,5 @@ fn execute(mut command: Command) -> std::io::Result<ExitCode> {
 
 #[cfg(not(unix))]
 fn execute(mut command: Command) -> std::io::Result<ExitCode> {
-    let status = command.status()?;
-    Ok(ExitCode::from(
-        status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1),
-    ))
+    Ok(ExitCode::from(code_of(command.status()?)))
 }

@@ -10,6 +10,15 @@ pub(crate) const TRACE: &str = "CUDA_SOFT_TRACE";
 /// The variable with the file of the profile, or `1` for a table.
 const PROFILE: &str = "CUDA_SOFT_PROFILE";
 
+/// The variable with the checks of kernels.
+pub(crate) const CHECK: &str = "CUDA_SOFT_CHECK";
+
+/// The variable with the file of the findings.
+pub(crate) const REPORT: &str = "CUDA_SOFT_CHECK_REPORT";
+
+/// The checks that there are.
+const CHECKS: [&str; 6] = ["memory", "init", "race", "sync", "leaks", "all"];
+
 /// A program with its arguments and the variables to set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -67,12 +76,40 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 let names = ["CUDA_SOFT_LOG", "CUDA_SOFT_REGISTERS"];
                 run.variables.extend(names.map(|name| (name, "1".into())));
             }
+            "--check" => run.variables.push((CHECK, value()?)),
+            "--report" => {
+                let file = value()?;
+                let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                run.variables.push((REPORT, whole.into()));
+            }
             "--summary" if given.is_none() => run.variables.push(("CUDA_SOFT_SUMMARY", "1".into())),
             _ => return Err(format!("unknown option `{option}`")),
         }
     }
     run.arguments = arguments.collect();
+    let checks = run.variable(CHECK).map(OsStr::to_string_lossy);
+    match checks {
+        Some(checks) => {
+            let unknown = checks.split(',').find(|name| !CHECKS.contains(&name.trim()));
+            if let Some(name) = unknown {
+                return Err(format!(
+                    "`{name}` is not a check: use {} or all",
+                    CHECKS[..5].join(", ")
+                ));
+            }
+        }
+        None if run.variable(REPORT).is_some() => return Err("the option `--report` needs `--check`".into()),
+        None => {}
+    }
     Ok(run)
+}
+
+impl Run {
+    /// Returns the value of a variable that the options set.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        let found = self.variables.iter().rfind(|(of, _)| *of == name);
+        found.map(|(_, value)| value.as_os_str())
+    }
 }
 
 /// Begins a new file, to which the processes of the program append their events.

@@ -71,3 +71,23 @@ fn wrong_options_are_refused() {
         "{message}"
     );
 }
+
+#[test]
+fn findings_make_the_exit_status() {
+    let run = |script: &str| soft_cuda(&["run", "--check", "race,init", "sh", "-c", script]);
+    let printed = |output: &Output| String::from_utf8(output.stderr.clone()).unwrap();
+    let none = run("echo \"$CUDA_SOFT_CHECK\"");
+    assert_eq!(none.status.code(), Some(0));
+    assert_eq!(none.stdout, b"race,init\n");
+    assert_eq!(printed(&none), "soft-cuda: 0 findings\n");
+    // The driver writes a line for each finding.
+    let one = run("echo '{}' >> \"$CUDA_SOFT_CHECK_REPORT\"");
+    assert_eq!(
+        (one.status.code(), printed(&one).as_str()),
+        (Some(1), "soft-cuda: 1 finding\n")
+    );
+    assert_eq!(run("exit 7").status.code(), Some(7));
+    assert_eq!(run("kill -KILL $$").status.code(), Some(128 + 9));
+    assert!(refused(&["run", "--check", "race,speed", "true"]).contains("`speed` is not a check: use memory,"));
+    assert!(refused(&["run", "--report", "x", "true"]).contains("`--report` needs `--check`"));
+}

@@ -10,6 +10,8 @@ use super::args::set;
 use super::exports;
 use super::resolve::{address, find_undocumented, variants};
 use crate::call::init;
+#[cfg(unix)]
+use crate::check;
 use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 #[cfg(unix)]
@@ -26,6 +28,7 @@ fn watch() {
         }
         extern "C" fn exiting() {
             gate::mark_exiting();
+            check::at_exit();
             trace::at_exit();
             profile::at_exit();
         }

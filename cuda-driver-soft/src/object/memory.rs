@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::check;
 use crate::object::context::{self, Context};
 use crate::object::device::{self, Device};
 use crate::object::{foreign_use, pending_free};
@@ -97,6 +98,9 @@ pub(crate) fn allocate_excluding(context: &Context, kind: AllocationKind, bytes:
     let mut quota = quota(context.device, &owners);
     quota.most = quota.most.saturating_add(uncounted);
     let allocated = address_space().alloc_within(kind, context.id(), bytes, quota);
+    if let Ok(address) = allocated {
+        check::note_allocation(address);
+    }
     allocated.map_err(|error| out_of_memory(&error))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
+use crate::check::of_work;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::function::Function;
@@ -12,6 +13,7 @@ use crate::observation;
 use crate::operation::progress;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
+use engine::check::Checker;
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
 
 /// Warp instructions that a thread runs before it looks for other work.
@@ -96,6 +98,35 @@ impl Divisible for Execution {
 
     fn take_text(&self, at_least: usize) -> Vec<u8> {
         self.take_output(at_least)
+    }
+}
+
+/// A kernel whose faults are findings of checkers.
+struct CheckedKernel {
+    execution: Arc<Execution>,
+    checkers: Vec<Checker>,
+}
+
+impl Divisible for CheckedKernel {
+    fn piece(&self) -> bool {
+        Divisible::piece(&*self.execution)
+    }
+
+    fn finished(&self) -> bool {
+        Divisible::finished(&*self.execution)
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        if let Some(fault) = Execution::fault(&self.execution) {
+            for checker in &self.checkers {
+                checker.add_fault(&fault, &self.execution.launch().kernel);
+            }
+        }
+        Divisible::fault(&*self.execution)
+    }
+
+    fn take_text(&self, at_least: usize) -> Vec<u8> {
+        Divisible::take_text(&*self.execution, at_least)
     }
 }
 
@@ -249,13 +280,14 @@ impl ReadyLaunch {
         let threads: u32 = self.shape.block.iter().product();
         let per_multiprocessor = limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
             .min(limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / u64::from(threads.max(1)));
+        let checkers = of_work();
         let workspace = if self.shape.cooperative {
             let made = GridWorkspace::new(self.context.id());
             Some(Arc::new(made.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?))
         } else {
             None
         };
-        let observers = observation::observers();
+        let observers = observation::observers(&checkers);
         let options = Options {
             // Limited by threads only, so never below a GPU's value: the register count is an estimate.
             resident: per_multiprocessor.max(1) * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
@@ -280,7 +312,14 @@ impl ReadyLaunch {
             .iter()
             .chain(&self.shape.block)
             .fold(1u64, |all, &n| all.saturating_mul(n.into()));
-        let start = move || -> Arc<dyn Divisible> { progress::shown(launch.start()) };
+        let start = move || -> Arc<dyn Divisible> {
+            let execution = launch.start();
+            if checkers.is_empty() {
+                progress::shown(execution)
+            } else {
+                Arc::new(CheckedKernel { execution, checkers })
+            }
+        };
         Ok((Work::Kernel(Box::new(start)), threads.saturating_mul(5)))
     }
 }

@@ -5,6 +5,7 @@
 // detects.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
+mod checks;
 mod common;
 mod context;
 mod fault;

@@ -330,6 +330,15 @@ impl<'a> At<'a> {
         }
     }
 
+    /// Returns the values of a row of 2, 4 or 8 bytes per lane.
+    pub(crate) fn values(&self, slot: Slot, bytes: u8) -> Lanes<u64> {
+        match bytes {
+            2 => self.row::<u16>(slot).map(u64::from),
+            4 => self.row::<u32>(slot).map(u64::from),
+            _ => self.row(slot),
+        }
+    }
+
     /// Returns a lane's value in a row of 1 (a predicate), 2, 4 or 8 bytes per lane.
     pub(crate) fn value(&self, slot: Slot, bytes: u8, lane: usize) -> u64 {
         let lane = lane % LANES;

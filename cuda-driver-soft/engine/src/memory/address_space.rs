@@ -8,6 +8,7 @@ use super::pages::{PAGE, Page, PageTable};
 use super::record::{Backing, Record};
 use super::reserve;
 use super::usage::{Quota, Usage};
+use super::written::{Written, WrittenMap};
 use super::zeroed::Zeroed;
 use std::fmt;
 use std::ops::Range;
@@ -29,6 +30,7 @@ pub struct AddressSpace {
     usage: Arc<Usage>,
     /// Bytes past the end of an allocation that kernels may access without a fault.
     slack: u64,
+    written: Written,
 }
 
 /// Returns the address space of the process. The first call creates it.
@@ -50,6 +52,7 @@ impl AddressSpace {
             epochs: Epochs::new(),
             usage: Arc::default(),
             slack: slack.min(PAGE),
+            written: Written::default(),
         }
     }
 
@@ -144,6 +147,7 @@ impl AddressSpace {
         let covered = self.pages.insert(base, length, Arc::as_ptr(&record));
         if covered {
             index.records.insert(base, record);
+            self.written.track(kind, base, bytes);
         } else if !kind.is_host_accessible() {
             index.free.give(base, length);
         }
@@ -205,6 +209,7 @@ impl AddressSpace {
             ..
         } = *record.info();
         index.records.remove(&base);
+        self.written.forget(base);
         record.set_accessible(false);
         let length = record.full_length();
         self.pages.remove(base, length, Arc::as_ptr(record));
@@ -302,6 +307,27 @@ impl AddressSpace {
         self.usage.device_bytes(owners)
     }
 
+    /// Tracks which bytes of new allocations are written, until the returned value is dropped.
+    pub(crate) fn track_writes(&'static self) -> TrackedWrites {
+        self.written.begin();
+        TrackedWrites(self)
+    }
+
+    /// Returns the tracked allocation that contains an address. `None`: the memory counts as written.
+    pub(crate) fn written_map(&self, address: u64) -> Option<Arc<WrittenMap>> {
+        self.written.find(address)
+    }
+
+    /// Notes the place in the program that made an allocation, for reports.
+    pub fn set_origin(&self, base: u64, origin: String) {
+        self.written.set_origin(base, origin);
+    }
+
+    /// Returns the place in the program that made the allocation with this first address, if it was noted.
+    pub(crate) fn origin(&self, base: u64) -> Option<String> {
+        self.written.origin(base)
+    }
+
     /// Marks the start of work that accesses device memory; dropping the returned value marks its end. Memory that is
     /// freed in between cannot be looked up any more, but records that the work has already stay valid.
     pub(crate) fn enter(&'static self) -> InFlight {
@@ -317,6 +343,16 @@ impl fmt::Debug for AddressSpace {
         f.debug_struct("AddressSpace")
             .field("allocations", &self.index().records.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// The tracking of writes: see [`AddressSpace::track_writes`].
+#[derive(Debug)]
+pub(crate) struct TrackedWrites(&'static AddressSpace);
+
+impl Drop for TrackedWrites {
+    fn drop(&mut self) {
+        self.0.written.end();
     }
 }
 

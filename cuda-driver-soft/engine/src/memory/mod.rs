@@ -10,6 +10,7 @@
 //! * `index` holds the allocations in order, behind a lock; `pages` finds the `Record` of an address without one;
 //! * `usage` counts bytes by owner, and refuses allocations that exceed a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;
+//! * `written` knows the bytes that somebody has written, for a checker;
 //! * `access` does every load and store of device memory. Kernels may race, so Rust's own loads and stores must not be
 //!   used for memory that another thread may be writing.
 //!
@@ -31,10 +32,11 @@ mod reserve;
 pub mod shared;
 mod usage;
 pub(crate) mod warp;
+pub(crate) mod written;
 mod zeroed;
 
-pub(crate) use address_space::InFlight;
 pub use address_space::{AddressSpace, address_space};
+pub(crate) use address_space::{InFlight, TrackedWrites};
 pub use allocation::{Access, Allocation, AllocationKind, Freed};
 pub use errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
 pub use physical::Physical;

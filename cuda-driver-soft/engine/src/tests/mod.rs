@@ -1,6 +1,7 @@
 //! Runs PTX text on the engine, without a driver.
 
 mod bulk;
+mod checks;
 mod cluster;
 mod compiled;
 mod converged;

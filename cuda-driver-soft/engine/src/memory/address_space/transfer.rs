@@ -106,6 +106,9 @@ impl AddressSpace {
             let part = (record.base() + record.info().bytes - at).min(bytes - done);
             let host = at.wrapping_add(record.delta()) as usize as *mut u8;
             with(host, done as usize, part as usize);
+            if write {
+                self.written.mark(at, part);
+            }
             done += part;
         }
         Ok(())
@@ -168,6 +171,8 @@ impl AddressSpace {
                 // SAFETY: both are valid for the piece, as `each_piece` promises.
                 unsafe { access::copy(target, source.add(at), part) };
             });
+            // A copy of bytes that nobody wrote writes nothing.
+            self.written.copy(to + offset as u64, from + offset as u64, part as u64);
             done = done.and(piece);
         })?;
         done

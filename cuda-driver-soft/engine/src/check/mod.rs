@@ -1,0 +1,169 @@
+//! Checkers of kernels: accesses that race, reads of memory that nobody wrote, barriers that threads misuse.
+//!
+//! | file | |
+//! | --- | --- |
+//! | `finding` | sets of checks, and what they find |
+//! | `clock`, `order` | which threads are ordered: vector clocks, barriers, fences |
+//! | `shadow`, `race` | the last accesses to each byte, and accesses that nothing orders |
+//! | `init` | the bytes that were written |
+//! | `plan`, `observer` | the instructions of a launch as the checkers see them |
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod finding;
+mod init;
+mod observer;
+mod order;
+mod plan;
+mod race;
+mod shadow;
+
+pub use finding::{AllocationPlace, Checks, Finding, Place, UnknownCheck};
+
+use crate::fault::{Fault, FaultKind};
+use crate::memory::{TrackedWrites, address_space};
+use crate::observe::Observers;
+use crate::program::kernel::Kernel;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Runs checks on launches, and collects the findings. Clones share them.
+#[derive(Clone)]
+pub struct Checker {
+    checks: Checks,
+    findings: Arc<Mutex<Vec<Finding>>>,
+    /// Called with each new finding.
+    report: Option<fn(&Finding)>,
+    _tracked: Option<Arc<TrackedWrites>>,
+}
+
+impl fmt::Debug for Checker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checker")
+            .field("checks", &self.checks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Checker {
+    /// Returns a checker for these checks.
+    #[must_use]
+    pub fn new(checks: Checks) -> Self {
+        let tracked = checks.contains(Checks::INIT);
+        Checker {
+            checks,
+            findings: Arc::default(),
+            report: None,
+            _tracked: tracked.then(|| Arc::new(address_space().track_writes())),
+        }
+    }
+
+    /// Returns a checker that also passes each finding to a function when it is found.
+    #[must_use]
+    pub fn reporting(checks: Checks, report: fn(&Finding)) -> Self {
+        Checker {
+            report: Some(report),
+            ..Checker::new(checks)
+        }
+    }
+
+    /// Returns the checks.
+    #[must_use]
+    pub fn checks(&self) -> Checks {
+        self.checks
+    }
+
+    /// Returns the observers of a launch that is to be checked: none if only faults are to be found.
+    #[must_use]
+    pub fn observers(&self) -> Observers {
+        let observed = [Checks::INIT, Checks::RACE, Checks::SYNC];
+        if observed.iter().any(|check| self.checks.contains(*check)) {
+            Observers::of(Arc::new(self.clone()))
+        } else {
+            Observers::default()
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Finding>> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a finding, unless it is there.
+    pub fn add(&self, finding: Finding) {
+        let mut findings = self.lock();
+        let lines = |f: &Finding| f.places.iter().map(|p| p.ptx_line).collect::<Vec<_>>();
+        let known = findings
+            .iter()
+            .any(|f| (f.check, &f.kernel, lines(f)) == (finding.check, &finding.kernel, lines(&finding)))
+            // A leak has no place in a kernel.
+            && !finding.places.is_empty();
+        if !known {
+            if let Some(report) = self.report {
+                report(&finding);
+            }
+            findings.push(finding);
+        }
+    }
+
+    /// Adds the fault of a kernel, if it is an error that a check is about.
+    pub fn add_fault(&self, fault: &Fault, kernel: &Kernel) {
+        let (check, address, advice) = match &fault.kind {
+            FaultKind::IllegalAddress { address, .. } => (
+                Checks::MEMORY,
+                Some(*address),
+                "compare the index with the size of the buffer before the access",
+            ),
+            FaultKind::LocalOutOfRange { .. } | FaultKind::SharedOutOfRange { .. } => {
+                (Checks::MEMORY, None, "compare the index with the size of the array")
+            }
+            FaultKind::Misaligned { .. } => (
+                Checks::MEMORY,
+                None,
+                "align the pointer to the size of the type, or access it in smaller parts",
+            ),
+            FaultKind::FreedTwice { .. } | FaultKind::StackOverflow { .. } | FaultKind::NoBlock { .. } => {
+                (Checks::MEMORY, None, "")
+            }
+            FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => (
+                Checks::SYNC,
+                None,
+                "let all threads that a barrier or mask names reach the same barrier or instruction",
+            ),
+            _ => return,
+        };
+        if !self.checks.contains(check) {
+            return;
+        }
+        let functions = &kernel.loaded().module.functions;
+        // The function whose text has the line.
+        let function = functions
+            .iter()
+            .filter(|f| f.code.is_some() && f.line <= fault.line)
+            .max_by_key(|f| f.line);
+        let action = match check {
+            Checks::MEMORY => "makes the access",
+            _ => "waits here",
+        };
+        self.add(Finding {
+            check,
+            kernel: fault.kernel.clone(),
+            problem: fault.kind.to_string(),
+            places: vec![Place::new(
+                function,
+                action.into(),
+                fault.line,
+                fault.block,
+                fault.thread,
+            )],
+            allocation: address.and_then(AllocationPlace::of),
+            advice,
+        });
+    }
+
+    /// Returns the findings so far, in the order in which kernels ended.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        self.lock().clone()
+    }
+}

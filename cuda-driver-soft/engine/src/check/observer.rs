@@ -1,0 +1,728 @@
+//! Feeds the checkers with what they observe of a launch.
+
+use super::Checker;
+use super::finding::{AllocationPlace, Checks, Finding, Place};
+use super::init::{BlockWritten, Maps, is_simple, is_unwritten, span};
+use super::order::BlockOrder;
+use super::plan::{AccessPlan, NoValues, Plan, StoredValues};
+use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
+use super::shadow::is_row;
+use crate::code::site::{Site, SiteAccess};
+use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
+use crate::fault::Fault;
+use crate::lanes::{self, FULL, LANES, Mask};
+use crate::memory::warp::RANK_SHIFT;
+use crate::observe::{LaunchObserver, ObservedLaunch, Observer};
+use crate::program::kernel::Kernel;
+use ptx::ir::{BarOp, FuncId, Space};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of shared memory that a launch can use beyond its kernel's own: the reserved part.
+const SPARE_SHARED: u64 = 2 << 10;
+
+impl Observer for Checker {
+    fn one_worker(&self) -> bool {
+        self.checks().contains(Checks::RACE)
+    }
+
+    fn launch(&self, launch: &ObservedLaunch<'_>) -> Arc<dyn LaunchObserver> {
+        let module = launch.module();
+        let plans = launch.codes.iter().map(|code| {
+            let Some(code) = code else { return Vec::new() };
+            let function = &module.functions[code.id.0 as usize];
+            let insts = function.body().map_or(&[][..], |body| &body.insts);
+            let plan = |(pc, site): (usize, &Site)| {
+                let inst = site.inst.and_then(|inst| insts.get(inst as usize));
+                Plan::new(code, pc, site, inst)
+            };
+            code.sites.iter().enumerate().map(plan).collect()
+        });
+        let plans: Vec<Vec<Plan>> = plans.collect();
+        let mut next = 0;
+        let mut first_sites = Vec::with_capacity(plans.len());
+        for plans in &plans {
+            first_sites.push(next);
+            next += plans.len() as u32;
+        }
+        let needed = |plans: &Vec<Plan>| plans.iter().filter(|p| p.is_needed()).map(|p| p.line).collect();
+        let lines: Vec<HashSet<u32>> = plans.iter().map(needed).collect();
+        let own = u64::from(launch.kernel.shared_bytes()) + u64::from(launch.kernel.shared_layout().dynamic);
+        Arc::new(CheckedLaunch {
+            checker: self.clone(),
+            kernel: Arc::clone(launch.kernel),
+            plans: Arc::new(plans),
+            first_sites: Arc::new(first_sites),
+            lines: Arc::new(lines),
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            shared_bytes: own + u64::from(launch.dynamic_shared) + SPARE_SHARED,
+            state: Arc::default(),
+        })
+    }
+}
+
+/// The state of a launch while no worker has it.
+#[derive(Default)]
+struct LaunchState {
+    races: Option<Box<Races>>,
+    blocks: HashMap<u64, Box<BlockState>>,
+    findings: HashMap<Key, (Rank, Finding)>,
+}
+
+/// Identifies a finding: the check, and the lines of its places.
+type Key = (u32, [u32; 2]);
+
+/// The order of findings with the same key: block and thread.
+type Rank = (u64, u32);
+
+#[derive(Clone)]
+struct CheckedLaunch {
+    checker: Checker,
+    kernel: Arc<Kernel>,
+    plans: Arc<Vec<Vec<Plan>>>,
+    /// By function, the number in the launch of its first decoded instruction.
+    first_sites: Arc<Vec<u32>>,
+    /// By function, the PTX lines at which a checker has something to do.
+    lines: Arc<Vec<HashSet<u32>>>,
+    grid: [u32; 3],
+    block: [u32; 3],
+    cluster: [u32; 3],
+    shared_bytes: u64,
+    state: Arc<Mutex<LaunchState>>,
+}
+
+impl CheckedLaunch {
+    fn state(&self) -> MutexGuard<'_, LaunchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of the block with a rank in the cluster of a block.
+    fn block_of_rank(&self, block: [u32; 3], rank: u32) -> u64 {
+        let [x, y, _] = self.cluster;
+        let inside = [rank % x, rank / x % y, rank / x / y];
+        self.number(std::array::from_fn(|i| {
+            block[i] / self.cluster[i] * self.cluster[i] + inside[i]
+        }))
+    }
+
+    fn number(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let [width, height, _] = self.grid.map(u64::from);
+        u64::from(x) + width * (u64::from(y) + height * u64::from(z))
+    }
+
+    fn index(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
+        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
+
+    /// Returns the function and the decoded instruction with this number in the launch.
+    fn site(&self, number: u32) -> (u32, u32) {
+        // Functions without code have the number of the next one.
+        let function = self.first_sites.partition_point(|first| *first <= number) - 1;
+        (function as u32, number - self.first_sites[function])
+    }
+
+    /// Returns the function whose text has a PTX line.
+    fn function_of(&self, line: u32) -> u32 {
+        let functions = self.kernel.loaded().module.functions.iter().zip(0..);
+        let before = functions.filter(|(f, _)| f.code.is_some() && f.line <= line);
+        before.max_by_key(|(f, _)| f.line).map_or(0, |(_, id)| id)
+    }
+
+    fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
+        let number = warp * 32 + lane as u32;
+        let [x, y, _] = self.block.map(|n| n.max(1));
+        [number % x, number / x % y, number / x / y]
+    }
+
+    /// Returns the place of a decoded instruction, by function and instruction.
+    fn place(&self, (function, pc): (u32, u32), action: String, block: u64, (warp, lane): (u32, usize)) -> Place {
+        let line = self.plans[function as usize].get(pc as usize).map_or(0, |p| p.line);
+        self.place_of_line(function, line, action, block, (warp, lane))
+    }
+
+    fn place_of_line(&self, function: u32, line: u32, action: String, block: u64, (warp, lane): (u32, usize)) -> Place {
+        let function = self.kernel.loaded().module.functions.get(function as usize);
+        Place::new(function, action, line, self.index(block), self.thread(warp, lane))
+    }
+}
+
+impl LaunchObserver for CheckedLaunch {
+    fn worker(&self) -> Box<dyn WorkerObserver> {
+        let races = self.checker.checks().contains(Checks::RACE).then(|| {
+            let races = self.state().races.take();
+            races.unwrap_or_default()
+        });
+        Box::new(CheckWorker {
+            checks: self.checker.checks(),
+            launch: self.clone(),
+            races,
+            block: None,
+            spare: None,
+            maps: Maps::default(),
+            conflicts: Vec::new(),
+            findings: HashMap::new(),
+            plans: Some(Arc::clone(&self.plans)),
+        })
+    }
+
+    fn end(&self, fault: Option<&Fault>) {
+        let mut found: Vec<_> = self.state().findings.drain().map(|(_, found)| found).collect();
+        found.sort_by_key(|(rank, finding)| (*rank, finding.places.clone()));
+        for (_, finding) in found {
+            // An access out of bounds is not a read of memory that nobody wrote, too.
+            let faulted = fault.is_some_and(|fault| finding.places.iter().any(|p| p.ptx_line == fault.line));
+            if finding.check != Checks::INIT || !faulted {
+                self.checker.add(finding);
+            }
+        }
+        if let Some(fault) = fault {
+            self.checker.add_fault(fault, &self.kernel);
+        }
+    }
+}
+
+/// The state of a block in progress.
+struct BlockState {
+    at: BlockAt,
+    order: Option<BlockOrder>,
+    written: Option<BlockWritten>,
+    warps: Vec<WarpState>,
+    /// By barrier, the arrivals since it last opened.
+    arrivals: HashMap<u32, Vec<(u32, BarrierArrival)>>,
+}
+
+/// A warp, for the checker of synchronisation.
+#[derive(Clone, Default)]
+struct WarpState {
+    /// Lanes that are threads of the block.
+    lanes: Mask,
+    /// Lanes that have arrived at an instruction across lanes: their mask, and the instruction with its function.
+    across: Vec<(Mask, Mask, (u32, u32))>,
+}
+
+struct CheckWorker {
+    checks: Checks,
+    launch: CheckedLaunch,
+    races: Option<Box<Races>>,
+    block: Option<Box<BlockState>>,
+    spare: Option<Box<BlockState>>,
+    maps: Maps,
+    conflicts: Vec<Conflict>,
+    findings: HashMap<Key, (Rank, Finding)>,
+    plans: Option<Arc<Vec<Vec<Plan>>>>,
+}
+
+impl CheckWorker {
+    fn add(&mut self, key: Key, rank: Rank, finding: impl FnOnce(&CheckedLaunch) -> Finding) {
+        match self.findings.get(&key) {
+            Some((old, _)) if *old <= rank => {}
+            _ => {
+                let finding = finding(&self.launch);
+                self.findings.insert(key, (rank, finding));
+            }
+        }
+    }
+
+    /// Does what the plan of an instruction says.
+    fn run_plan(&mut self, at: &At<'_>, plan: &Plan) {
+        for (access, plan) in at.site().accesses.iter().zip(&plan.accesses) {
+            self.access(at, access, plan);
+        }
+        if plan.fence
+            && let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut())
+        {
+            order.fence(at.warp as u8, at.mask);
+        }
+        if let Some(members) = plan.across
+            && self.checks.contains(Checks::SYNC)
+        {
+            self.across(at, members);
+        }
+    }
+
+    /// Checks one access of an instruction.
+    fn access(&mut self, at: &At<'_>, access: &SiteAccess, plan: &AccessPlan) {
+        let Some(mut block) = self.block.take() else { return };
+        let mask = at.lanes(access);
+        let addresses = at.addresses(access);
+        let bytes = at.bytes(access);
+        let mut rest = mask;
+        // Lanes are treated together if they are in one space and access the same number of bytes.
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let (space, _) = At::resolve(access, addresses[first]);
+            let size = bytes[first];
+            let mut group = rest;
+            if access.space == Space::Generic || bytes != [size; LANES] {
+                group = 0;
+                for lane in lanes::iter(rest) {
+                    if At::resolve(access, addresses[lane]).0 == space && bytes[lane] == size {
+                        group |= 1 << lane;
+                    }
+                }
+            }
+            rest &= !group;
+            if size == 0 {
+                continue;
+            }
+            let mut inside = addresses;
+            if access.space == Space::Generic && space != Space::Global {
+                for lane in lanes::iter(group) {
+                    inside[lane] = At::resolve(access, addresses[lane]).1;
+                }
+            }
+            self.group(&mut block, at, (access.space, space), (group, &inside, size), plan);
+        }
+        self.block = Some(block);
+    }
+
+    fn group(
+        &mut self,
+        block: &mut BlockState,
+        at: &At<'_>,
+        (written_space, space): (Space, Space),
+        (group, addresses, bytes): (Mask, &[u64; LANES], u32),
+        plan: &AccessPlan,
+    ) {
+        let is_shared = matches!(space, Space::Shared | Space::SharedCluster);
+        let mut owners = [block.at.number; LANES];
+        if is_shared && self.launch.cluster != [1; 3] {
+            for lane in lanes::iter(group) {
+                let rank = (addresses[lane] >> RANK_SHIFT) as u32 & 0xff;
+                if rank != 0 || written_space != Space::Shared {
+                    owners[lane] = self.launch.block_of_rank(block.at.index, rank);
+                }
+            }
+        }
+        if self.checks.contains(Checks::INIT) {
+            self.check_written(block, at, space, (group, addresses, bytes), plan, &owners);
+        }
+        let is_global = matches!(space, Space::Global | Space::Generic);
+        if let (Some(order), Some(races)) = (&mut block.order, &mut self.races)
+            && (is_shared || is_global)
+        {
+            let mut shadow = *addresses;
+            if is_shared {
+                for lane in lanes::iter(group) {
+                    shadow[lane] = shared_address(owners[lane] as u32, addresses[lane] & 0xff_ffff);
+                }
+            }
+            let stored;
+            let values: &dyn Values = match plan.values {
+                // A row has one stamp, without values.
+                _ if is_row(&shadow, group, bytes) => &NoValues,
+                Some((rows, row, element)) => {
+                    let count = (bytes / u32::from(element)).min(4) as usize;
+                    let mut elements = [[0; LANES]; 4];
+                    for (to, from) in elements.iter_mut().zip(rows).take(count) {
+                        *to = at.values(from, row);
+                    }
+                    stored = StoredValues {
+                        elements,
+                        bytes: element.into(),
+                    };
+                    &stored
+                }
+                None => &NoValues,
+            };
+            let access = WarpAccess {
+                warp: at.warp as u8,
+                lanes: group,
+                addresses: &shadow,
+                bytes,
+                effect: plan.effect,
+                strong: plan.strong,
+                release: plan.release,
+                site: self.launch.first_sites[at.code.id.0 as usize] + at.pc,
+            };
+            races.access(order, &access, values, &mut self.conflicts);
+            if !self.conflicts.is_empty() {
+                let found = std::mem::take(&mut self.conflicts);
+                for conflict in found {
+                    self.race(&conflict, bytes);
+                }
+            }
+        }
+    }
+
+    fn check_written(
+        &mut self,
+        block: &mut BlockState,
+        at: &At<'_>,
+        space: Space,
+        (group, addresses, bytes): (Mask, &[u64; LANES], u32),
+        plan: &AccessPlan,
+        owners: &[u64; LANES],
+    ) {
+        let Some(written) = &mut block.written else { return };
+        let effect = (plan.effect, plan.needs_value);
+        let size = u64::from(bytes);
+        let element = u64::from(plan.element);
+        let found = match space {
+            Space::Global | Space::Generic => self.maps.access(group, addresses, size, element, effect),
+            Space::Shared | Space::SharedCluster
+                if self.launch.cluster == [1; 3]
+                    && span(group, addresses, size).is_some_and(|range| is_simple(&written.shared, range, effect)) =>
+            {
+                None
+            }
+            Space::Shared | Space::SharedCluster => {
+                let mut found = None;
+                for lane in lanes::iter(group) {
+                    // The memory of other blocks counts as written.
+                    if owners[lane] != block.at.number {
+                        continue;
+                    }
+                    let start = addresses[lane] & 0xff_ffff;
+                    let range = start..start + size;
+                    if plan.needs_value && found.is_none() && is_unwritten(&written.shared, range.clone(), element) {
+                        found = Some(lane);
+                    }
+                    if plan.effect != Effect::Read {
+                        written.shared.set(range);
+                    }
+                }
+                found
+            }
+            Space::Local => {
+                let mut found = None;
+                for lane in lanes::iter(group) {
+                    let start = addresses[lane];
+                    // An address out of bounds faults right after this.
+                    if start + size > crate::memory::buffer::MOST_LOCAL {
+                        continue;
+                    }
+                    let Some((bits, base)) = written.local(at.warp, lane as u64, start + size) else {
+                        continue;
+                    };
+                    let range = base + start..base + start + size;
+                    if plan.needs_value && found.is_none() && is_unwritten(bits, range.clone(), element) {
+                        found = Some(lane);
+                    }
+                    if plan.effect != Effect::Read {
+                        bits.set(range);
+                    }
+                }
+                found
+            }
+            _ => None,
+        };
+        if let Some(lane) = found {
+            let site = (at.code.id.0, at.pc);
+            let address = addresses[lane];
+            let number = block.at.number;
+            let rank = (number, at.warp * 32 + lane as u32);
+            let warp = at.warp;
+            let key = (0, [at.site().line, site.0]);
+            self.add(key, rank, |launch| {
+                let (memory, allocation) = match space {
+                    Space::Local => (format!("offset {address} of its local memory"), None),
+                    Space::Shared | Space::SharedCluster => {
+                        (format!("offset {:#x} of shared memory", address & 0xff_ffff), None)
+                    }
+                    _ => (format!("{address:#x}"), AllocationPlace::of(address)),
+                };
+                let place = launch.place(site, format!("reads {bytes} bytes at {memory}"), number, (warp, lane));
+                Finding {
+                    check: Checks::INIT,
+                    kernel: launch.kernel.name().into(),
+                    problem: "a read of memory that nobody wrote".into(),
+                    places: vec![place],
+                    allocation,
+                    advice: "write the memory before the read, or check the index",
+                }
+            });
+        }
+    }
+
+    fn race(&mut self, conflict: &Conflict, bytes: u32) {
+        let Conflict { earlier, later, .. } = *conflict;
+        let (first, second) = (self.launch.site(earlier.site), self.launch.site(later.site));
+        let line = |(function, pc): (u32, u32)| self.launch.plans[function as usize][pc as usize].line;
+        let mut lines = [line(first), line(second)];
+        lines.sort_unstable();
+        let lane = |lanes: Mask| lanes.trailing_zeros() as usize % LANES;
+        // The first one found stays: one worker runs all blocks, always in the same order.
+        self.add((1, lines), (0, 0), |launch| {
+            let verb = |writes: bool, strong: bool| match (writes, strong) {
+                (true, true) => "writes (atomic or volatile)",
+                (true, false) => "writes",
+                (false, true) => "reads (atomic or volatile)",
+                (false, false) => "reads",
+            };
+            let (memory, allocation) = match shared_offset(conflict.address) {
+                Some((_, offset)) => (format!("offset {offset:#x} of shared memory"), None),
+                None => (
+                    format!("{:#x}", conflict.address),
+                    AllocationPlace::of(conflict.address),
+                ),
+            };
+            let now = verb(conflict.later_writes, later.strong);
+            let before = verb(conflict.earlier_wrote, earlier.strong);
+            let same_block = earlier.block == later.block;
+            Finding {
+                check: Checks::RACE,
+                kernel: launch.kernel.name().into(),
+                problem: format!("two accesses to {memory} that nothing orders"),
+                places: vec![
+                    launch.place(
+                        second,
+                        format!("{now} {bytes} bytes"),
+                        later.block.into(),
+                        (later.warp.into(), lane(later.lanes)),
+                    ),
+                    launch.place(
+                        first,
+                        format!("{before} the same memory"),
+                        earlier.block.into(),
+                        (earlier.warp.into(), lane(earlier.lanes)),
+                    ),
+                ],
+                allocation,
+                advice: match (same_block, earlier.warp == later.warp) {
+                    (true, true) => "put __syncwarp() or __syncthreads() between them, or use atomics",
+                    (true, false) => "put __syncthreads() between them, or use atomics",
+                    (false, _) => {
+                        "blocks are ordered only by atomics with __threadfence() before the release, by a grid or \
+                         cluster barrier, or by separate launches"
+                    }
+                },
+            }
+        });
+    }
+
+    /// Checks the masks of lanes that arrive at an instruction across lanes.
+    fn across(&mut self, at: &At<'_>, members: crate::code::registers::Slot) {
+        let members = at.values(members, 4);
+        let site = (at.code.id.0, at.pc);
+        if let Some(block) = &mut self.block
+            && let Some(warp) = block.warps.get_mut(at.warp as usize)
+        {
+            for lane in lanes::iter(at.mask) {
+                let mask = members[lane] as Mask;
+                match warp.across.iter_mut().find(|(_, m, s)| (*m, *s) == (mask, site)) {
+                    Some((lanes, ..)) => *lanes |= 1 << lane,
+                    None => warp.across.push((1 << lane, mask, site)),
+                }
+            }
+        }
+    }
+
+    /// An instruction across lanes has run for these lanes.
+    fn ran_across(&mut self, warp: u32, lanes: Mask) {
+        let Some(block) = &mut self.block else { return };
+        let number = block.at.number;
+        let Some(state) = block.warps.get_mut(warp as usize) else {
+            return;
+        };
+        let all = state.lanes;
+        let mut wrong = None;
+        state.across.retain(|(of, members, site)| {
+            if of & lanes == 0 {
+                return true;
+            }
+            // Lanes that the block never had do not count: programs use full masks in the last warp, too.
+            if members & all & !lanes != 0 {
+                wrong.get_or_insert((*members & all & !lanes, *members, *site));
+            }
+            false
+        });
+        if let Some((missing, members, site)) = wrong {
+            let lane = lanes.trailing_zeros() as usize % LANES;
+            let line = self.launch.plans[site.0 as usize][site.1 as usize].line;
+            self.add((2, [line, site.0]), (number, warp * 32 + lane as u32), |launch| Finding {
+                check: Checks::SYNC,
+                kernel: launch.kernel.name().into(),
+                problem: format!(
+                    "an instruction across lanes names lanes {missing:#010x}, which have exited or do not take part"
+                ),
+                places: vec![launch.place(
+                    site,
+                    format!("takes part with the mask {members:#010x}"),
+                    number,
+                    (warp, lane),
+                )],
+                allocation: None,
+                advice: "pass the mask of the lanes that reach the instruction, for example from __ballot_sync before \
+                         the branch",
+            });
+        }
+    }
+
+    /// A barrier for all threads of the block has opened.
+    fn check_barrier(&mut self, arrivals: &[(u32, BarrierArrival)], id: u32) {
+        let Some(block) = &self.block else { return };
+        let number = block.at.number;
+        let Some((_, first)) = arrivals.first().filter(|(_, a)| a.count.is_none()) else {
+            return;
+        };
+        let line = first.line;
+        let missing = block.warps.iter().zip(0..).find_map(|(state, warp)| {
+            let arrived = arrivals.iter().find(|(w, _)| *w == warp).map_or(0, |(_, a)| a.lanes);
+            let missing = state.lanes & !arrived;
+            (missing != 0).then_some((warp, missing.trailing_zeros() as usize))
+        });
+        let Some(missing) = missing else { return };
+        let here = (arrivals[0].0, first.lanes.trailing_zeros() as usize % LANES);
+        let function = self.launch.function_of(line);
+        self.add((3, [line, function]), (number, here.0 * 32), |launch| Finding {
+            check: Checks::SYNC,
+            kernel: launch.kernel.name().into(),
+            problem: format!(
+                "a part of the block is at barrier {id}: thread {:?} has exited without reaching it",
+                launch.thread(missing.0, missing.1)
+            ),
+            places: vec![launch.place_of_line(function, line, format!("waits at barrier {id}"), number, here)],
+            allocation: None,
+            advice: "let all threads of the block reach __syncthreads(): do not return early, and keep it out of \
+                     branches that threads take differently",
+        });
+    }
+}
+
+impl WorkerObserver for CheckWorker {
+    fn wants(&mut self, function: FuncId, site: &Site) -> bool {
+        // A site has no number of its own: all instructions of its PTX line have the same answer.
+        self.launch.lines[function.0 as usize].contains(&site.line)
+    }
+
+    fn before(&mut self, at: &At<'_>) {
+        // Taken, because the checks change other parts of `self`.
+        let Some(plans) = self.plans.take() else { return };
+        self.run_plan(at, &plans[at.code.id.0 as usize][at.pc as usize]);
+        self.plans = Some(plans);
+    }
+
+    fn block_enter(&mut self, block: &BlockAt, first: bool) {
+        if !first {
+            let parked = self.launch.state().blocks.remove(&block.number);
+            self.block = parked;
+            return;
+        }
+        let warps = block.threads.div_ceil(32);
+        let mut state = match self.spare.take() {
+            Some(mut spare) => {
+                spare.arrivals.clear();
+                if let Some(written) = &mut spare.written {
+                    written.clear();
+                }
+                spare.at = *block;
+                spare
+            }
+            None => Box::new(BlockState {
+                at: *block,
+                order: None,
+                written: self
+                    .checks
+                    .contains(Checks::INIT)
+                    .then(|| BlockWritten::new(self.launch.shared_bytes, warps)),
+                warps: Vec::new(),
+                arrivals: HashMap::new(),
+            }),
+        };
+        state.order = self
+            .races
+            .is_some()
+            .then(|| BlockOrder::new(block.number as u32, block.threads));
+        state.warps.clear();
+        state.warps.extend((0..warps).map(|warp| WarpState {
+            lanes: FULL >> (32 - (block.threads - warp * 32).min(32)),
+            across: Vec::new(),
+        }));
+        self.block = Some(state);
+    }
+
+    fn block_leave(&mut self, block: &BlockAt, done: bool) {
+        let Some(state) = self.block.take() else { return };
+        if !done {
+            self.launch.state().blocks.insert(block.number, state);
+            return;
+        }
+        // Other blocks of a cluster may still use the shared memory.
+        if let Some(races) = &mut self.races
+            && self.launch.cluster == [1; 3]
+        {
+            races.end_block(block.number as u32);
+        }
+        self.spare = Some(state);
+    }
+
+    fn barrier_arrive(&mut self, warp: u32, arrival: &BarrierArrival) {
+        let Some(block) = &mut self.block else { return };
+        let only_arrives = arrival.op == BarOp::Arrive;
+        let Some(id) = arrival.id else {
+            let cluster = self.launch.block_of_rank(block.at.index, 0);
+            if let (Some(order), Some(races)) = (&mut block.order, &mut self.races) {
+                if only_arrives {
+                    order.arrive_at_cluster(races.cluster(cluster), warp as u8);
+                } else {
+                    order.wait_for_cluster(races.cluster(cluster), warp as u8);
+                }
+            }
+            return;
+        };
+        block.arrivals.entry(id).or_default().push((warp, *arrival));
+        if let Some(order) = &mut block.order {
+            order.arrive(id, warp as u8, only_arrives);
+        }
+    }
+
+    fn barrier_open(&mut self, id: Option<u32>, waits: &dyn Fn(u32) -> bool) {
+        let Some(block) = &mut self.block else { return };
+        let Some(id) = id else {
+            let cluster = self.launch.block_of_rank(block.at.index, 0);
+            if let (Some(order), Some(races)) = (&mut block.order, &mut self.races) {
+                let cluster = races.cluster(cluster);
+                cluster.open();
+                for warp in (0..block.warps.len() as u32).filter(|warp| waits(*warp)) {
+                    order.wait_for_cluster(cluster, warp as u8);
+                }
+            }
+            return;
+        };
+        let arrivals = block.arrivals.remove(&id).unwrap_or_default();
+        if let Some(order) = &mut block.order {
+            order.open(id);
+        }
+        if self.checks.contains(Checks::SYNC) {
+            self.check_barrier(&arrivals, id);
+        }
+    }
+
+    fn warp_sync(&mut self, warp: u32, lanes: Mask) {
+        if let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut()) {
+            order.sync_lanes(warp as u8, lanes);
+        }
+        if self.checks.contains(Checks::SYNC) {
+            self.ran_across(warp, lanes);
+        }
+    }
+
+    fn exit(&mut self, warp: u32, lanes: Mask) {
+        if let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut()) {
+            order.exit(warp as u8, lanes);
+        }
+    }
+
+    fn warp_end(&mut self, warp: u32) {
+        if let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut()) {
+            order.exit(warp as u8, FULL);
+        }
+    }
+
+    fn finish(self: Box<Self>, _: &[Vec<SiteCount>]) {
+        let mut state = self.launch.state();
+        if let Some(races) = self.races {
+            state.races = Some(races);
+        }
+        for (key, (rank, finding)) in self.findings {
+            let known = state.findings.get(&key).is_some_and(|(old, _)| *old <= rank);
+            if !known {
+                state.findings.insert(key, (rank, finding));
+            }
+        }
+    }
+}

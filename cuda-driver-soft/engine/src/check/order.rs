@@ -1,0 +1,493 @@
+//! The order of a block's threads: what each thread knows of the others, from barriers, warp synchronisation, fences and
+//! acquired locations.
+
+use super::clock::{Clock, SharedClock, ThreadId, joined};
+use crate::lanes::{self, FULL, LANES, Mask};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The last fence of a thread: the moments that its later stores and atomic operations publish.
+#[derive(Clone, Debug, Default)]
+struct Fence {
+    clock: SharedClock,
+    /// The moment of the thread's own fence; 0 if there was none.
+    own: u32,
+    of_block: u32,
+    of_warp: u32,
+}
+
+/// What the lanes of a warp know of other threads.
+#[derive(Debug)]
+struct WarpOrder {
+    /// The moment up to which the lanes know all threads of the block.
+    block: u32,
+    /// The moment up to which the lanes know each other.
+    warp: u32,
+    /// Everything else that each lane knows.
+    more: [SharedClock; LANES],
+    has_more: bool,
+    fences: Option<Box<[Fence; LANES]>>,
+    /// True if a lane ran a fence since the last barrier.
+    fenced: bool,
+    /// Lanes that have not exited.
+    live: Mask,
+}
+
+/// A warp's arrival at a barrier that has not opened.
+#[derive(Clone, Copy, Debug)]
+struct ArrivedWarp {
+    warp: u8,
+    time: u32,
+    /// True if the warp went on without waiting.
+    only_arrived: bool,
+}
+
+/// The order of a block's threads.
+#[derive(Debug)]
+pub(super) struct BlockOrder {
+    block: u32,
+    /// The block's time, from 1.
+    time: u32,
+    warps: Vec<WarpOrder>,
+    /// Arrivals by barrier.
+    arrived: HashMap<u32, Vec<ArrivedWarp>>,
+}
+
+/// The barrier of a cluster.
+#[derive(Debug, Default)]
+pub(super) struct ClusterOrder {
+    /// What the warps knew that have arrived since the barrier last opened.
+    arrived: SharedClock,
+    /// What all warps knew that had arrived when the barrier last opened.
+    opened: SharedClock,
+}
+
+impl BlockOrder {
+    /// Returns the order of a block that has not started.
+    pub(super) fn new(block: u32, threads: u32) -> Self {
+        let warps = (0..threads.div_ceil(32)).map(|warp| {
+            let lanes = (threads - warp * 32).min(32);
+            WarpOrder {
+                block: 0,
+                warp: 0,
+                more: [const { None }; LANES],
+                has_more: false,
+                fences: None,
+                fenced: false,
+                live: FULL >> (32 - lanes),
+            }
+        });
+        BlockOrder {
+            block,
+            time: 1,
+            warps: warps.collect(),
+            arrived: HashMap::new(),
+        }
+    }
+
+    /// Returns the number of the block.
+    pub(super) fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// Returns the block's time, with which accesses are stamped.
+    pub(super) fn time(&self) -> u32 {
+        self.time
+    }
+
+    /// Returns true if a moment of other threads, the `lanes` of a warp, is ordered before the present of a thread.
+    #[inline]
+    pub(super) fn is_before(&self, (block, warp, lanes): (u32, u8, Mask), time: u32, me: (u8, u8)) -> bool {
+        let own = &self.warps[usize::from(me.0)];
+        let mut lanes = lanes;
+        if block == self.block {
+            if time <= own.block {
+                return true;
+            }
+            if warp == me.0 {
+                lanes &= !(1 << me.1);
+                if lanes == 0 || time <= own.warp {
+                    return true;
+                }
+            }
+        }
+        let Some(clock) = &own.more[usize::from(me.1)] else {
+            return false;
+        };
+        lanes::iter(lanes).all(|lane| {
+            let thread = ThreadId {
+                block,
+                warp,
+                lane: lane as u8,
+            };
+            clock.covers(thread, time)
+        })
+    }
+
+    /// Returns true if a moment of the threads of a warp is ordered before all lanes of a warp of this block, without
+    /// asking what single lanes know.
+    #[inline]
+    pub(super) fn is_before_warp(&self, (block, warp): (u32, u8), time: u32, me: u8) -> bool {
+        let own = &self.warps[usize::from(me)];
+        block == self.block && (time <= own.block || (warp == me && time <= own.warp))
+    }
+
+    /// Lanes of a warp have synchronised.
+    pub(super) fn sync_lanes(&mut self, warp: u8, lanes: Mask) {
+        let (block, time) = (self.block, self.time);
+        let Some(own) = self.warps.get_mut(usize::from(warp)) else {
+            return;
+        };
+        self.time += 1;
+        let all = own.live & !lanes == 0;
+        let mut more = own.knowledge(lanes);
+        if all {
+            own.warp = time;
+        } else {
+            let mut clock = more.as_deref().cloned().unwrap_or_default();
+            for lane in lanes::iter(lanes) {
+                let lane = lane as u8;
+                clock.add_thread(ThreadId { block, warp, lane }, time);
+            }
+            more = Some(Arc::new(clock));
+        }
+        own.learn(lanes, &more);
+        if own.fenced {
+            let fences = own.published(block, warp, lanes);
+            own.set_fences(lanes, &fences);
+        }
+    }
+
+    /// Lanes of a warp have exited.
+    pub(super) fn exit(&mut self, warp: u8, lanes: Mask) {
+        if let Some(own) = self.warps.get_mut(usize::from(warp)) {
+            own.live &= !lanes;
+        }
+    }
+
+    /// A warp has arrived at a barrier of its block; `only_arrived` if it does not wait.
+    pub(super) fn arrive(&mut self, id: u32, warp: u8, only_arrived: bool) {
+        let time = self.time;
+        if only_arrived {
+            self.time += 1;
+        }
+        let arrived = ArrivedWarp {
+            warp,
+            time,
+            only_arrived,
+        };
+        self.arrived.entry(id).or_default().push(arrived);
+    }
+
+    /// A barrier of the block has opened.
+    pub(super) fn open(&mut self, id: u32) {
+        let arrived = self.arrived.remove(&id).unwrap_or_default();
+        let (block, time) = (self.block, self.time);
+        self.time += 1;
+        let running = self.warps.iter().filter(|w| w.live != 0).count();
+        let whole = arrived.len() >= running && arrived.iter().all(|a| !a.only_arrived);
+        let mut more: SharedClock = None;
+        let mut fences: SharedClock = None;
+        let mut fenced = false;
+        for a in &arrived {
+            let Some(own) = self.warps.get(usize::from(a.warp)) else {
+                continue;
+            };
+            if own.has_more {
+                more = joined(&more, &own.knowledge(own.live));
+            }
+            if own.fenced {
+                fenced = true;
+                fences = joined(&fences, &own.published(block, a.warp, own.live));
+            }
+        }
+        if !whole {
+            let mut clock = more.as_deref().cloned().unwrap_or_default();
+            for a in &arrived {
+                clock.add_warp(block, a.warp, if a.only_arrived { a.time } else { time });
+                clock.add_block(block, self.warps.get(usize::from(a.warp)).map_or(0, |w| w.block));
+            }
+            more = Some(Arc::new(clock));
+        }
+        for a in arrived.iter().filter(|a| !a.only_arrived) {
+            let Some(own) = self.warps.get_mut(usize::from(a.warp)) else {
+                continue;
+            };
+            own.warp = time;
+            if whole {
+                own.block = time;
+            }
+            own.learn(own.live, &more);
+            if fenced {
+                own.set_fences(own.live, &fences);
+                own.fenced = false;
+            }
+        }
+    }
+
+    /// A warp has arrived at the cluster's barrier.
+    pub(super) fn arrive_at_cluster(&mut self, cluster: &mut ClusterOrder, warp: u8) {
+        let (block, time) = (self.block, self.time);
+        self.time += 1;
+        let Some(own) = self.warps.get(usize::from(warp)) else {
+            return;
+        };
+        let mut clock = own.knowledge(own.live).as_deref().cloned().unwrap_or_default();
+        clock.add_block(block, own.block);
+        clock.add_warp(block, warp, time);
+        cluster.arrived = joined(&cluster.arrived, &Some(Arc::new(clock)));
+    }
+
+    /// A warp waits at the cluster's barrier, or leaves it.
+    pub(super) fn wait_for_cluster(&mut self, cluster: &ClusterOrder, warp: u8) {
+        if let Some(own) = self.warps.get_mut(usize::from(warp)) {
+            let more = joined(&own.knowledge(own.live), &cluster.opened);
+            own.learn(own.live, &more);
+        }
+    }
+
+    /// Lanes of a warp ran a fence: their later stores and atomic operations publish all that is before it.
+    pub(super) fn fence(&mut self, warp: u8, lanes: Mask) {
+        let time = self.time;
+        self.time += 1;
+        let Some(own) = self.warps.get_mut(usize::from(warp)) else {
+            return;
+        };
+        own.fenced = true;
+        let fences = own.fences.get_or_insert_with(Box::default);
+        for lane in lanes::iter(lanes) {
+            fences[lane] = Fence {
+                clock: own.more[lane].clone(),
+                own: time,
+                of_block: own.block,
+                of_warp: own.warp,
+            };
+        }
+    }
+
+    /// Returns what a thread publishes with a store or an atomic operation: the moments before its last fence.
+    pub(super) fn published(&self, warp: u8, lane: u8) -> SharedClock {
+        self.warps
+            .get(usize::from(warp))?
+            .published(self.block, warp, 1 << lane)
+    }
+
+    /// A thread has read a location at which others have published what they know.
+    pub(super) fn acquire(&mut self, warp: u8, lane: u8, published: &SharedClock) {
+        if let Some(own) = self.warps.get_mut(usize::from(warp)) {
+            let slot = &mut own.more[usize::from(lane)];
+            *slot = joined(slot, published);
+            own.has_more |= slot.is_some();
+        }
+    }
+}
+
+impl WarpOrder {
+    /// Returns what these lanes know together, beyond their warp and block.
+    fn knowledge(&self, lanes: Mask) -> SharedClock {
+        if !self.has_more {
+            return None;
+        }
+        lanes::iter(lanes).fold(None, |all, lane| joined(&all, &self.more[lane]))
+    }
+
+    fn learn(&mut self, lanes: Mask, more: &SharedClock) {
+        if more.is_none() && !self.has_more {
+            return;
+        }
+        self.has_more = true;
+        for lane in lanes::iter(lanes) {
+            self.more[lane].clone_from(more);
+        }
+    }
+
+    /// Returns the moments before the last fences of these lanes.
+    fn published(&self, block: u32, warp: u8, lanes: Mask) -> SharedClock {
+        let fences = self.fences.as_deref()?;
+        let mut all: SharedClock = None;
+        for lane in lanes::iter(lanes) {
+            let fence = &fences[lane];
+            if fence.own == 0 {
+                all = joined(&all, &fence.clock);
+                continue;
+            }
+            let mut clock = fence.clock.as_deref().cloned().unwrap_or_default();
+            clock.add_block(block, fence.of_block);
+            clock.add_warp(block, warp, fence.of_warp);
+            let lane = lane as u8;
+            clock.add_thread(ThreadId { block, warp, lane }, fence.own);
+            all = joined(&all, &Some(Arc::new(clock)));
+        }
+        all
+    }
+
+    fn set_fences(&mut self, lanes: Mask, clock: &SharedClock) {
+        let fences = self.fences.get_or_insert_with(Box::default);
+        for lane in lanes::iter(lanes) {
+            fences[lane] = Fence {
+                clock: clock.clone(),
+                ..Fence::default()
+            };
+        }
+    }
+}
+
+impl ClusterOrder {
+    /// The barrier has opened.
+    pub(super) fn open(&mut self) {
+        if let Some(arrived) = self.arrived.take() {
+            self.opened = Some(arrived);
+        }
+    }
+}
+
+/// What threads have published at locations in memory.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    locations: HashMap<u64, Arc<Clock>>,
+}
+
+impl Published {
+    /// Adds what a thread publishes at a location.
+    pub(super) fn release(&mut self, location: u64, clock: SharedClock) {
+        let Some(clock) = clock else { return };
+        match self.locations.entry(location) {
+            std::collections::hash_map::Entry::Occupied(mut entry) => {
+                if let Some(both) = joined(&Some(Arc::clone(entry.get())), &Some(clock)) {
+                    entry.insert(both);
+                }
+            }
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(clock);
+            }
+        }
+    }
+
+    /// Returns what threads have published at a location.
+    pub(super) fn at(&self, location: u64) -> SharedClock {
+        self.locations.get(&location).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BlockOrder, ClusterOrder, Published};
+
+    const LANE_0: u32 = 1;
+
+    #[test]
+    fn lanes_of_a_warp_are_ordered_by_warp_synchronisation_only() {
+        let mut order = BlockOrder::new(0, 64);
+        let time = order.time();
+        assert!(order.is_before((0, 0, LANE_0), time, (0, 0)), "program order");
+        assert!(!order.is_before((0, 0, LANE_0), time, (0, 1)));
+        order.sync_lanes(0, !0);
+        assert!(order.is_before((0, 0, LANE_0), time, (0, 1)));
+        assert!(!order.is_before((0, 0, LANE_0), order.time(), (0, 1)));
+        assert!(!order.is_before((0, 0, LANE_0), time, (1, 1)), "the other warp");
+    }
+
+    #[test]
+    fn a_part_of_a_warp_orders_only_its_lanes() {
+        let mut order = BlockOrder::new(0, 32);
+        let time = order.time();
+        order.sync_lanes(0, 0xffff);
+        assert!(order.is_before((0, 0, LANE_0), time, (0, 15)));
+        assert!(!order.is_before((0, 0, LANE_0), time, (0, 16)));
+        assert!(!order.is_before((0, 0, 1 << 16), time, (0, 0)));
+    }
+
+    #[test]
+    fn a_barrier_orders_the_block_and_a_named_one_its_warps() {
+        let mut order = BlockOrder::new(5, 96);
+        let first = order.time();
+        for warp in 0..2 {
+            order.arrive(1, warp, false);
+        }
+        order.open(1);
+        assert!(order.is_before((5, 0, LANE_0), first, (1, 7)));
+        assert!(!order.is_before((5, 0, LANE_0), first, (2, 0)));
+        let second = order.time();
+        for warp in 0..3 {
+            order.arrive(0, warp, false);
+        }
+        order.open(0);
+        assert!(order.is_before((5, 0, LANE_0), second, (2, 0)));
+        assert!(order.is_before((5, 2, LANE_0), second, (0, 3)));
+        assert!(!order.is_before((5, 2, LANE_0), order.time(), (0, 3)));
+    }
+
+    #[test]
+    fn a_warp_that_only_arrives_publishes_its_past() {
+        let mut order = BlockOrder::new(0, 64);
+        let before = order.time();
+        order.arrive(1, 0, true);
+        let after = order.time();
+        order.arrive(1, 1, false);
+        order.open(1);
+        assert!(order.is_before((0, 0, LANE_0), before, (1, 0)));
+        assert!(!order.is_before((0, 0, LANE_0), after, (1, 0)));
+        assert!(!order.is_before((0, 1, LANE_0), before, (0, 0)), "warp 0 did not wait");
+    }
+
+    #[test]
+    fn a_fence_and_a_location_order_blocks() {
+        let (mut a, mut b) = (BlockOrder::new(0, 64), BlockOrder::new(1, 32));
+        let mut published = Published::default();
+        let time = a.time();
+        // Without a fence nothing is published.
+        published.release(64, a.published(0, 0));
+        assert!(published.at(64).is_none());
+        for warp in 0..2 {
+            a.arrive(0, warp, false);
+        }
+        a.open(0);
+        a.fence(0, 1);
+        let late = a.time();
+        published.release(64, a.published(0, 0));
+        b.acquire(0, 3, &published.at(64));
+        assert!(
+            b.is_before((0, 1, LANE_0), time, (0, 3)),
+            "the fence covers the barrier"
+        );
+        assert!(
+            !b.is_before((0, 1, LANE_0), time, (0, 4)),
+            "lane 4 has acquired nothing"
+        );
+        assert!(!b.is_before((0, 0, LANE_0), late, (0, 3)));
+        b.sync_lanes(0, !0);
+        assert!(b.is_before((0, 1, LANE_0), time, (0, 4)));
+    }
+
+    #[test]
+    fn fences_before_a_barrier_count_for_a_store_after_it() {
+        let (mut a, mut b) = (BlockOrder::new(0, 64), BlockOrder::new(1, 32));
+        let mut published = Published::default();
+        let time = a.time();
+        for warp in 0..2 {
+            a.fence(warp, !0);
+        }
+        for warp in 0..2 {
+            a.arrive(0, warp, false);
+        }
+        a.open(0);
+        published.release(0, a.published(0, 0));
+        b.acquire(0, 0, &published.at(0));
+        assert!(b.is_before((0, 1, 1 << 9), time, (0, 0)));
+    }
+
+    #[test]
+    fn the_barrier_of_a_cluster_orders_its_blocks() {
+        let (mut a, mut b) = (BlockOrder::new(0, 32), BlockOrder::new(1, 32));
+        let mut cluster = ClusterOrder::default();
+        let time = a.time();
+        a.arrive_at_cluster(&mut cluster, 0);
+        b.wait_for_cluster(&cluster, 0);
+        assert!(!b.is_before((0, 0, LANE_0), time, (0, 5)), "not open");
+        b.arrive_at_cluster(&mut cluster, 0);
+        cluster.open();
+        b.wait_for_cluster(&cluster, 0);
+        assert!(b.is_before((0, 0, LANE_0), time, (0, 5)));
+        assert!(!b.is_before((0, 0, LANE_0), a.time(), (0, 5)));
+    }
+}

@@ -1,0 +1,158 @@
+//! The checkers' view of each decoded instruction: the accesses to memory and their order.
+
+use super::race::Effect;
+use crate::code::action::Action;
+use crate::code::function::Code;
+use crate::code::registers::Slot;
+use crate::code::site::{AccessKind, Site};
+use crate::lanes::LANES;
+use crate::ops::memory::Access;
+use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, RegClass, Space};
+
+/// The checkers' view of a decoded instruction.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// By access of the site.
+    pub(super) accesses: Vec<AccessPlan>,
+    /// True for a fence.
+    pub(super) fence: bool,
+    /// True for an instruction across lanes, whose members may be in a row.
+    pub(super) across: Option<Slot>,
+    /// Line in the PTX source.
+    pub(super) line: u32,
+}
+
+/// The checkers' view of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AccessPlan {
+    pub(super) effect: Effect,
+    /// True if the bytes must have been written before.
+    pub(super) needs_value: bool,
+    /// True for volatile, relaxed and stronger accesses, and atomic operations.
+    pub(super) strong: bool,
+    /// True if the access publishes what is before it without an earlier fence.
+    pub(super) release: bool,
+    /// The stored values: rows of the elements, bytes of a row, and bytes of an element.
+    pub(super) values: Option<([Slot; 4], u8, u8)>,
+    /// Bytes of one element, for the check of written bytes.
+    pub(super) element: u32,
+}
+
+impl Plan {
+    /// Returns true if a checker has something to do at the instruction.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.accesses.is_empty() || self.fence || self.across.is_some()
+    }
+
+    /// Returns the plan of a decoded instruction of a function.
+    pub(super) fn new(code: &Code, pc: usize, site: &Site, inst: Option<&Inst>) -> Self {
+        let Some(inst) = inst else {
+            return Plan::default();
+        };
+        let strong = |order: Order| !matches!(order, Order::Weak);
+        let release = |order: Order| matches!(order, Order::Release(_) | Order::AcqRel(_));
+        let mut plan = Plan {
+            line: site.line,
+            fence: matches!(inst.op, Op::Fence { .. }) && site.effect,
+            ..Plan::default()
+        };
+        let decoded = &code.insts[pc];
+        let is_collective = matches!(
+            inst.op,
+            Op::Shfl { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarpSync
+        );
+        if is_collective && site.effect {
+            // The index of an action is in the instruction that has a handler for it.
+            let action = code.actions.get(decoded.aux as usize);
+            if let Some(Action::Collective(_, operands)) = action {
+                plan.across = operands.members;
+            }
+        }
+        for access in &site.accesses {
+            let effect = match access.kind {
+                AccessKind::Read => Effect::Read,
+                AccessKind::Write => Effect::Write,
+                AccessKind::Atomic => Effect::Update,
+            };
+            let mut one = AccessPlan {
+                effect,
+                needs_value: effect != Effect::Write,
+                strong: effect == Effect::Update,
+                release: false,
+                values: None,
+                element: 0,
+            };
+            match &inst.op {
+                Op::Ld(m) => {
+                    one.strong = strong(m.order);
+                    one.element = m.ty.size();
+                    // Parameters of functions are in local memory, too, and calls write them.
+                    let direct = matches!(inst.srcs.first(), Some(Operand::Address(_)));
+                    one.needs_value = m.space != Space::Local || !direct;
+                }
+                Op::St(m) => {
+                    (one.strong, one.release) = (strong(m.order), release(m.order));
+                    let stored = Access::unpack(decoded.mods);
+                    let row = match stored.class {
+                        RegClass::Pred | RegClass::B16 => 2,
+                        RegClass::B32 => 4,
+                        RegClass::B64 | RegClass::B128 => 8,
+                    };
+                    let rows = [decoded.b, decoded.d, decoded.c, decoded.e];
+                    if m.ty.size() == stored.element {
+                        one.values = Some((rows, row, stored.element as u8));
+                    }
+                }
+                Op::Atom { op, mem } | Op::Red { op, mem } => {
+                    one.release = release(mem.order);
+                    one.needs_value = *op != AtomOp::Exch;
+                    one.element = mem.ty.size();
+                }
+                Op::Mbarrier { op, .. } => {
+                    one.release = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval | MbarrierOp::PendingCount);
+                    one.needs_value = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval);
+                    one.element = 8;
+                }
+                // Copies may carry padding and parts of buffers that are not used.
+                Op::CpAsync { .. } | Op::Bulk { .. } | Op::TensorCopy(_) | Op::TensorMapReplace(_) => {
+                    one.needs_value = false;
+                }
+                _ => {}
+            }
+            plan.accesses.push(one);
+        }
+        plan
+    }
+}
+
+/// The values that a store writes, by element and lane.
+pub(super) struct StoredValues {
+    pub(super) elements: [[u64; LANES]; 4],
+    /// Bytes of an element.
+    pub(super) bytes: u64,
+}
+
+impl super::race::Values for StoredValues {
+    fn get(&self, lane: usize, offset: u64, bytes: u32) -> Option<u32> {
+        let element = self.elements.get((offset / self.bytes) as usize)?;
+        let shift = offset % self.bytes * 8;
+        if u64::from(bytes) > self.bytes {
+            return None;
+        }
+        let value = (element[lane] >> shift) as u32;
+        Some(if bytes < 4 {
+            value & ((1 << (bytes * 8)) - 1)
+        } else {
+            value
+        })
+    }
+}
+
+/// Values that are not known.
+pub(super) struct NoValues;
+
+impl super::race::Values for NoValues {
+    fn get(&self, _: usize, _: u64, _: u32) -> Option<u32> {
+        None
+    }
+}

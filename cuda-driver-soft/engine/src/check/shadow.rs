@@ -1,0 +1,367 @@
+//! Shadow memory of the race checker: the last accesses to each byte.
+//!
+//! Memory is divided into lines of 32 words of 4 bytes. As long as only whole warps access a line, each lane its own
+//! word, the line has one set of stamps. Otherwise it has a cell for each word or, once an access is smaller than a
+//! word, for each byte.
+
+use crate::lanes::{FULL, LANES, Mask};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Bytes of a line.
+pub(super) const LINE: u64 = 128;
+/// Lines of a page.
+const PAGE_LINES: u64 = 32;
+
+/// An access of lanes of one warp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// Number of the block.
+    pub(super) block: u32,
+    /// The block's time at the access; 0 if there was none.
+    pub(super) time: u32,
+    /// The instruction, as a number that the checker gives.
+    pub(super) site: u32,
+    /// The lanes that made the access.
+    pub(super) lanes: Mask,
+    /// Number of the warp in its block.
+    pub(super) warp: u8,
+    /// True for a strong access (volatile, relaxed or stronger) or an atomic operation.
+    pub(super) strong: bool,
+    /// The value that was stored, if `has_value`.
+    pub(super) value: u32,
+    /// True for a plain store to a single word or byte, whose value is known.
+    pub(super) has_value: bool,
+}
+
+impl Stamp {
+    pub(super) fn is_none(&self) -> bool {
+        self.time == 0
+    }
+
+    fn of_lane(self, lane: usize) -> Self {
+        let lanes = self.lanes & 1 << lane;
+        if lanes == 0 {
+            Stamp::default()
+        } else {
+            Stamp { lanes, ..self }
+        }
+    }
+}
+
+/// Number of reads that a cell remembers. If more threads read a location without order, some are forgotten; a write
+/// that is not ordered after them is rarely ordered after those that are remembered.
+pub(super) const READS: usize = 3;
+
+/// The last accesses to a location.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cell {
+    /// The last write.
+    pub(super) write: Stamp,
+    /// Reads since then that are not ordered among each other, as far as known.
+    pub(super) reads: [Stamp; READS],
+}
+
+impl Cell {
+    fn of_lane(&self, lane: usize) -> Self {
+        Cell {
+            write: self.write.of_lane(lane),
+            reads: self.reads.map(|read| read.of_lane(lane)),
+        }
+    }
+
+    /// Returns true if a read that is at least as late as this one is in the cell.
+    #[inline]
+    pub(super) fn has_read(&self, read: &Stamp) -> bool {
+        let is_it = |old: &Stamp| {
+            (old.block, old.warp, old.time, old.strong) == (read.block, read.warp, read.time, read.strong)
+                && read.lanes & !old.lanes == 0
+        };
+        is_it(&self.reads[0]) || is_it(&self.reads[1])
+    }
+
+    /// Returns the cell of a byte of this word.
+    fn of_byte(mut self, byte: u32) -> Self {
+        self.write.value = self.write.value >> (byte * 8) & 0xff;
+        self
+    }
+}
+
+/// The cells of a line.
+#[derive(Debug)]
+enum Cells {
+    Words(Box<[Cell; LANES]>),
+    Bytes(Box<[Cell; LINE as usize]>),
+}
+
+/// A line of memory.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// Accesses in which lane `i` accessed word `i`, if `has_cells` is false.
+    row: Cell,
+    cells: Option<Cells>,
+    /// True if `cells` has the accesses. If not, it is only kept for the next time.
+    has_cells: bool,
+}
+
+impl Line {
+    /// Returns the stamps of the whole line, if only rows of words were accessed.
+    #[inline]
+    pub(super) fn row(&mut self) -> Option<&mut Cell> {
+        (!self.has_cells).then_some(&mut self.row)
+    }
+
+    /// Returns the cells of the words, if there are any.
+    pub(super) fn words(&mut self) -> Option<&mut [Cell; LANES]> {
+        match &mut self.cells {
+            Some(Cells::Words(words)) if self.has_cells => Some(words),
+            _ => None,
+        }
+    }
+
+    /// A row of words was written: nothing else about the line is of interest.
+    pub(super) fn write_row(&mut self, stamp: Stamp) {
+        self.has_cells = false;
+        self.row = Cell {
+            write: stamp,
+            ..Cell::default()
+        };
+    }
+
+    /// Forgets all accesses.
+    fn clear(&mut self) {
+        self.has_cells = false;
+        self.row = Cell::default();
+    }
+
+    /// Calls `visit` for the cells of an access of `bytes` bytes at an offset in the line, with the offset and the bytes
+    /// of each.
+    pub(super) fn visit(&mut self, offset: u64, bytes: u64, mut visit: impl FnMut(u64, u32, &mut Cell)) {
+        let whole_words = offset.is_multiple_of(4) && bytes.is_multiple_of(4);
+        let row = self.row;
+        let fresh = !std::mem::replace(&mut self.has_cells, true);
+        let cells = self
+            .cells
+            .get_or_insert_with(|| Cells::Words(Box::new([Cell::default(); LANES])));
+        if fresh {
+            if let Cells::Bytes(_) = cells {
+                *cells = Cells::Words(Box::new([Cell::default(); LANES]));
+            }
+            if let Cells::Words(words) = cells {
+                for (lane, word) in words.iter_mut().enumerate() {
+                    *word = row.of_lane(lane);
+                }
+            }
+        }
+        if let Cells::Words(words) = cells
+            && !whole_words
+        {
+            let bytes = (0..LINE as usize).map(|byte| words[byte / 4].of_byte(byte as u32 % 4));
+            let bytes = bytes.collect::<Vec<_>>();
+            if let Ok(bytes) = bytes.into_boxed_slice().try_into() {
+                *cells = Cells::Bytes(bytes);
+            }
+        }
+        let end = (offset + bytes).min(LINE);
+        match cells {
+            Cells::Words(words) => {
+                for word in offset / 4..end / 4 {
+                    visit(word * 4, 4, &mut words[word as usize]);
+                }
+            }
+            Cells::Bytes(all) => {
+                for byte in offset..end {
+                    visit(byte, 1, &mut all[byte as usize]);
+                }
+            }
+        }
+    }
+}
+
+/// Hashes page numbers.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The multiplier of a multiplicative hash; the table uses the upper and the lower bits.
+        let product = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
+}
+
+type Page = [Line; PAGE_LINES as usize];
+
+/// The lines of all memory that a launch has accessed.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    /// Index into `pages`, by address divided by the bytes of a page.
+    index: HashMap<u64, u32, BuildHasherDefault<PageHasher>>,
+    pages: Vec<Page>,
+    /// Pages that no address has any more.
+    free: Vec<u32>,
+    /// The last pages that were asked for.
+    recent: [(u64, u32); 4],
+    next: usize,
+}
+
+impl Shadow {
+    /// Returns the line of an address.
+    #[inline]
+    pub(super) fn line(&mut self, address: u64) -> &mut Line {
+        let number = address / (LINE * PAGE_LINES);
+        // A page number is never 0: the lowest addresses are nowhere allocated.
+        let page = match self.recent.iter().find(|(of, _)| *of == number && number != 0) {
+            Some((_, page)) => *page,
+            None => self.page(number),
+        };
+        &mut self.pages[page as usize][(address / LINE % PAGE_LINES) as usize]
+    }
+
+    fn page(&mut self, number: u64) -> u32 {
+        let page = *self.index.entry(number).or_insert_with(|| {
+            if let Some(page) = self.free.pop() {
+                self.pages[page as usize].iter_mut().for_each(Line::clear);
+                return page;
+            }
+            self.pages.push(std::array::from_fn(|_| Line::default()));
+            (self.pages.len() - 1) as u32
+        });
+        self.recent[self.next] = (number, page);
+        self.next = (self.next + 1) % self.recent.len();
+        page
+    }
+
+    /// Forgets the accesses to a range of whole pages.
+    pub(super) fn forget(&mut self, address: u64, bytes: u64) {
+        self.recent = Default::default();
+        let page = LINE * PAGE_LINES;
+        for number in address / page..(address + bytes).div_ceil(page) {
+            self.free.extend(self.index.remove(&number));
+        }
+    }
+}
+
+/// Adds a read to the reads of a cell. `is_before` tells if an earlier read is ordered before the new one, so that it
+/// need not be kept.
+pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) -> bool) {
+    let same_warp = |old: &Stamp| (old.block, old.warp) == (read.block, read.warp);
+    let mut free = None;
+    for (i, old) in cell.reads.iter_mut().enumerate() {
+        if old.is_none() {
+            free = free.or(Some(i));
+        } else if same_warp(old) && old.time == read.time && old.strong == read.strong {
+            let lanes = old.lanes | read.lanes;
+            *old = Stamp { lanes, ..read };
+            return;
+        } else if (same_warp(old) && old.lanes & !read.lanes == 0) || is_before(old) {
+            *old = read;
+            return;
+        }
+    }
+    // The first reads stay, because they are from different warps or blocks.
+    cell.reads[free.unwrap_or(READS - 1)] = read;
+}
+
+/// Returns true if these accesses are a row of words at the beginning of a line: lane `i` accesses word `i`.
+#[inline]
+pub(super) fn is_row(addresses: &[u64; LANES], mask: Mask, bytes: u32) -> bool {
+    if mask != FULL || bytes != 4 || !addresses[0].is_multiple_of(LINE) {
+        return false;
+    }
+    let first = addresses[0];
+    let mut differs = 0;
+    for (i, address) in addresses.iter().enumerate() {
+        differs |= address.wrapping_sub(first) ^ (i as u64 * 4);
+    }
+    differs == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, LINE, READS, Shadow, Stamp, add_read, is_row};
+
+    fn stamp(warp: u8, lanes: u32) -> Stamp {
+        Stamp {
+            time: 1,
+            warp,
+            lanes,
+            ..Stamp::default()
+        }
+    }
+
+    #[test]
+    fn a_row_becomes_words_and_words_become_bytes() {
+        let mut shadow = Shadow::default();
+        let line = shadow.line(4096);
+        line.row().unwrap().write = stamp(3, !0);
+        let mut seen = Vec::new();
+        line.visit(8, 8, |offset, _, cell| seen.push((offset, cell.write.lanes)));
+        assert_eq!(seen, [(8, 1 << 2), (12, 1 << 3)]);
+        assert!(line.row().is_none());
+        seen.clear();
+        line.visit(13, 2, |offset, _, cell| {
+            seen.push((offset, cell.write.lanes));
+            cell.write = stamp(4, 1);
+        });
+        assert_eq!(seen, [(13, 1 << 3), (14, 1 << 3)]);
+        seen.clear();
+        line.visit(12, 4, |offset, _, cell| seen.push((offset, u32::from(cell.write.warp))));
+        assert_eq!(seen, [(12, 3), (13, 4), (14, 4), (15, 3)]);
+    }
+
+    #[test]
+    fn lines_belong_to_their_addresses_until_they_are_forgotten() {
+        let mut shadow = Shadow::default();
+        for page in 1..20u64 {
+            shadow.line(page * 4096 + LINE).row().unwrap().write = stamp(page as u8, !0);
+        }
+        for page in 1..20u64 {
+            assert_eq!(
+                u64::from(shadow.line(page * 4096 + LINE + 4).row().unwrap().write.warp),
+                page
+            );
+            assert!(shadow.line(page * 4096).row().unwrap().write.is_none());
+        }
+        shadow.forget(4096, 8192);
+        for (page, gone) in [(1, true), (2, true), (3, false)] {
+            assert_eq!(shadow.line(page * 4096 + LINE).row().unwrap().write.is_none(), gone);
+        }
+    }
+
+    #[test]
+    fn reads_of_one_warp_share_an_entry_and_the_first_readers_stay() {
+        let mut cell = Cell::default();
+        let never = |_: &Stamp| false;
+        add_read(&mut cell, stamp(0, 1), never);
+        add_read(&mut cell, stamp(0, 2), never);
+        assert_eq!(cell.reads[0].lanes, 3);
+        for warp in 1..9 {
+            add_read(&mut cell, stamp(warp, 1), never);
+        }
+        assert_eq!(cell.reads.map(|r| r.warp), [0, 1, 8]);
+        add_read(&mut cell, stamp(9, 1), |_| true);
+        assert_eq!(cell.reads[0].warp, 9);
+        assert_eq!(READS, 3);
+    }
+
+    #[test]
+    fn rows() {
+        let row = |first: u64, step: u64| std::array::from_fn(|i| first + step * i as u64);
+        assert!(is_row(&row(256, 4), !0, 4));
+        assert!(!is_row(&row(260, 4), !0, 4));
+        assert!(!is_row(&row(256, 8), !0, 4));
+        assert!(!is_row(&row(256, 4), 1, 4));
+        assert!(!is_row(&row(256, 4), !0, 8));
+    }
+}

@@ -1,0 +1,262 @@
+//! The bytes of device memory that somebody has written, for the checker of uninitialised reads.
+//!
+//! Nothing is tracked until the checker is first used. Memory that was allocated before counts as written, and so does
+//! all memory that the host can write without a call of the driver.
+
+#![forbid(unsafe_code)]
+
+use super::allocation::AllocationKind;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A bit for each byte of a range.
+#[derive(Debug)]
+pub(crate) struct Bits {
+    words: Box<[AtomicU64]>,
+}
+
+impl Bits {
+    /// Returns bits that are not set.
+    pub(crate) fn new(count: u64) -> Self {
+        let words = (0..count.div_ceil(64)).map(|_| AtomicU64::new(0));
+        Bits { words: words.collect() }
+    }
+
+    /// Calls `visit` with each word of a range and the mask of its bits, until that returns false.
+    fn all(&self, range: Range<u64>, mut visit: impl FnMut(&AtomicU64, u64) -> bool) -> bool {
+        let mut at = range.start;
+        while at < range.end {
+            let (word, bit) = (at / 64, at % 64);
+            let count = (64 - bit).min(range.end - at);
+            let mask = (u64::MAX >> (64 - count)) << bit;
+            match self.words.get(word as usize) {
+                Some(word) if !visit(word, mask) => return false,
+                _ => {}
+            }
+            at += count;
+        }
+        true
+    }
+
+    /// Sets the bits of a range.
+    #[inline]
+    pub(crate) fn set(&self, range: Range<u64>) {
+        self.all(range, |word, mask| {
+            // Most words are set already, and a load is cheaper.
+            if word.load(Relaxed) & mask != mask {
+                word.fetch_or(mask, Relaxed);
+            }
+            true
+        });
+    }
+
+    /// Returns true if a bit of a range is set.
+    #[inline]
+    pub(crate) fn any(&self, range: Range<u64>) -> bool {
+        !self.all(range, |word, mask| word.load(Relaxed) & mask == 0)
+    }
+
+    /// Returns true if all bits of a range are set.
+    #[inline]
+    pub(crate) fn every(&self, range: Range<u64>) -> bool {
+        self.all(range, |word, mask| word.load(Relaxed) & mask == mask)
+    }
+
+    /// Unsets all bits.
+    pub(crate) fn clear(&self) {
+        self.words.iter().for_each(|word| word.store(0, Relaxed));
+    }
+
+    fn assign(&self, bit: u64, value: bool) {
+        if let Some(word) = self.words.get((bit / 64) as usize) {
+            if value {
+                word.fetch_or(1 << (bit % 64), Relaxed);
+            } else {
+                word.fetch_and(!(1 << (bit % 64)), Relaxed);
+            }
+        }
+    }
+}
+
+/// An allocation with the bytes of it that were written.
+#[derive(Debug)]
+pub(crate) struct WrittenMap {
+    base: u64,
+    bytes: u64,
+    bits: Bits,
+}
+
+impl WrittenMap {
+    /// Returns the offsets of an access, if it is inside the allocation.
+    #[inline]
+    pub(crate) fn offsets(&self, address: u64, bytes: u64) -> Option<Range<u64>> {
+        let offset = address.checked_sub(self.base)?;
+        let end = offset.checked_add(bytes)?;
+        (end <= self.bytes).then_some(offset..end)
+    }
+
+    /// Returns the bits, one per byte of the allocation.
+    #[inline]
+    pub(crate) fn bits(&self) -> &Bits {
+        &self.bits
+    }
+}
+
+/// The allocations that are tracked.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Number of checkers that need the bits.
+    users: AtomicU64,
+    maps: RwLock<BTreeMap<u64, Arc<WrittenMap>>>,
+    /// By first address of an allocation, the place in the program that made it.
+    origins: Mutex<HashMap<u64, String>>,
+    /// True once an origin was noted.
+    notes_origins: AtomicBool,
+}
+
+impl Written {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<u64, Arc<WrittenMap>>> {
+        self.maps.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<u64, Arc<WrittenMap>>> {
+        self.maps.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn origins(&self) -> MutexGuard<'_, HashMap<u64, String>> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to track new allocations for a checker.
+    pub(super) fn begin(&self) {
+        self.users.fetch_add(1, Relaxed);
+    }
+
+    /// Ends the tracking for a checker. After the last one, all memory counts as written: kernels that nobody observes
+    /// do not set bits.
+    pub(super) fn end(&self) {
+        if self.users.fetch_sub(1, Relaxed) == 1 {
+            self.write().clear();
+        }
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.users.load(Relaxed) > 0
+    }
+
+    /// Tracks a new allocation.
+    pub(super) fn track(&self, kind: AllocationKind, base: u64, bytes: u64) {
+        // Mappings are left out: several may show the same bytes.
+        if self.is_active() && matches!(kind, AllocationKind::Device | AllocationKind::Heap) {
+            let bits = Bits::new(bytes);
+            self.write().insert(base, Arc::new(WrittenMap { base, bytes, bits }));
+        }
+    }
+
+    /// Forgets an allocation.
+    pub(super) fn forget(&self, base: u64) {
+        if self.is_active() {
+            self.write().remove(&base);
+        }
+        if self.notes_origins.load(Relaxed) {
+            self.origins().remove(&base);
+        }
+    }
+
+    /// Returns the tracked allocation that contains an address.
+    pub(super) fn find(&self, address: u64) -> Option<Arc<WrittenMap>> {
+        let maps = self.read();
+        let (_, map) = maps.range(..=address).next_back()?;
+        (address - map.base < map.bytes).then(|| Arc::clone(map))
+    }
+
+    /// Notes a write of the host.
+    pub(super) fn mark(&self, address: u64, bytes: u64) {
+        if self.is_active()
+            && let Some(map) = self.find(address)
+            && let Some(range) = map.offsets(address, bytes)
+        {
+            map.bits.set(range);
+        }
+    }
+
+    /// Notes a copy: the target is written where the source is.
+    pub(super) fn copy(&self, to: u64, from: u64, bytes: u64) {
+        if !self.is_active() {
+            return;
+        }
+        let Some(target) = self.find(to) else { return };
+        let (Some(source), Some(range)) = (self.find(from), target.offsets(to, bytes)) else {
+            return;
+        };
+        let Some(sources) = source.offsets(from, bytes) else {
+            return;
+        };
+        if source.bits.every(sources.clone()) {
+            return target.bits.set(range);
+        }
+        let values: Vec<bool> = sources.map(|bit| source.bits.any(bit..bit + 1)).collect();
+        for (bit, value) in range.zip(values) {
+            target.bits.assign(bit, value);
+        }
+    }
+
+    pub(super) fn set_origin(&self, base: u64, origin: String) {
+        self.notes_origins.store(true, Relaxed);
+        self.origins().insert(base, origin);
+    }
+
+    pub(super) fn origin(&self, base: u64) -> Option<String> {
+        self.origins().get(&base).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AllocationKind, Bits, Written};
+
+    #[test]
+    fn bits_of_ranges() {
+        let bits = Bits::new(200);
+        bits.set(60..130);
+        assert!(bits.every(60..130) && !bits.every(59..130) && !bits.every(60..131));
+        assert!(bits.any(0..61) && !bits.any(0..60) && !bits.any(130..200));
+        bits.clear();
+        assert!(!bits.any(0..200));
+        assert!(bits.every(5..5) && !bits.any(5..5));
+    }
+
+    #[test]
+    fn only_allocations_after_the_start_are_tracked() {
+        let written = Written::default();
+        written.track(AllocationKind::Device, 4096, 100);
+        assert!(written.find(4096).is_none());
+        written.begin();
+        written.track(AllocationKind::Managed, 4096, 100);
+        assert!(written.find(4096).is_none());
+        written.track(AllocationKind::Device, 4096, 100);
+        assert!(written.find(4195).is_some() && written.find(4196).is_none());
+        written.forget(4096);
+        assert!(written.find(4096).is_none());
+        written.track(AllocationKind::Heap, 4096, 100);
+        written.end();
+        assert!(written.find(4096).is_none());
+    }
+
+    #[test]
+    fn copies_carry_the_state_of_each_byte() {
+        let written = Written::default();
+        written.begin();
+        for base in [4096, 8192] {
+            written.track(AllocationKind::Device, base, 100);
+        }
+        written.mark(4096 + 10, 4);
+        written.mark(8192, 100);
+        written.copy(8192 + 20, 4096, 16);
+        let map = written.find(8192).unwrap();
+        assert!(map.bits().every(30..34) && !map.bits().any(20..30) && !map.bits().any(34..36));
+        assert!(map.bits().every(0..20) && map.bits().every(36..100));
+    }
+}

@@ -1,0 +1,124 @@
+//! Right and wrong kernels in pairs: the checkers find every error at its line, and nothing in the right kernels.
+
+use super::Bench;
+use crate::check::{Checker, Checks, Finding, Place};
+use crate::{Isa, Launch, Options, Progress};
+
+/// Words of each of the three buffers of a kernel.
+const WORDS: u32 = 4096;
+
+/// A kernel of a pair.
+struct Case {
+    name: String,
+    grid: u32,
+    block: u32,
+    /// Lines at which the error is found; none for a right kernel.
+    lines: Vec<u32>,
+}
+
+/// Returns the kernels of a file.
+fn cases(file: &str) -> Vec<Case> {
+    let path = format!("{}/../../tests/kernels/{file}.cu", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let mut cases: Vec<Case> = Vec::new();
+    let mut shape = (0, 0);
+    for (line, number) in text.lines().zip(1..) {
+        if let Some(inner) = line.strip_prefix("// <<<").and_then(|l| l.strip_suffix(">>>")) {
+            let (grid, block) = inner.split_once(", ").unwrap();
+            shape = (grid.parse().unwrap(), block.parse().unwrap());
+        }
+        if let Some(rest) = line.strip_prefix("extern \"C\" __global__ void ") {
+            cases.push(Case {
+                name: rest.split('(').next().unwrap().to_owned(),
+                grid: shape.0,
+                block: shape.1,
+                lines: Vec::new(),
+            });
+        }
+        if line.ends_with("// FINDS") {
+            cases.last_mut().unwrap().lines.push(number);
+        }
+    }
+    cases
+}
+
+/// Runs a kernel with these checks.
+fn findings(file: &str, case: &Case, checks: Checks) -> Vec<Finding> {
+    let checker = Checker::new(checks);
+    let mut bench = Bench::file(file, Isa::best());
+    let words = |of: fn(u32) -> u32| (0..WORDS).map(of).collect::<Vec<u32>>();
+    let input = bench.put(&words(|i| i), u32::to_le_bytes);
+    let output = bench.bytes(u64::from(WORDS) * 4);
+    let zero = bench.put(&words(|_| 0), u32::to_le_bytes);
+    let options = Options {
+        observers: checker.observers(),
+        ..Options::default()
+    };
+    let kernel = bench.program.kernel(&case.name).unwrap();
+    let mut params = vec![0; kernel.param_bytes() as usize];
+    for ((offset, size), arg) in kernel.params().zip([input, output, zero]) {
+        params[offset as usize..(offset + size) as usize].copy_from_slice(&arg.to_le_bytes());
+    }
+    let launch = Launch {
+        kernel: kernel.clone(),
+        grid: [case.grid, 1, 1],
+        block: [case.block, 1, 1],
+        dynamic_shared: 0,
+        params: params.into(),
+        options,
+    };
+    let execution = launch.start();
+    while execution.work(u64::MAX) != Progress::Finished {}
+    if let Some(fault) = execution.fault() {
+        checker.add_fault(&fault, &kernel);
+    }
+    checker.findings()
+}
+
+#[test]
+fn every_error_is_found_at_its_line_and_nothing_in_right_kernels() {
+    let files = [
+        ("check_memory", Checks::MEMORY),
+        ("check_init", Checks::INIT),
+        ("check_race.sm_70", Checks::RACE),
+        ("check_sync.sm_70", Checks::SYNC),
+    ];
+    let mut pairs = 0;
+    let mut problems = Vec::new();
+    for (file, check) in files {
+        for case in cases(file) {
+            let found = findings(file, &case, Checks::KERNELS);
+            let again = findings(file, &case, Checks::KERNELS);
+            let text = |found: &[Finding]| found.iter().map(|f| format!("  {f}\n")).collect::<String>();
+            // Addresses differ, because other tests allocate memory.
+            let threads = |found: &[Finding]| {
+                let of = |p: &Place| (p.ptx_line, p.block, p.thread);
+                let all = found.iter().map(|f| f.places.iter().map(of).collect::<Vec<_>>());
+                all.collect::<Vec<_>>()
+            };
+            if threads(&found) != threads(&again) {
+                problems.push(format!(
+                    "{}: another run has other findings\n{}{}",
+                    case.name,
+                    text(&found),
+                    text(&again)
+                ));
+            }
+            let wrong = case.name.ends_with("_wrong");
+            assert_eq!(wrong, !case.lines.is_empty(), "{}", case.name);
+            pairs += u32::from(wrong);
+            // A race may also make a thread read memory before it is written, at the same line.
+            let at_its_line = |f: &Finding| f.places.iter().any(|p| case.lines.contains(&p.line()));
+            if wrong != found.iter().any(|f| f.check == check) || !found.iter().all(at_its_line) {
+                let wanted = &case.lines;
+                problems.push(format!(
+                    "{}: wanted lines {wanted:?}, found\n{}",
+                    case.name,
+                    text(&found)
+                ));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(pairs >= 30, "{pairs} pairs");
+}

@@ -1,0 +1,200 @@
+//! Checks of kernels: sessions of threads that hold a guard, and of the whole process if the environment asks for it.
+
+mod leaks;
+mod origin;
+mod report;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use engine::check::{Checker, Checks, Finding};
+use engine::memory::address_space;
+use host::environment;
+
+/// Number of sessions of all threads.
+static SESSIONS: AtomicUsize = AtomicUsize::new(0);
+/// Number of these that check for reads of memory that nobody wrote.
+static INIT_SESSIONS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The session of this thread.
+    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+}
+
+/// A session of a thread.
+struct Session {
+    checker: Checker,
+    /// Live allocations that the thread has made since.
+    made: leaks::Made,
+}
+
+/// Returns the checker of the process, if `CUDA_SOFT_CHECK` is set.
+fn of_process() -> Option<&'static Checker> {
+    static PROCESS: OnceLock<Option<Checker>> = OnceLock::new();
+    PROCESS
+        .get_or_init(|| {
+            let names = environment::check()?;
+            match Checks::parse(&names) {
+                Ok(checks) => Some(Checker::reporting(checks, report::write)),
+                Err(error) => {
+                    report::write_line(&format!("CUDA_SOFT_CHECK: {error}"));
+                    None
+                }
+            }
+        })
+        .as_ref()
+}
+
+/// Returns the checkers of work that this thread submits.
+pub(crate) fn of_work() -> Vec<Checker> {
+    let process = of_process();
+    if SESSIONS.load(Relaxed) == 0 {
+        return process.into_iter().cloned().collect();
+    }
+    let of_thread = SESSION.try_with(|session| session.borrow().as_ref().map(|s| s.checker.clone()));
+    let mut checkers: Vec<Checker> = process.into_iter().cloned().chain(of_thread.ok().flatten()).collect();
+    if checkers.is_empty() && INIT_SESSIONS.load(Relaxed) > 0 {
+        // Nobody reads its findings: it only notes what the kernel writes, for the sessions of other threads.
+        checkers.push(Checker::new(Checks::INIT));
+    }
+    checkers
+}
+
+/// Notes an allocation that a call of this thread has made.
+pub(crate) fn note_allocation(address: u64) {
+    if SESSIONS.load(Relaxed) == 0 && of_process().is_none() {
+        return;
+    }
+    let Some(allocation) = address_space().find(address) else {
+        return;
+    };
+    let noted = SESSION.try_with(|session| match session.borrow_mut().as_mut() {
+        Some(session) => {
+            session.made.add(&allocation);
+            true
+        }
+        None => false,
+    });
+    let process = of_process();
+    if let Some(checker) = process
+        && checker.checks().contains(Checks::LEAKS)
+    {
+        leaks::of_process().add(&allocation);
+    }
+    if noted.unwrap_or(false) || process.is_some() {
+        origin::note(allocation.base);
+    }
+}
+
+/// Reports leaks of a process that exits, if `CUDA_SOFT_CHECK` asks for them.
+#[cfg(unix)]
+pub(crate) fn at_exit() {
+    if let Some(checker) = of_process()
+        && checker.checks().contains(Checks::LEAKS)
+    {
+        let found = leaks::of_process().findings();
+        found.into_iter().for_each(|finding| checker.add(finding));
+    }
+}
+
+/// Checks the kernels that a thread launches, until it is dropped.
+///
+/// See [`check()`].
+#[must_use = "the checks end when this is dropped"]
+pub struct Checking {
+    /// The session belongs to the thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for Checking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checking").finish_non_exhaustive()
+    }
+}
+
+/// The error of [`check()`] on a thread that already holds a [`Checking`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlreadyChecking;
+
+impl fmt::Display for AlreadyChecking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this thread is being checked already: finish the other `Checking` first")
+    }
+}
+
+impl std::error::Error for AlreadyChecking {}
+
+/// Checks the kernels that this thread launches from now on, on the software driver.
+///
+/// The checks concern the calling thread only, so several tests of one process can have theirs at the same time. Begin
+/// before the memory is allocated: memory that is allocated earlier counts as written. Checked kernels run slower:
+/// 3 to 15 times with [`Checks::INIT`], 5 to 65 times with [`Checks::RACE`], which also runs their blocks one after the
+/// other. [`Checks::MEMORY`] costs nothing.
+///
+/// ```
+/// use cuda_driver_soft::{Checks, check};
+///
+/// let checks = check(Checks::RACE | Checks::INIT | Checks::SYNC)?;
+/// // … launch kernels, and wait for them …
+/// let findings = checks.finish();
+/// assert!(findings.is_empty(), "{}", findings[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+#[doc = include_str!("checks.md")]
+///
+/// # Errors
+/// Returns an error if this thread is being checked already.
+pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
+    SESSION.with(|session| {
+        let mut session = session.borrow_mut();
+        if session.is_some() {
+            return Err(AlreadyChecking);
+        }
+        SESSIONS.fetch_add(1, Relaxed);
+        if checks.contains(Checks::INIT) {
+            INIT_SESSIONS.fetch_add(1, Relaxed);
+        }
+        *session = Some(Session {
+            checker: Checker::new(checks),
+            made: leaks::Made::default(),
+        });
+        Ok(Checking { _thread: PhantomData })
+    })
+}
+
+impl Checking {
+    /// Ends the checks and returns what they found. Kernels that still run are not included: synchronise first.
+    #[must_use]
+    pub fn finish(self) -> Vec<Finding> {
+        let findings = end();
+        std::mem::forget(self);
+        findings
+    }
+}
+
+impl Drop for Checking {
+    fn drop(&mut self) {
+        end();
+    }
+}
+
+fn end() -> Vec<Finding> {
+    let ended = SESSION.try_with(|session| session.borrow_mut().take());
+    let Ok(Some(session)) = ended else {
+        return Vec::new();
+    };
+    SESSIONS.fetch_sub(1, Relaxed);
+    let checks = session.checker.checks();
+    if checks.contains(Checks::INIT) {
+        INIT_SESSIONS.fetch_sub(1, Relaxed);
+    }
+    let mut findings = session.checker.findings();
+    if checks.contains(Checks::LEAKS) {
+        findings.extend(session.made.findings());
+    }
+    findings
+}

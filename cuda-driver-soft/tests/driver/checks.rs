@@ -1,0 +1,178 @@
+//! Tests of the checks that a thread holds: what they find, and whose kernels they see. The pairs of right and wrong
+//! kernels are tested with the engine.
+
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
+use cuda_driver_soft::{AlreadyChecking, Checks, Finding};
+use std::ptr::null_mut;
+
+/// Begins checks on this thread.
+fn begin(checks: Checks) -> cuda_driver_soft::Checking {
+    cuda_driver_soft::check(checks).unwrap()
+}
+
+/// Runs a kernel of the pairs in a context of its own, and returns the result of the wait for it.
+fn run(file: &str, name: &str, grid: u32, block: u32) -> u32 {
+    const BYTES: usize = 4096 * 4;
+    let context = Context::new();
+    let cuda = cuda();
+    let kernel = Kernel::load(file, name);
+    let input: Vec<u32> = (0..4096).collect();
+    let mut buffers = [0; 3];
+    for buffer in &mut buffers {
+        check(unsafe { cuda.cuMemAlloc(buffer, BYTES) });
+    }
+    let [mut given, mut out, mut zero] = buffers;
+    check(unsafe { cuda.cuMemcpyHtoD(given, input.as_ptr().cast(), BYTES) });
+    check(unsafe { cuda.cuMemsetD8(zero, 0, BYTES) });
+    let mut params = [ptr(&mut given), ptr(&mut out), ptr(&mut zero)];
+    check(kernel.launch(grid, block, null_mut(), &mut params));
+    let result = unsafe { cuda.cuCtxSynchronize() };
+    if result.0 == 0 {
+        for buffer in buffers {
+            check(unsafe { cuda.cuMemFree(buffer) });
+        }
+    } else {
+        // The context is lost.
+        std::mem::forget(context);
+    }
+    result.0
+}
+
+fn neighbour(kind: &str) -> Vec<Finding> {
+    let checks = begin(Checks::RACE | Checks::SYNC);
+    expect(
+        cuda_driver_sys::CUresult(run("check_race.sm_70.ptx", &format!("neighbour_{kind}"), 1, 64)),
+        0,
+    );
+    checks.finish()
+}
+
+#[test]
+fn a_race_is_reported_with_both_lines() {
+    if !software() {
+        return;
+    }
+    assert_eq!(neighbour("right"), []);
+    let found = neighbour("wrong");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        (found[0].check, found[0].kernel.as_str()),
+        (Checks::RACE, "neighbour_wrong")
+    );
+    let text = found[0].to_string();
+    for part in [
+        "race: `neighbour_wrong`: two accesses to offset 0x4 of shared memory that nothing orders",
+        "check_race.sm_70.cu:18: thread [0,0,0] of block [0,0,0] reads 4 bytes",
+        "check_race.sm_70.cu:17: thread [1,0,0] of block [0,0,0] writes the same memory",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn each_thread_sees_its_own_kernels() {
+    if !software() {
+        return;
+    }
+    let threads: Vec<_> = ["wrong", "right", "wrong", "right"]
+        .map(|kind| (kind, std::thread::spawn(move || neighbour(kind).len())))
+        .into();
+    for (kind, thread) in threads {
+        assert_eq!(thread.join().unwrap(), usize::from(kind == "wrong"));
+    }
+}
+
+#[test]
+fn a_thread_has_one_session() {
+    let first = begin(Checks::MEMORY);
+    assert_eq!(cuda_driver_soft::check(Checks::RACE).unwrap_err(), AlreadyChecking);
+    drop(first);
+    assert_eq!(begin(Checks::RACE).finish(), []);
+}
+
+#[test]
+fn reads_of_new_memory_are_found_until_it_is_written() {
+    if !software() {
+        return;
+    }
+    let checks = begin(Checks::INIT);
+    for kernel in ["global_right", "global_wrong", "accumulate_right"] {
+        expect(cuda_driver_sys::CUresult(run("check_init", kernel, 2, 64)), 0);
+    }
+    let found = checks.finish();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].places[0].line(), 15);
+    let allocation = found[0].allocation.as_ref().unwrap();
+    assert_eq!((allocation.bytes, allocation.offset), (4096 * 4, 0));
+}
+
+#[test]
+fn memory_that_is_not_freed_is_a_leak() {
+    if !software() {
+        return;
+    }
+    let _context = Context::new();
+    let (mut freed, mut kept) = (0, 0);
+    let checks = begin(Checks::LEAKS);
+    check(unsafe { cuda().cuMemAlloc(&mut freed, 100) });
+    check(unsafe { cuda().cuMemAlloc(&mut kept, 200) });
+    check(unsafe { cuda().cuMemFree(freed) });
+    let found = checks.finish();
+    check(unsafe { cuda().cuMemFree(kept) });
+    assert_eq!(found.len(), 1, "{found:?}");
+    let text = found[0].to_string();
+    assert!(text.starts_with("leak: 200 bytes were not freed"), "{text}");
+}
+
+#[test]
+fn a_fault_is_a_finding() {
+    if !software() {
+        return;
+    }
+    in_child("checks::a_fault_is_a_finding", &[], || {
+        let checks = begin(Checks::MEMORY);
+        expect(
+            cuda_driver_sys::CUresult(run("check_memory", "bounds_wrong", 2, 64)),
+            700,
+        );
+        let found = checks.finish();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].check, found[0].places[0].line()), (Checks::MEMORY, 20));
+    });
+}
+
+#[test]
+fn the_environment_checks_all_threads() {
+    if !software() {
+        return;
+    }
+    let report = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("checks-{}.jsonl", std::process::id()));
+    let variables = [
+        ("CUDA_SOFT_CHECK", "race,leaks"),
+        ("CUDA_SOFT_CHECK_REPORT", report.to_str().unwrap()),
+    ];
+    let written = in_child("checks::the_environment_checks_all_threads", &variables, || {
+        let thread = std::thread::spawn(|| run("check_race.sm_70.ptx", "sum_wrong", 4, 64));
+        assert_eq!(thread.join().unwrap(), 0);
+        // Left for the report at exit, with its context.
+        let context = Context::new();
+        let mut kept = 0;
+        check(unsafe { cuda().cuMemAlloc(&mut kept, 300) });
+        std::mem::forget(context);
+    });
+    let Some(written) = written else { return };
+    let lines = std::fs::read_to_string(&report).unwrap();
+    std::fs::remove_file(&report).unwrap();
+    let found: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(written.contains("race: `sum_wrong`"), "{written}");
+    assert!(
+        found.iter().any(|f| f["check"] == "race" && f["line"] == 118),
+        "{lines}"
+    );
+    if cfg!(unix) {
+        assert!(
+            found.iter().any(|f| f["problem"] == "300 bytes were not freed"),
+            "{lines}"
+        );
+    }
+}
