@@ -33,6 +33,35 @@ fn sums_of_lengths_around_a_block() {
     }
 }
 
+/// The counts are the same on every machine.
+#[test]
+fn axpy_moves_each_sector_once() {
+    let gpu = gpu();
+    if !cuda_driver::sys::DEFAULT.is_software() {
+        return; // only the software driver counts
+    }
+    let (x, mut y) = (gpu.vector(&values(1024)).unwrap(), gpu.vector(&values(1024)).unwrap());
+    let profile = cuda_driver_soft::profile();
+    gpu.axpy(2.0, &x, &mut y).unwrap();
+    let report = profile.finish();
+    let total = report.kernel("axpy").expect("a launch").total;
+    // 1024 values of 4 bytes are 128 sectors of 32 bytes. `x` and `y` are read, and `y` is written.
+    assert_eq!((total.global_load_sectors, total.global_store_sectors), (256, 128));
+}
+
+#[test]
+fn sum_has_no_bank_conflicts() {
+    let gpu = gpu();
+    if !cuda_driver::sys::DEFAULT.is_software() {
+        return; // only the software driver counts
+    }
+    let x = gpu.vector(&values(1000)).unwrap();
+    let profile = cuda_driver_soft::profile();
+    gpu.sum(&x).unwrap();
+    let report = profile.finish();
+    assert_eq!(report.kernel("sum").expect("a launch").total.bank_conflicts(), 0);
+}
+
 #[test]
 #[should_panic(expected = "differ in length")]
 fn lengths_must_be_equal() {
