@@ -1,6 +1,6 @@
 //! Tests that need no GPU: they run on the software driver, and with `CUDA_DRIVER=system` on a GPU.
 
-use cuda_driver_soft::Prefer;
+use cuda_driver_soft::{Checks, Prefer};
 use higher_crate::Gpu;
 
 fn gpu() -> Gpu {
@@ -38,7 +38,8 @@ fn sums_of_lengths_around_a_block() {
 fn axpy_moves_each_sector_once() {
     let gpu = gpu();
     if !cuda_driver::sys::DEFAULT.is_software() {
-        return; // only the software driver counts
+        println!("needs the software driver, which counts");
+        return;
     }
     let (x, mut y) = (gpu.vector(&values(1024)).unwrap(), gpu.vector(&values(1024)).unwrap());
     let profile = cuda_driver_soft::profile();
@@ -53,13 +54,29 @@ fn axpy_moves_each_sector_once() {
 fn sum_has_no_bank_conflicts() {
     let gpu = gpu();
     if !cuda_driver::sys::DEFAULT.is_software() {
-        return; // only the software driver counts
+        println!("needs the software driver, which counts");
+        return;
     }
     let x = gpu.vector(&values(1000)).unwrap();
     let profile = cuda_driver_soft::profile();
     gpu.sum(&x).unwrap();
     let report = profile.finish();
     assert_eq!(report.kernel("sum").expect("a launch").total.bank_conflicts(), 0);
+}
+
+/// No two threads access the same value without an order between them, and none reads memory that nobody wrote.
+#[test]
+fn kernels_have_no_races() {
+    let gpu = gpu();
+    if !cuda_driver::sys::DEFAULT.is_software() {
+        println!("needs the software driver, which checks");
+        return;
+    }
+    let checks = cuda_driver_soft::check(Checks::RACE | Checks::INIT | Checks::SYNC).unwrap();
+    let (x, mut y) = (gpu.vector(&values(1000)).unwrap(), gpu.vector(&values(1000)).unwrap());
+    gpu.axpy(2.0, &x, &mut y).unwrap();
+    gpu.sum(&y).unwrap();
+    assert_eq!(checks.finish(), []);
 }
 
 #[test]
