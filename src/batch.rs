@@ -64,6 +64,7 @@ impl Stream {
             srcAccessOrder: order,
             ..CUmemcpyAttributes::default()
         };
+        let _current = self.context().map(Context::enter).transpose()?;
         // The attributes apply from the first copy on.
         // SAFETY: the stream is live; the rest is upheld by the caller.
         unsafe { checked::memcpy_batch_async_v2(&to, &from, &sizes, &[attributes], &[0], self.as_raw()) }
@@ -86,6 +87,7 @@ impl Stream {
         if copies.is_empty() {
             return Ok(());
         }
+        let _current = self.context().map(Context::enter).transpose()?;
         // SAFETY: the stream is live; the rest is upheld by the caller.
         unsafe { checked::memcpy_3d_batch_async_v2(copies, 0, self.as_raw()) }
     }

@@ -104,6 +104,8 @@ fn calls_while_a_stream_captures() {
         assert_codes!(UNSAFE, |s| cuMemAllocAsync(&raw mut memory, 64, other));
         assert_codes!(UNSAFE, |s| cuMemFreeAsync(0, other));
         assert_codes!(NEVER, |s| cuMemAllocAsync(&raw mut memory, 64, s));
+        assert_codes!(UNSAFE, |s| cuProfilerStart());
+        assert_codes!(UNSAFE, |s| cuProfilerStop());
 
         assert_codes!(IMPLICIT, |s| cuMemcpyHtoD(data, host, 64));
         assert_codes!(IMPLICIT, |s| cuMemcpyDtoH(host, data, 64));

@@ -129,7 +129,9 @@ fn wrong_dependencies() {
     let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS::default();
     is!(c, 1, cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params));
     let invalid = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
-    assert_eq!((params.result_out, params.hErrNode_out), (invalid, b));
+    assert_eq!(params.result_out, invalid);
+    // Driver 580 names the first kernel node of a cycle, and the last of empty nodes.
+    assert!([a, b].contains(&params.hErrNode_out));
     is!(c, 0, cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1));
     let exec = instantiate(g);
     assert_eq!(s.run(exec), 12);

@@ -271,37 +271,25 @@ fn views_of_arrays() {
     }
 }
 
-/// Driver 580 accepts one level and one layer past the end, but not where there is only one.
+/// Driver 580 accepts levels and layers that the array does not have.
 #[test]
-fn views_may_end_one_too_far() {
+fn views_may_end_too_far() {
     let bench = Bench::new();
     let descriptor = TextureDescriptor::new();
     let floats = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;
     let shape = ArrayShape::d2(8, 8);
     let levels = MipmappedArray::<f32>::new(&bench.context, shape, 4).expect("an array");
     let view = ResourceView::new(floats, shape);
-    for (range, expected) in [
-        (0..=3, true),
-        (1..=2, true),
-        (3..=3, true),
-        (0..=4, true),
-        (0..=5, false),
-    ] {
+    for range in [0..=3, 1..=2, 3..=3, 0..=4, 0..=5, 2..=8] {
         let made = Texture::with_view(&levels, &descriptor, &view.levels(range.clone()));
-        assert_eq!(made.is_ok(), expected, "levels {range:?}");
+        assert!(made.is_ok(), "levels {range:?}");
     }
     let shape = ArrayShape::layered_d2(8, 8, 4);
     let layers = Array::<f32>::new(&bench.context, shape).expect("an array");
     let view = ResourceView::new(floats, shape);
-    for (range, expected) in [
-        (0..=3, true),
-        (1..=2, true),
-        (0..=0, true),
-        (0..=4, true),
-        (0..=5, false),
-    ] {
+    for range in [0..=3, 1..=2, 0..=0, 0..=4, 0..=5, 2..=8] {
         let made = Texture::with_view(&layers, &descriptor, &view.layers(range.clone()));
-        assert_eq!(made.is_ok(), expected, "layers {range:?}");
+        assert!(made.is_ok(), "layers {range:?}");
     }
 }
 

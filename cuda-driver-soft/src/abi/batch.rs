@@ -10,6 +10,7 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::copy::unified_place;
 use super::exports;
+use crate::call::lookup::current_context;
 use crate::call::{stream, submit};
 use crate::object::array;
 use crate::object::managed::{self, Location};
@@ -30,6 +31,16 @@ fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(stream)
+}
+
+/// Returns the stream of a batch of copies. Driver 580 needs a current context, and returns `CUDA_ERROR_INVALID_VALUE`
+/// without one.
+fn copying_stream(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
+    if current_context().is_err() {
+        host::log!("batches of copies need a current context: make that of the stream current");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    stream_of(hstream, mode)
 }
 
 /// Returns a function from items to entries of a list: entry `i` covers the items from `indexes[i]` on. It must be
@@ -118,7 +129,7 @@ fn one(to: MemoryPlace, from: MemoryPlace, bytes: u64, now: bool, stream: &Strea
 }
 
 fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: NullStream) -> Result<()> {
-    let stream = stream_of(hstream, mode)?;
+    let stream = copying_stream(hstream, mode)?;
     // The index in an error that concerns no single copy.
     let mut which = usize::MAX;
     let done = batch.run(c, &stream, &mut which);
@@ -207,7 +218,7 @@ fn boxes(
     hstream: CUstream,
     mode: NullStream,
 ) -> Result<()> {
-    let stream = stream_of(hstream, mode)?;
+    let stream = copying_stream(hstream, mode)?;
     let mut which = usize::MAX;
     let mut run = || {
         if flags != 0 || count == 0 {

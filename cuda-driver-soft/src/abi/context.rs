@@ -271,6 +271,7 @@ exports! {
 
     fn cuCtxDisablePeerAccess [c] (handle: CUcontext) {
         let (current, peer) = peer(handle)?;
+        capture::check_unsafe()?;
         if current.disable_peer(peer.id()) {
             Ok(())
         } else {

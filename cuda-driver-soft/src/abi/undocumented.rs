@@ -9,6 +9,7 @@ use cuda_driver_sys::CUresult;
 use super::exports;
 use super::table::{Table, not_supported};
 use crate::call::lookup::current_context;
+use crate::queue::capture;
 use crate::state::error::Error;
 
 exports! {
@@ -18,11 +19,13 @@ exports! {
 
     // No profiler can be attached, so there is nothing to start or stop.
     fn cuProfilerStart [_c] () {
-        current_context().map(drop)
+        current_context()?;
+        capture::check_unsafe()
     }
 
     fn cuProfilerStop [_c] () {
-        current_context().map(drop)
+        current_context()?;
+        capture::check_unsafe()
     }
 }
 

@@ -532,8 +532,8 @@ impl GraphStore {
         Ok(order)
     }
 
-    /// Returns the last node of a graph that is in a cycle or between two cycles, which driver 580 reports; `None` if
-    /// there is no cycle.
+    /// Returns the last node of a graph that is in a cycle or between two cycles, which driver 580 reports for
+    /// empty nodes (for kernel nodes, it reports the first one); `None` if there is no cycle.
     pub(crate) fn node_of_cycle(&self, graph: usize) -> Result<Option<usize>> {
         let nodes = &self.graph(graph)?.nodes;
         let edges = self.edges(graph)?;

@@ -250,32 +250,29 @@ fn array_size(resource: &Resource) -> Result<[u64; 3]> {
 }
 
 /// Applies a view to the image of an array of this size. Driver 580 requires a format and the array's own size, with 0
-/// for a dimension that the array does not have.
-fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView) -> Result<Image> {
-    let depth = u64::from(image.levels[0].size[2]);
-    // Driver 580 accepts one level and one layer too many if the array has several.
-    let count = image.levels.len();
-    let levels = if count > 1 { count + 1 } else { 1 };
-    let last_level = (view.levels[1] as usize).min(count - 1);
+/// for a dimension that the array does not have. It accepts levels of a mipmapped array, and layers of a layered one,
+/// that do not exist; the last ones stand for them here.
+fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
+    let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);
     let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if view.size != size
         || channel.bytes() * channels != image.texel_bytes()
         || view.levels[0] > view.levels[1]
-        || view.levels[1] as usize >= levels
-        || view.levels[0] as usize >= count
+        || !mipmapped && view.levels[1] > 0
         || view.layers[0] > view.layers[1]
-        || u64::from(view.layers[1]) >= if layers { depth + 1 } else { 1 }
-        || layers && u64::from(view.layers[0]) >= depth
+        || !layers && view.layers[1] > 0
     {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     (image.channel, image.channels) = (channel, channels);
-    image.levels = image.levels[view.levels[0] as usize..=last_level].to_vec();
+    let [first_level, last_level] = view.levels.map(|level| (level as usize).min(last));
+    image.levels = image.levels[first_level..=last_level].to_vec();
     if layers && view.layers != [0, 0] {
         for plane in &mut image.levels {
-            plane.address += u64::from(view.layers[0]) * plane.slice;
-            plane.size[2] = view.layers[1].min(plane.size[2] - 1) - view.layers[0] + 1;
+            let [first, last] = view.layers.map(|layer| layer.min(plane.size[2] - 1));
+            plane.address += u64::from(first) * plane.slice;
+            plane.size[2] = last - first + 1;
         }
     }
     Ok(image)
@@ -301,7 +298,12 @@ pub(crate) fn create(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     if let Some(view) = &view {
-        image = viewed(image, array_size(&resource)?, view)?;
+        image = viewed(
+            image,
+            array_size(&resource)?,
+            view,
+            matches!(resource, Resource::Mipmap(_)),
+        )?;
     }
     let handle = texture::new_handle();
     texture::bind(handle, Object::Texture(image, sampler(&settings)));
