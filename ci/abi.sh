@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compares the bindings with the C compiler's reading of every cuda.h since CUDA 11.7, in under a minute on an idle
-# machine. Exit code 75: a download failed three times.
+# Compares the bindings with every cuda.h since CUDA 11.7, as the C compiler reads it. The comparison, without downloads
+# and the build, should take under a minute on an idle machine; a longer one prints a warning.
+# Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

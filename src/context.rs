@@ -347,7 +347,7 @@ impl Context {
     /// ([`cuCtxGetId`](checked::ctx_get_id)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.0.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.0.
     #[inline]
     #[doc(alias = "cuCtxGetId")]
     #[track_caller]

@@ -244,7 +244,7 @@ impl Context {
     /// ([`cuCtxWaitEvent`](checked::ctx_wait_event)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.5.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.5.
     #[inline]
     #[doc(alias = "cuCtxWaitEvent")]
     #[track_caller]

@@ -53,7 +53,7 @@ impl Module {
     /// Returns the number of kernels ([`cuModuleGetFunctionCount`](checked::module_get_function_count)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuModuleGetFunctionCount")]
     #[track_caller]
@@ -65,7 +65,7 @@ impl Module {
     /// Returns all kernels ([`cuModuleEnumerateFunctions`](checked::module_enumerate_functions)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuModuleEnumerateFunctions")]
     #[track_caller]
@@ -243,7 +243,7 @@ impl Function {
     /// Returns the number of parameters ([`cuFuncGetParamCount`](checked::func_get_param_count)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 13.2.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuFuncGetParamCount")]
     #[track_caller]
@@ -284,7 +284,7 @@ impl Function {
     /// ([`cuFuncIsLoaded`](checked::func_is_loaded)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuFuncIsLoaded")]
     #[track_caller]
@@ -297,7 +297,7 @@ impl Function {
     /// Loads the kernel's code now instead of at its first launch ([`cuFuncLoad`](checked::func_load)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuFuncLoad")]
     #[track_caller]
@@ -322,7 +322,7 @@ impl Function {
     /// Returns the kernel's name ([`cuFuncGetName`](checked::func_get_name)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuFuncGetName")]
     #[track_caller]

@@ -92,7 +92,7 @@ impl GreenContext {
     /// Returns a number that no other context of the process has ([`cuGreenCtxGetId`](checked::green_ctx_get_id)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
     #[inline]
     #[doc(alias = "cuGreenCtxGetId")]
     #[track_caller]

@@ -299,7 +299,7 @@ impl Library {
     /// Returns the number of kernels ([`cuLibraryGetKernelCount`](checked::library_get_kernel_count)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuLibraryGetKernelCount")]
     #[track_caller]
@@ -311,7 +311,7 @@ impl Library {
     /// Returns all kernels ([`cuLibraryEnumerateKernels`](checked::library_enumerate_kernels)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuLibraryEnumerateKernels")]
     #[track_caller]

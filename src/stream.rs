@@ -93,7 +93,7 @@ impl Stream {
         Ok(Self::created(raw, context))
     }
 
-    /// Creates a stream with a priority; streams with smaller numbers run first
+    /// Creates a stream with a priority; a lower number is a higher priority
     /// ([`cuStreamCreateWithPriority`](checked::stream_create_with_priority)). A number outside of
     /// [`Context::stream_priority_range`] is clamped to that range.
     ///

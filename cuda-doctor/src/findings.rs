@@ -1,4 +1,5 @@
-//! Everything observed on a machine. The diagnosis depends on nothing else, and the JSON report contains it.
+//! Everything observed on a machine. The diagnosis depends on nothing else, and the JSON report contains all
+//! of it.
 #![forbid(unsafe_code)]
 
 mod choice;
@@ -24,11 +25,11 @@ pub use system::{Container, Gpu, KernelModule, System};
 pub struct Findings {
     /// This process and its user.
     pub process: Process,
-    /// Kernel modules, GPUs, containers and virtual machines.
+    /// Kernel modules, GPUs on the PCI bus, the container, WSL and the Jetson board.
     pub system: System,
-    /// The environment variables that matter and are set.
+    /// The environment variables that are set and affect CUDA programs.
     pub variables: Vec<Variable>,
-    /// Device nodes of NVIDIA's kernel modules.
+    /// Device nodes of GPUs: those of NVIDIA's kernel modules, and WSL's.
     pub nodes: Vec<Node>,
     /// Files of driver libraries and toolkit stubs, on the search path or not.
     pub library_files: Vec<LibraryFile>,
@@ -43,7 +44,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Returns the value of an environment variable that is set and not empty.
+    /// Returns the value of one of [`variables`](Self::variables); `None` if it is not among them or is empty.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         let found = self.variables.iter().find(|variable| variable.name == name)?;

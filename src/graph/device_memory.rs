@@ -1,11 +1,12 @@
-//! The memory that the allocation nodes of a device's graphs use.
+//! The memory that memory allocation nodes of graphs use on a device.
 
 use core::ptr;
 
 use crate::{Device, Result, checked, sys};
 
 impl Device {
-    /// Returns the number of bytes that graphs on the device use or have reserved, either now or at most
+    /// Returns the number of bytes that graphs on the device use or have reserved, as the attribute chooses: the
+    /// current number, or the highest since the last reset
     /// ([`cuDeviceGetGraphMemAttribute`](checked::device_get_graph_mem_attribute)).
     ///
     /// # Errors

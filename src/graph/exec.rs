@@ -149,7 +149,7 @@ impl GraphExec {
     /// `CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY` is never among them.
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.0.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.0.
     #[inline]
     #[doc(alias = "cuGraphExecGetFlags")]
     #[track_caller]
@@ -163,7 +163,7 @@ impl GraphExec {
     /// Returns a number that no other graph of the process has ([`cuGraphExecGetId`](checked::graph_exec_get_id)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuGraphExecGetId")]
     #[track_caller]

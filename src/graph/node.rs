@@ -111,7 +111,7 @@ impl<'g> Node<'g> {
     /// Returns a number that no other node of the graph has ([`cuGraphNodeGetLocalId`](checked::graph_node_get_local_id)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuGraphNodeGetLocalId")]
     #[track_caller]
@@ -124,7 +124,7 @@ impl<'g> Node<'g> {
     /// ([`cuGraphNodeGetToolsId`](checked::graph_node_get_tools_id)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuGraphNodeGetToolsId")]
     #[track_caller]
@@ -137,7 +137,7 @@ impl<'g> Node<'g> {
     /// ([`cuGraphNodeGetContainingGraph`](checked::graph_node_get_containing_graph)): that of [`graph`](Self::graph).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuGraphNodeGetContainingGraph")]
     #[track_caller]
@@ -150,7 +150,7 @@ impl<'g> Node<'g> {
     /// owns the memory that they point to, until the node is changed or destroyed.
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuGraphNodeGetParams")]
     #[track_caller]

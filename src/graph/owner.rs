@@ -146,7 +146,7 @@ impl Graph {
     /// Returns a number that no other graph of the process has ([`cuGraphGetId`](checked::graph_get_id)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuGraphGetId")]
     #[track_caller]

@@ -159,8 +159,8 @@ impl Stream {
     /// ([`cuStreamGetDevResource`](checked::stream_get_dev_resource)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.1, and the errors
-    /// of [`Device::resource`].
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1,
+    /// and the errors of [`Device::resource`].
     #[inline]
     #[doc(alias = "cuStreamGetDevResource")]
     #[track_caller]

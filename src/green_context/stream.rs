@@ -1,21 +1,22 @@
-//! Streams of green contexts.
+//! Streams of green contexts, and the contexts that any stream belongs to.
 
 use super::GreenContext;
 use crate::{Result, Stream, checked, sys};
 
 impl GreenContext {
     /// Creates a non-blocking stream whose work runs on the green context's multiprocessors
-    /// ([`cuGreenCtxStreamCreate`](checked::green_ctx_stream_create)). Streams with smaller priorities run first.
+    /// ([`cuGreenCtxStreamCreate`](checked::green_ctx_stream_create)). A lower
+    /// number is a higher priority: the device prefers that work, but does not guarantee an order.
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.
     #[inline]
     #[doc(alias = "cuGreenCtxStreamCreate")]
     #[track_caller]
     pub fn stream(&self, priority: i32) -> Result<Stream> {
-        // The only kind of stream that a green context has.
+        // The only flag that the driver accepts here, and it is required.
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING;
-        // SAFETY: the handle is live, and the driver checks the priority.
+        // SAFETY: the handle is live, and the driver accepts every priority.
         let raw = unsafe { checked::green_ctx_stream_create(self.as_raw_green(), flags.0, priority) }?;
         Ok(Stream::created(raw, self))
     }
@@ -23,11 +24,12 @@ impl GreenContext {
 
 impl Stream {
     /// Asks the driver for the handle of the context that the stream was created in
-    /// ([`cuStreamGetCtx`](checked::stream_get_ctx)). For a stream of a green context, it is the context of that green
-    /// context; for a default stream, the current context.
+    /// ([`cuStreamGetCtx`](checked::stream_get_ctx)). For a stream of a green context, it is the green context as a
+    /// `CUcontext`; for a default stream, the current context.
     ///
     /// # Errors
-    /// May return an error from earlier asynchronous work.
+    /// May return an error from earlier asynchronous work. Drivers before CUDA 13.0 may return
+    /// `CUDA_ERROR_NOT_SUPPORTED` for a stream of a green context.
     #[inline]
     #[doc(alias = "cuStreamGetCtx")]
     #[track_caller]
@@ -36,11 +38,12 @@ impl Stream {
         unsafe { checked::stream_get_ctx(self.as_raw()) }
     }
 
-    /// Asks the driver for the handles of the stream's context, which is the primary context for a stream of a green
-    /// context, and of its green context, which may be null ([`cuStreamGetCtx_v2`](checked::stream_get_ctx_v2)).
+    /// Asks the driver for two handles: the stream's context and its green context
+    /// ([`cuStreamGetCtx_v2`](checked::stream_get_ctx_v2)). For a stream of a green context, the first is the device's
+    /// primary context; for any other stream, the second is null.
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.
     #[inline]
     #[doc(alias = "cuStreamGetCtx_v2")]
     #[track_caller]
@@ -49,11 +52,12 @@ impl Stream {
         unsafe { checked::stream_get_ctx_v2(self.as_raw()) }
     }
 
-    /// Returns the handle of the green context that the stream was created in; `None` for another context
+    /// Returns the handle of the green context that the stream was created in; `None` if that context is not a green
+    /// context
     /// ([`cuStreamGetGreenCtx`](checked::stream_get_green_ctx)).
     ///
     /// # Errors
-    /// Returns a [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuStreamGetGreenCtx")]
     #[track_caller]

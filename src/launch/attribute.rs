@@ -114,7 +114,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Sets the priority; kernels with smaller numbers run first. A number outside of
+    /// Sets the priority; a lower number is a higher priority. A number outside of
     /// [`Context::stream_priority_range`](crate::Context::stream_priority_range) is clamped. Needs CUDA 11.8.
     #[inline]
     #[must_use]

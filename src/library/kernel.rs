@@ -148,7 +148,7 @@ impl Kernel {
     /// Returns the number of parameters ([`cuKernelGetParamCount`](checked::kernel_get_param_count)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 13.2.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuKernelGetParamCount")]
     #[track_caller]
@@ -208,7 +208,7 @@ impl Kernel {
     /// Returns the kernel's name ([`cuKernelGetName`](checked::kernel_get_name)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuKernelGetName")]
     #[track_caller]
@@ -236,7 +236,7 @@ impl Kernel {
     /// Returns the handle of the kernel's library ([`cuKernelGetLibrary`](checked::kernel_get_library)).
     ///
     /// # Errors
-    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.5.
+    /// Returns a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.5.
     #[inline]
     #[doc(alias = "cuKernelGetLibrary")]
     #[track_caller]

@@ -98,7 +98,7 @@ impl Stream {
         unsafe { self.set_attribute(Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value) }
     }
 
-    /// Sets the stream's priority; streams with smaller numbers run first. A number outside of
+    /// Sets the stream's priority; a lower number is a higher priority. A number outside of
     /// [`Context::stream_priority_range`](crate::Context::stream_priority_range) is clamped to that range.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub enum Verdict {
     Works,
     /// There is no GPU to use.
     NoGpu,
-    /// There is a driver or a GPU, but it does not work.
+    /// Something is broken: the driver, a GPU, this program or a setting.
     Broken,
 }
 
@@ -79,11 +79,11 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// This program, or the only driver library, is for 32-bit programs.
+    /// This is a 32-bit program, or the only driver library is for 32-bit programs.
     ThirtyTwoBit,
     /// The library is for another processor.
     OtherProcessor,
-    /// NVIDIA has no driver for this operating system.
+    /// NVIDIA has no CUDA driver for this operating system.
     UnsupportedSystem,
     /// No driver library is installed.
     NoDriver,
@@ -91,7 +91,7 @@ pub enum Cause {
     StubOnly,
     /// A toolkit's stub library is found instead of the driver's library.
     StubFirst,
-    /// The file that a variable names is not a driver.
+    /// The file that an environment variable names cannot be loaded or is not a driver.
     NamedLibrary,
     /// A driver library is installed where the loader does not look.
     NotSearched,
@@ -111,16 +111,16 @@ pub enum Cause {
     NoDevice,
     /// `CUDA_VISIBLE_DEVICES` hides the devices.
     HiddenDevices,
-    /// `cuInit` failed.
+    /// `cuInit`, or listing the devices, failed for a reason that no other cause describes.
     Initialisation,
-    /// The driver crashed or did not answer.
+    /// The driver crashed or did not answer, or the process that examines it could not be started.
     Crash,
     /// The test kernel failed or stored wrong values.
     Kernel,
     /// The driver runs kernels on the CPU.
     SoftwareDriver,
-    /// The library lacks functions of its own CUDA version.
+    /// The library lacks functions of its CUDA version or an earlier one.
     IncompleteLibrary,
-    /// A variable has no effect, or an unexpected one.
+    /// An environment variable has no effect, or its value is invalid.
     Variable,
 }

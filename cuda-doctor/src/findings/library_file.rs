@@ -1,17 +1,17 @@
-//! Findings about files of driver libraries, which were read but not loaded.
+//! Findings about files of driver libraries, from their paths and headers. Nothing is loaded to make them.
 
 use serde::{Deserialize, Serialize};
 
-/// A file named like the driver's library. It was read, not loaded.
+/// A file named like the driver's library: its path and, if it can be read, its header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibraryFile {
     /// The path where it was found.
     pub path: String,
-    /// The path without links, if it differs.
+    /// The path with all symbolic links resolved, if it differs.
     pub real_path: Option<String>,
     /// The role that its folder gives it.
     pub role: LibraryRole,
-    /// The driver's version in the name of the file.
+    /// The driver's version in the real file's name; `None` if that name has none.
     pub version: Option<String>,
     /// The header of the file; `None` if it is not an ELF file or cannot be read.
     pub elf: Option<Elf>,
@@ -23,7 +23,7 @@ pub struct LibraryFile {
 pub enum LibraryRole {
     /// A driver's library.
     Driver,
-    /// A newer driver's library for an older kernel module: NVIDIA's forward compatibility package.
+    /// A newer driver's library for an older kernel module, from NVIDIA's forward compatibility package.
     Compatibility,
     /// A toolkit's stub.
     Stub,
@@ -34,6 +34,6 @@ pub enum LibraryRole {
 pub struct Elf {
     /// 32 or 64.
     pub bits: u32,
-    /// The processor, in the words of [`std::env::consts::ARCH`], or the header's number.
+    /// The processor, in the words of [`std::env::consts::ARCH`]; `processor N`, with the header's number, for others.
     pub architecture: String,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kernel modules, GPUs, containers and virtual machines.
+/// Kernel modules, GPUs on the PCI bus, the container, WSL and the Jetson board.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {
     /// NVIDIA's kernel module, if it is loaded.

@@ -26,7 +26,7 @@ pub struct KernelReport<'r> {
     pub launches: Vec<&'r LaunchProfile>,
     /// The sum of all launches.
     pub total: Counters,
-    /// The lines of its source, in their order.
+    /// The source lines that have instructions, sorted by file and line.
     pub lines: Vec<LineReport<'r>>,
 }
 
@@ -34,18 +34,18 @@ pub struct KernelReport<'r> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LineReport<'r> {
-    /// Name of the file in the CUDA source; `None` for a line of the PTX text, which has no `.loc`.
+    /// Name of the CUDA source file; `None` if the instructions have no `.loc`: the line is one of the PTX text.
     pub file: Option<&'r str>,
     /// Line in the CUDA source, or else in the PTX text.
     pub line: u32,
-    /// The opcodes of the instructions, in the order of the PTX text.
+    /// The opcodes of this line's instructions in the first launch, in the order of the PTX text.
     pub opcodes: Vec<&'r str>,
     /// The counters.
     pub counters: Counters,
 }
 
 impl Report {
-    /// Returns the launches of a kernel.
+    /// Returns the launches of a kernel and their sum; `None` if it was not launched.
     pub fn kernel(&self, name: &str) -> Option<KernelReport<'_>> {
         self.kernels().into_iter().find(|kernel| kernel.name == name)
     }
@@ -80,8 +80,8 @@ impl Report {
         html::text(self)
     }
 
-    /// Writes the profile to a file: as JSON or as an HTML page if the name ends with `.json` or `.html`, else as a
-    /// table.
+    /// Writes the profile to a file: as JSON if the name ends with `.json`, as an HTML page if it ends with `.html` or
+    /// `.htm`, else as a table. Case does not matter.
     ///
     /// # Errors
     /// Returns the error of writing the file.

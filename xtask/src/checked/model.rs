@@ -1,4 +1,4 @@
-//! The checked calls: what each takes from the caller and returns.
+//! The model of the checked calls: what each takes and returns, read from the annotations and checked.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ const OLDEST: u32 = 11070;
 /// One checked call.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// The exported symbol, `cuMemAlloc_v2`.
+    /// The exported symbol, such as `cuMemAlloc_v2`.
     pub(crate) symbol: String,
-    /// The name in `cuda-driver-sys`, `cuMemAlloc`.
+    /// The name in `cuda-driver-sys`, such as `cuMemAlloc`.
     pub(super) name: String,
     /// Every name that C programs call it by.
     pub(super) plain: Vec<String>,
@@ -109,16 +109,17 @@ pub(super) enum Owner {
     Caller,
     /// The driver, or an earlier owner.
     Other,
-    /// The object that this parameter names.
+    /// The object whose handle this parameter takes.
     Parameter(String),
 }
 
-/// Returns the calls of every function that the annotations describe, sorted by symbol.
+/// Returns one checked call for each function that the annotations describe, sorted by symbol.
 pub(crate) fn calls(registry: &Registry) -> Result<Vec<Call>, String> {
     let mut calls = Vec::new();
     let mut names = BTreeMap::new();
     for entry in &registry.functions {
-        // A per-thread twin has no annotation of its own; an export of the 32-bit era has one without `does`.
+        // A per-thread twin has no annotation of its own; an export with 32-bit device addresses (before CUDA 3.2)
+        // has one without `does`.
         if entry.stream == StreamMode::PerThread || !registry.annotations.describes(&entry.symbol) {
             continue;
         }
@@ -223,7 +224,8 @@ impl Call {
         format!("{module}{}", super::names::call(&self.name))
     }
 
-    /// Returns true if an array is counted by this parameter, so that the caller does not pass it.
+    /// Returns true if the checked call finds this count itself, from slices or from the driver, so that the caller
+    /// does not pass it. The caller passes the count of a `vec`.
     pub(super) fn is_counted(&self, name: &str) -> bool {
         self.parameters.iter().any(|parameter| match &parameter.kind {
             Kind::String { count } | Kind::List { count } | Kind::Copied { count } => count == name,
@@ -235,12 +237,13 @@ impl Call {
         })
     }
 
-    /// Checks that every direction agrees with the type, and that a plain name of C works on the oldest driver.
+    /// Checks that every direction agrees with its type, that a name which stands for a versioned export has a fallback
+    /// if the oldest driver lacks that export, and that `safety` names only parameters.
     fn check(&self) -> Result<(), String> {
         let is_plain = self.name != self.symbol;
         if is_plain && self.since > OLDEST && self.fallback.is_none() {
             return Err(format!(
-                "`{}` is a plain name of C, but the export is newer than the oldest driver: add a `fallback`",
+                "in C, `{}` means an export that the oldest supported driver lacks: add a `fallback`",
                 self.name
             ));
         }
