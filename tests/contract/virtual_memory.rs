@@ -164,14 +164,18 @@ fn memory_without_an_address_alone() {
 
 #[test]
 fn memory_without_an_address_counts_as_used() {
-    // In a separate process, because other tests also allocate memory.
+    // In a separate process, because other tests also allocate memory. A GPU counts the memory of all processes, so
+    // another one may disturb an attempt.
     child!("memory_without_an_address_counts_as_used", {
         let _gpu = Gpu::new();
-        let before = used();
-        let handle = create(32 * MIB2);
-        assert_eq!(used() - before, 32 * MIB2);
-        ok!(cuMemRelease(handle));
-        assert_eq!(used(), before);
+        let counts = |_| {
+            let before = used();
+            let handle = create(32 * MIB2);
+            let during = used();
+            ok!(cuMemRelease(handle));
+            during == before + 32 * MIB2 && used() == before
+        };
+        assert!((0..20).any(counts), "never the bytes of the memory");
     });
 }
 
