@@ -126,6 +126,21 @@ fn batched_copies() {
     ok!(cuStreamDestroy(stream));
 }
 
+/// Returns an operand in linear memory. Lengths are in elements.
+fn pointer(address: u64, row: usize, rows: usize) -> CUmemcpy3DOperand {
+    let mut operand = CUmemcpy3DOperand {
+        type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
+        ..Default::default()
+    };
+    operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
+        ptr: address,
+        rowLength: row,
+        layerHeight: rows,
+        ..Default::default()
+    };
+    operand
+}
+
 #[test]
 fn batched_copies_of_boxes() {
     if !has_batches() {
@@ -136,19 +151,6 @@ fn batched_copies_of_boxes() {
     let stream = stream();
     let data: Vec<u8> = (0..64 * 16 * 2).map(|i: u32| (i * 7 + i / 64) as u8).collect();
     let (from, to) = (gpu.upload(&data), gpu.upload(&[0_u8; 4096]));
-    let pointer = |address: u64, row: usize, rows: usize| {
-        let mut operand = CUmemcpy3DOperand {
-            type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
-            ..Default::default()
-        };
-        operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
-            ptr: address,
-            rowLength: row,
-            layerHeight: rows,
-            ..Default::default()
-        };
-        operand
-    };
     let new = |width: usize, order: u32| {
         let mut op = CUDA_MEMCPY3D_BATCH_OP {
             src: pointer(from, 64, 16),
@@ -200,19 +202,6 @@ fn batched_copies_of_arrays() {
     };
     ok!(cuArray3DCreate_v2(&raw mut array, &raw const descriptor));
     // Positions and lengths are in texels of 4 bytes.
-    let pointer = |address: u64, row: usize, rows: usize| {
-        let mut operand = CUmemcpy3DOperand {
-            type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
-            ..Default::default()
-        };
-        operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
-            ptr: address,
-            rowLength: row,
-            layerHeight: rows,
-            ..Default::default()
-        };
-        operand
-    };
     let mut inside = CUmemcpy3DOperand {
         type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY,
         ..Default::default()
