@@ -52,6 +52,7 @@ mod abi;
 mod call;
 mod check;
 mod graph;
+mod json;
 mod marker;
 mod object;
 mod observation;

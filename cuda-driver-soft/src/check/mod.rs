@@ -65,7 +65,8 @@ pub(crate) fn of_work() -> Vec<Checker> {
 
 /// Notes an allocation that a call of this thread has made.
 pub(crate) fn note_allocation(address: u64) {
-    if SESSIONS.load(Relaxed) == 0 && of_process().is_none() {
+    let process = of_process();
+    if SESSIONS.load(Relaxed) == 0 && process.is_none() {
         return;
     }
     let Some(allocation) = address_space().find(address) else {
@@ -78,7 +79,6 @@ pub(crate) fn note_allocation(address: u64) {
         }
         None => false,
     });
-    let process = of_process();
     if let Some(checker) = process
         && checker.checks().contains(Checks::LEAKS)
     {

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use crate::trace::json::Object;
+use crate::json::Object;
 use engine::check::Finding;
 use host::{console, environment};
 

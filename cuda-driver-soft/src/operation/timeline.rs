@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::json::Object;
 use crate::object::place::MemoryPlace;
 use crate::object::stream::StreamRef;
 use crate::operation::Operation;
@@ -10,7 +11,6 @@ use crate::operation::launch::ReadyLaunch;
 use crate::operation::region::Base;
 use crate::queue::streams::QueueId;
 use crate::queue::work::{Divisible, Fault, Work};
-use crate::trace::json::Object;
 use crate::trace::{self, Job, JobKind, Span, StreamTrack};
 
 /// Returns work that records its begin and end, if a trace is being recorded. `job` is called then.

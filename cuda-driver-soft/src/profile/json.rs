@@ -6,7 +6,7 @@
 use engine::count::{Counters, InstructionProfile, LaunchProfile};
 
 use super::report::Report;
-use crate::trace::json::Object;
+use crate::json::Object;
 
 /// Returns a profile as JSON.
 pub(super) fn text(report: &Report) -> String {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cuda_driver_sys::{CUresult, Function};
 
+use crate::json::Object;
 use crate::trace::generated::SHOWN;
-use crate::trace::json::Object;
 use crate::trace::recorder::{event, now};
 use crate::trace::{take_last_line, with};
 

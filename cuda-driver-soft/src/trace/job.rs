@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::trace::json::Object;
+use crate::json::Object;
 use crate::trace::recorder::{StreamTrack, Track, event, now};
 use crate::trace::with;
 

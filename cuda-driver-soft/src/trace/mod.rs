@@ -8,7 +8,6 @@
 mod call;
 mod generated;
 mod job;
-pub(crate) mod json;
 mod recorder;
 mod summary;
 
@@ -18,6 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::json::Object;
 use host::{console, environment};
 use recorder::{Recorder, event, now};
 
@@ -111,7 +111,7 @@ fn logged(line: &str) {
     with(|recorder| {
         let track = recorder.thread();
         let event = event("log", "log", "i", now(), track).text("s", "t");
-        recorder.write(event.object("args", json::Object::new().text("message", line)));
+        recorder.write(event.object("args", Object::new().text("message", line)));
     });
 }
 

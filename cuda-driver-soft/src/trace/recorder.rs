@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::trace::json::Object;
+use crate::json::Object;
 use crate::trace::summary::Summary;
 use host::console;
 
