@@ -1,15 +1,15 @@
-//! Maps keyed by the driver's own serial numbers. Every launch looks up several, and the keys need no protection
-//! against hash flooding.
+//! Maps keyed by serial numbers, handles and numbers of pages. Every launch looks up several, and the keys need no
+//! protection against hash flooding.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by serial number or handle.
-pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+/// A map by serial number, handle or number of a page.
+pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
 /// Spreads an integer key over all bits of the hash.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct IdHasher(u64);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

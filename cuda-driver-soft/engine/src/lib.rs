@@ -25,6 +25,7 @@ pub mod count;
 mod decode;
 mod fault;
 mod grid;
+pub mod id_map;
 mod lanes;
 mod launch;
 pub mod memory;

@@ -3,6 +3,7 @@
 //! All graphs and their nodes are in one [`GraphStore`] under one lock, because an edge, a clone and a child graph each
 //! concern several of them. An executable graph ([`exec`](crate::graph::exec)) is a copy with a lock of its own.
 
+use engine::id_map::IdMap;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -15,7 +16,6 @@ use crate::queue::capture::Captures;
 use crate::queue::edge::{Edge, EdgeData};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, encode};
-use crate::state::hash::IdMap;
 
 pub(crate) struct Node {
     pub(crate) graph: usize,

@@ -4,12 +4,11 @@
 //! dereferenced, so forged, foreign and destroyed handles are detected. Serial numbers are not reused, so a destroyed
 //! handle differs from an unknown one and never names a newer object.
 
+use engine::id_map::IdMap;
 use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-
-use crate::state::hash::IdMap;
 
 /// The type of object that a handle names. It is part of the handle, so that a stream cannot be mistaken for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,5 @@
 pub(crate) mod error;
 pub(crate) mod gate;
 pub(crate) mod handle;
-pub(crate) mod hash;
 pub(crate) mod profile;
 pub(crate) mod settings;

@@ -16,7 +16,7 @@ struct Fence {
     of_warp: u32,
 }
 
-/// What the lanes of a warp know of other threads.
+/// The knowledge that the lanes of a warp have of other threads.
 #[derive(Debug)]
 struct WarpOrder {
     /// The moment up to which the lanes know all threads of the block.
@@ -56,9 +56,9 @@ pub(super) struct BlockOrder {
 /// The barrier of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterOrder {
-    /// What the warps knew that have arrived since the barrier last opened.
+    /// The knowledge of the warps that have arrived since the barrier last opened.
     arrived: SharedClock,
-    /// What all warps knew that had arrived when the barrier last opened.
+    /// The knowledge of all warps that had arrived when the barrier last opened.
     opened: SharedClock,
 }
 
@@ -341,7 +341,7 @@ impl ClusterOrder {
     }
 }
 
-/// What threads have published at locations in memory.
+/// The knowledge that threads have published at locations in memory.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     locations: HashMap<u64, Arc<Clock>>,

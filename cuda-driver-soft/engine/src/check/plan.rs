@@ -3,11 +3,11 @@
 use super::race::Effect;
 use crate::code::action::Action;
 use crate::code::function::Code;
-use crate::code::registers::Slot;
+use crate::code::registers::{Slot, lane_bytes};
 use crate::code::site::{AccessKind, Site};
 use crate::lanes::LANES;
 use crate::ops::memory::Access;
-use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, RegClass, Space};
+use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, Space};
 
 /// The checkers' view of a decoded instruction.
 #[derive(Debug, Default)]
@@ -93,11 +93,7 @@ impl Plan {
                 Op::St(m) => {
                     (one.strong, one.release) = (strong(m.order), release(m.order));
                     let stored = Access::unpack(decoded.mods);
-                    let row = match stored.class {
-                        RegClass::Pred | RegClass::B16 => 2,
-                        RegClass::B32 => 4,
-                        RegClass::B64 | RegClass::B128 => 8,
-                    };
+                    let row = lane_bytes(stored.class);
                     let rows = [decoded.b, decoded.d, decoded.c, decoded.e];
                     if m.ty.size() == stored.element {
                         one.values = Some((rows, row, stored.element as u8));

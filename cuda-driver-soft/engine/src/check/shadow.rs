@@ -4,9 +4,8 @@
 //! word, the line has one set of stamps. Otherwise it has a cell for each word or, once an access is smaller than a
 //! word, for each byte.
 
+use crate::id_map::IdMap;
 use crate::lanes::{FULL, LANES, Mask};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Bytes of a line.
 pub(super) const LINE: u64 = 128;
@@ -178,35 +177,13 @@ impl Line {
     }
 }
 
-/// Hashes page numbers.
-#[derive(Default)]
-struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        // The multiplier of a multiplicative hash; the table uses the upper and the lower bits.
-        let product = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = product ^ product >> 32;
-    }
-}
-
 type Page = [Line; PAGE_LINES as usize];
 
 /// The lines of all memory that a launch has accessed.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
     /// Index into `pages`, by address divided by the bytes of a page.
-    index: HashMap<u64, u32, BuildHasherDefault<PageHasher>>,
+    index: IdMap<u64, u32>,
     pages: Vec<Page>,
     /// Pages that no address has any more.
     free: Vec<u32>,

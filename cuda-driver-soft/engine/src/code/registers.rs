@@ -35,6 +35,16 @@ pub(crate) const fn bytes_of(class: RegClass) -> u32 {
     }
 }
 
+/// Returns the size of a value of this class in one lane in bytes: 0 for a predicate, 8 for each half of 128 bits.
+pub(crate) const fn lane_bytes(class: RegClass) -> u8 {
+    match class {
+        RegClass::Pred => 0,
+        RegClass::B16 => 2,
+        RegClass::B32 => 4,
+        RegClass::B64 | RegClass::B128 => 8,
+    }
+}
+
 /// The registers of one frame.
 pub(crate) struct RegFile {
     /// Rows at multiples of 64; a buffer starts at a multiple of 128.

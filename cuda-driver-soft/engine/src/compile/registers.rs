@@ -342,10 +342,8 @@ impl Emitter<'_> {
 
     /// Loads a vector, or a uniform scalar as one, into vector registers if there is room and something uses it again.
     pub(super) fn prepare_vector(&mut self, reg: Reg) {
-        let (width, count) = match self.kind(reg) {
-            Kind::Vector(width) => (width, self.parts(width)),
-            Kind::Scalar(width, 0) => (width, 1),
-            _ => return,
+        let Some((width, count)) = self.vector_parts(reg) else {
+            return;
         };
         let old = self.state.get(reg).copied();
         if old.is_some_and(|cached| cached.parts > 0) || self.state.free_ymms() < count as u32 {
@@ -359,14 +357,21 @@ impl Emitter<'_> {
 
     /// Loads a register that an instruction both reads and writes, so that the result can replace it.
     pub(super) fn load_before_write(&mut self, reg: Reg) {
-        let (width, count) = match self.kind(reg) {
-            Kind::Vector(width) => (width, self.parts(width)),
-            Kind::Scalar(width, 0) => (width, 1),
-            _ => return,
+        let Some((width, count)) = self.vector_parts(reg) else {
+            return;
         };
         let old = self.state.get(reg).copied();
         if old.is_none_or(|cached| cached.parts == 0) {
             self.load_vector(reg, old, (width, count));
+        }
+    }
+
+    /// Returns the width of a register's elements and the number of vector registers that hold it, if it can be in them.
+    fn vector_parts(&self, reg: Reg) -> Option<(Width, usize)> {
+        match self.kind(reg) {
+            Kind::Vector(width) => Some((width, self.parts(width))),
+            Kind::Scalar(width, 0) => Some((width, 1)),
+            _ => None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::code::function::{Code, SourceMap};
 use crate::code::handlers::Handlers;
 use crate::code::inst::Inst;
 use crate::code::isa::Isa;
-use crate::code::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use crate::code::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of, lane_bytes};
 use crate::code::site::{Site, SiteAccess};
 use crate::ops::{Form, control};
 use crate::plan::defined::Use;
@@ -255,13 +255,7 @@ impl<'b> Builder<'b> {
         } else {
             self.row(class)
         };
-        let width = match class {
-            RegClass::Pred => 0,
-            RegClass::B16 => 2,
-            RegClass::B32 => 4,
-            RegClass::B64 | RegClass::B128 => 8,
-        };
-        self.filled.push((slot, width, constant));
+        self.filled.push((slot, lane_bytes(class), constant));
         self.constants.insert((constant, class), slot);
         slot
     }

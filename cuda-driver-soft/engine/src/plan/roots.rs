@@ -20,7 +20,7 @@ pub(crate) enum Root {
     Loaded(usize),
 }
 
-/// What is known about the origin of a register's value.
+/// The origin of a register's value, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// A number, or nothing yet.

@@ -21,7 +21,7 @@ pub(crate) struct Group {
     pub(crate) whole: bool,
 }
 
-/// How the values of a register in the lanes of a group relate to each other.
+/// The relation between the values of a register in the lanes of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The same in all lanes: one scalar.

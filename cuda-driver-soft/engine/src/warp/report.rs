@@ -4,10 +4,10 @@
 
 use super::frame::{FrameId, Frames};
 use super::{Split, Wait, Warp};
-use crate::code::registers::Slot;
+use crate::code::registers::{Slot, lane_bytes};
 use crate::fault::{LaneGroup, LaneState, Position, Report, SourceLine};
 use crate::lanes::Mask;
-use ptx::ir::{FuncId, Function, Reg, RegClass};
+use ptx::ir::{FuncId, Function, Reg};
 
 /// The number of calls that a report shows.
 const MOST_CALLS: usize = 64;
@@ -120,14 +120,8 @@ impl Warp {
             else {
                 continue;
             };
-            let width = match class {
-                RegClass::Pred => 0,
-                RegClass::B16 => 2,
-                RegClass::B32 => 4,
-                RegClass::B64 | RegClass::B128 => 8,
-            };
             if let Some(name) = body.register_name(reg) {
-                registers.push((name, frame.file.get(Slot(*slot), width, lane)));
+                registers.push((name, frame.file.get(Slot(*slot), lane_bytes(*class), lane)));
             }
         }
         registers

@@ -1,12 +1,12 @@
 //! Unfinished tasks, and the rules by which threads take them. All of it is under the lock of the scheduler.
 
+use engine::id_map::IdMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::queue::work::{Condition, Divisible, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
-use crate::state::hash::IdMap;
 
 pub(super) struct Task {
     /// True while a thread is about to report its fault and finish it.
