@@ -4,7 +4,8 @@
 //! take turns. Limits hold for an idle machine: a figure over its limit prints a warning, a figure over twice the limit
 //! makes the exit status 1.
 //!
-//! `cargo run --release -p cuda-driver-benches -- engine [--csv]` measures kernels on the software driver's engine.
+//! `cargo run --release -p cuda-driver-benches -- engine [--csv]` measures kernels on the software driver's engine;
+//! `-- checks [--csv]` measures how much slower its checkers and counters make them.
 
 mod kernels;
 mod layers;
@@ -19,8 +20,13 @@ const LOADING: f64 = 1.3;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("engine", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return match kernels::run(rest) {
+    let kernels = match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        Some(("engine", rest)) => Some(kernels::run(rest)),
+        Some(("checks", rest)) => Some(kernels::checks::run(rest)),
+        _ => None,
+    };
+    if let Some(result) = kernels {
+        return match result {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");

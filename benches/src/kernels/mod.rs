@@ -12,6 +12,7 @@
 
 mod buffer;
 mod cases;
+pub(crate) mod checks;
 mod native;
 
 use cases::{Argument, Case};

@@ -1,13 +1,15 @@
 //! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
 //! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled]
-//! [profile] [short] [KERNEL]`
+//! [profile] [checks] [short] [KERNEL]`
 //!
 //! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
 //! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 lanes, and prints
 //! the same for the interpreter. `profile` also counts what the kernels do, and prints how many times as long that takes.
+//! `checks` does the same for the checkers of uninitialised reads and of races.
 //! `short` measures for a fifth of a second each instead of two seconds.
 
+use cuda_driver_soft_engine::check::{Checker, Checks};
 use cuda_driver_soft_engine::count::Profile;
 use cuda_driver_soft_engine::memory::{AllocationKind, address_space};
 use cuda_driver_soft_engine::{Engine, Isa, Launch, Observers, Options, Program, Progress};
@@ -80,9 +82,12 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
         (asked.plain, false, Engine::Interpreter),
         (asked.compiled, true, Engine::Compiled { lanes: 16 }),
         (asked.profile, true, Engine::Interpreter),
+        (asked.checks, true, Engine::Interpreter),
+        (asked.checks, true, Engine::Interpreter),
     ];
-    let mut best = [Duration::MAX; 4];
+    let mut best = [Duration::MAX; 6];
     let profile = Profile::new();
+    let races = Checker::new(Checks::RACE);
     let begin = Instant::now();
     while begin.elapsed() < asked.long {
         for (way, ((wanted, converged, engine), best)) in ways.into_iter().zip(&mut best).enumerate() {
@@ -99,10 +104,11 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
                     isa: asked.isa,
                     converged,
                     engine,
-                    observers: if way == 3 {
-                        profile.observers()
-                    } else {
-                        Observers::default()
+                    observers: match way {
+                        3 => profile.observers(),
+                        4 => asked.init.observers(),
+                        5 => races.observers(),
+                        _ => Observers::default(),
                     },
                     ..Options::default()
                 },
@@ -130,6 +136,11 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     if asked.profile {
         print!(" {:8.2} {:5.2}", each(best[3]), each(best[3]) / each(best[0]));
     }
+    if asked.checks {
+        for best_of in &best[4..] {
+            print!(" {:8.2} {:5.2}", each(*best_of), each(*best_of) / each(best[0]));
+        }
+    }
     println!();
 }
 
@@ -139,6 +150,9 @@ struct CommandLine {
     plain: bool,
     compiled: bool,
     profile: bool,
+    checks: bool,
+    /// Made before the buffers, because it knows only of memory that is allocated later.
+    init: Checker,
     long: Duration,
     kernels: Vec<String>,
 }
@@ -149,6 +163,8 @@ fn main() {
         plain: false,
         compiled: false,
         profile: false,
+        checks: false,
+        init: Checker::new(Checks::INIT),
         long: Duration::from_secs(2),
         kernels: Vec::new(),
     };
@@ -158,6 +174,7 @@ fn main() {
             "plain" => asked.plain = true,
             "compiled" => asked.compiled = true,
             "profile" => asked.profile = true,
+            "checks" => asked.checks = true,
             "short" => asked.long = Duration::from_millis(200),
             _ => asked.kernels.push(argument),
         }

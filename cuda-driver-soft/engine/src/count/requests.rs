@@ -6,6 +6,8 @@ use crate::lanes::{self, LANES, Lanes, Mask};
 
 /// Bytes of a sector, as a power of two.
 const SECTOR_SHIFT: u32 = 5;
+/// Bytes of a sector.
+pub(super) const SECTOR: u64 = 1 << SECTOR_SHIFT;
 /// Banks of shared memory, each of 4 bytes.
 const BANKS: usize = 32;
 
@@ -201,22 +203,9 @@ fn passes(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
     in_bank.into_iter().max().unwrap_or(1)
 }
 
-/// Returns the number of lanes whose address is also accessed by a lower lane.
-pub(super) fn repeated(addresses: &Lanes<u64>, mask: Mask) -> u64 {
-    let mut all = [0; LANES];
-    let mut count = 0;
-    for i in lanes::iter(mask) {
-        all[count] = addresses[i];
-        count += 1;
-    }
-    let all = &mut all[..count];
-    all.sort_unstable();
-    all.windows(2).filter(|w| w[0] == w[1]).count() as u64
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Wavefronts, atomic_sectors, footprint, repeated, wavefronts};
+    use super::{Wavefronts, atomic_sectors, footprint, wavefronts};
     use crate::lanes::{FULL, Lanes, Mask};
 
     fn sectors(addresses: &Lanes<u64>, mask: Mask, size: u32) -> u64 {
@@ -299,13 +288,5 @@ mod tests {
         assert_eq!(atomic_sectors(&lanes(|i| 4096 + 4 * (i % 8)), FULL), 4);
         assert_eq!(atomic_sectors(&lanes(|i| 4096 + 4 * (i / 2)), FULL), 4);
         assert_eq!(atomic_sectors(&lanes(|_| 4096), 0xf), 4);
-    }
-
-    #[test]
-    fn atomic_operations_conflict_at_one_address() {
-        assert_eq!(repeated(&lanes(|_| 64), FULL), 31);
-        assert_eq!(repeated(&lanes(|i| 4 * i), FULL), 0);
-        assert_eq!(repeated(&lanes(|i| 4 * (i % 8)), FULL), 24);
-        assert_eq!(repeated(&lanes(|i| i / 2), 0b111), 1);
     }
 }

@@ -5,21 +5,32 @@
 use super::clocks::Clocks;
 use super::counters::Counters;
 use super::report::SharedCounts;
-use super::requests::{Footprint, Wavefronts, atomic_sectors, footprint, repeated, wavefronts};
+use super::requests::{Footprint, SECTOR, Wavefronts, atomic_sectors, footprint, wavefronts};
 use crate::code::site::{AccessBytes, AccessKind, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
-use crate::lanes::{self, LANES, Mask};
+use crate::lanes::{self, LANES, Lanes, Mask};
+use crate::observe::pattern::{PatternCache, Request};
 use ptx::ir::{FuncId, Space};
 use std::sync::Arc;
 
 /// Counts of the decoded instructions of one function, besides how often they run.
 pub(super) type FunctionCounters = Vec<Option<Box<Counters>>>;
 
+/// The numbers of the requests of one instruction.
+#[derive(Default)]
+struct SiteRequests {
+    counters: Counters,
+    /// The numbers of requests with a pattern, and how often each was made. The sectors and bank conflicts of a request
+    /// do not change if all its addresses move by whole sectors.
+    patterns: PatternCache<(Requests, u64), SECTOR>,
+    is_bulk: bool,
+}
+
 /// Counts what one host thread runs.
 pub(super) struct WorkerCounts {
     shared: Arc<SharedCounts>,
     /// By function and decoded instruction.
-    counters: Vec<FunctionCounters>,
+    requests: Vec<Vec<Option<Box<SiteRequests>>>>,
     /// The clocks of the running block.
     clocks: Clocks,
     /// By warp of the running block: the line of the barrier at which it last arrived.
@@ -31,7 +42,7 @@ pub(super) struct WorkerCounts {
 impl WorkerCounts {
     pub(super) fn new(shared: Arc<SharedCounts>) -> Self {
         WorkerCounts {
-            counters: shared.functions.iter().map(|_| Vec::new()).collect(),
+            requests: shared.functions.iter().map(|_| Vec::new()).collect(),
             shared,
             clocks: Clocks::default(),
             lines: Vec::new(),
@@ -39,96 +50,203 @@ impl WorkerCounts {
         }
     }
 
-    fn counters(&mut self, at: &At<'_>) -> &mut Counters {
-        let function = &mut self.counters[at.code.id.0 as usize];
+    #[inline]
+    fn requests(&mut self, at: &At<'_>) -> &mut SiteRequests {
+        let function = &mut self.requests[at.code.id.0 as usize];
         let pc = at.pc as usize;
         if function.len() <= pc {
-            function.resize(at.code.sites.len().max(pc + 1), None);
+            function.resize_with(at.code.sites.len().max(pc + 1), || None);
         }
-        function[pc].get_or_insert_default()
+        function[pc].get_or_insert_with(|| {
+            let site = at.site();
+            let is_sized = |a: &SiteAccess| matches!(a.bytes, AccessBytes::Register(_));
+            Box::new(SiteRequests {
+                is_bulk: site.accesses.iter().any(is_sized) && self.shared.copies_in_bulk(at.code.id, site),
+                ..SiteRequests::default()
+            })
+        })
     }
 }
 
-/// Adds a request to the counters.
-fn count(counters: &mut Counters, at: &At<'_>, access: &SiteAccess, space: Space, mask: Mask) {
-    let mut addresses = at.addresses(access);
-    if access.space == Space::Generic {
-        for address in &mut addresses {
-            *address = At::resolve(access, *address).1;
-        }
-    }
-    let (active, size): (Mask, u32) = match access.bytes {
-        AccessBytes::Constant(bytes) => (mask, bytes),
-        _ => {
-            let sizes = at.bytes(access);
-            let active = lanes::iter(mask).filter(|i| sizes[*i] > 0).fold(0, |m, i| m | 1 << i);
-            (active, sizes[active.trailing_zeros() as usize % LANES])
-        }
-    };
-    let Footprint { sectors, bytes: total } = footprint(&addresses, active, size);
-    let request = u64::from(active != 0);
-    match (space, access.kind) {
-        (Space::Global | Space::Const, kind) => match kind {
-            AccessKind::Read => {
-                counters.global_load_requests += request;
-                counters.global_load_sectors += sectors;
-                counters.global_load_bytes += total;
-            }
-            AccessKind::Write => {
-                counters.global_store_requests += request;
-                counters.global_store_sectors += sectors;
-                counters.global_store_bytes += total;
-            }
-            AccessKind::Atomic => {
-                counters.global_atomic_requests += request;
-                counters.global_atomic_sectors += atomic_sectors(&addresses, active);
-                counters.global_atomic_conflicts += repeated(&addresses, active);
-            }
-        },
-        (Space::Shared | Space::SharedCluster, kind) => {
-            counters.shared_bytes += total;
-            if kind == AccessKind::Atomic {
-                counters.shared_atomic_requests += request;
-                counters.shared_atomic_conflicts += repeated(&addresses, active);
-                return;
-            }
-            let Wavefronts { all, ideal } = wavefronts(&addresses, active, size);
-            let (requests, passes, conflicts) = if kind == AccessKind::Read {
-                (
-                    &mut counters.shared_load_requests,
-                    &mut counters.shared_load_wavefronts,
-                    &mut counters.shared_load_conflicts,
-                )
-            } else {
-                (
-                    &mut counters.shared_store_requests,
-                    &mut counters.shared_store_wavefronts,
-                    &mut counters.shared_store_conflicts,
-                )
-            };
-            *requests += request;
-            *passes += all;
-            *conflicts += all - ideal;
-        }
-        (Space::Local, kind) => {
+/// The numbers of one request.
+#[derive(Clone, Copy)]
+struct Requests {
+    access: (Space, AccessKind),
+    requests: u64,
+    sectors: u64,
+    bytes: u64,
+    wavefronts: Wavefronts,
+    /// Lanes whose address is also accessed by a lower lane.
+    repeated: u64,
+}
+
+impl Requests {
+    /// Returns the numbers of a request of these lanes. The addresses are those in the space.
+    fn new(access: (Space, AccessKind), addresses: &Lanes<u64>, active: Mask, size: u32) -> Self {
+        let mut numbers = Requests {
+            access,
+            requests: u64::from(active != 0),
+            sectors: 0,
+            bytes: 0,
+            wavefronts: Wavefronts::default(),
+            repeated: 0,
+        };
+        if access.0 == Space::Local {
             // The words of a GPU's local memory are interleaved: word `w` of all lanes is one row of 128 bytes.
+            let mut addresses = *addresses;
             for i in lanes::iter(active) {
                 let (word, byte) = (addresses[i] / 4, addresses[i] % 4);
                 addresses[i] = word * 4 * LANES as u64 + 4 * i as u64 + byte;
             }
             let rows = u64::from(size.div_ceil(4));
-            let sectors: u64 = (0..rows)
-                .map(|row| footprint(&addresses.map(|a| a + row * 4 * LANES as u64), active, size.min(4)).sectors)
-                .sum();
-            if kind == AccessKind::Read {
-                counters.local_load_requests += request;
+            let row = |row| footprint(&addresses.map(|a| a + row * 4 * LANES as u64), active, size.min(4)).sectors;
+            numbers.sectors = (0..rows).map(row).sum();
+            return numbers;
+        }
+        let Footprint { sectors, bytes } = footprint(addresses, active, size);
+        (numbers.sectors, numbers.bytes) = (sectors, bytes);
+        // Accesses are aligned to their size, so those that overlap have the same address.
+        let places = bytes / u64::from(size.max(1));
+        numbers.repeated = u64::from(active.count_ones()).saturating_sub(places);
+        match access {
+            (Space::Global | Space::Const, AccessKind::Atomic) => numbers.sectors = atomic_sectors(addresses, active),
+            (Space::Shared | Space::SharedCluster, AccessKind::Read | AccessKind::Write) => {
+                numbers.wavefronts = wavefronts(addresses, active, size);
+            }
+            _ => {}
+        }
+        numbers
+    }
+
+    /// Adds a number of such requests to the counters.
+    fn add(&self, counters: &mut Counters, times: u64) {
+        let requests = self.requests * times;
+        let sectors = self.sectors * times;
+        let bytes = self.bytes * times;
+        match self.access {
+            (Space::Global | Space::Const, AccessKind::Read) => {
+                counters.global_load_requests += requests;
+                counters.global_load_sectors += sectors;
+                counters.global_load_bytes += bytes;
+            }
+            (Space::Global | Space::Const, AccessKind::Write) => {
+                counters.global_store_requests += requests;
+                counters.global_store_sectors += sectors;
+                counters.global_store_bytes += bytes;
+            }
+            (Space::Global | Space::Const, AccessKind::Atomic) => {
+                counters.global_atomic_requests += requests;
+                counters.global_atomic_sectors += sectors;
+                counters.global_atomic_conflicts += self.repeated * times;
+            }
+            (Space::Shared | Space::SharedCluster, kind) => {
+                counters.shared_bytes += bytes;
+                let Wavefronts { all, ideal } = self.wavefronts;
+                let (of_kind, passes, conflicts) = match kind {
+                    AccessKind::Read => (
+                        &mut counters.shared_load_requests,
+                        &mut counters.shared_load_wavefronts,
+                        &mut counters.shared_load_conflicts,
+                    ),
+                    AccessKind::Write => (
+                        &mut counters.shared_store_requests,
+                        &mut counters.shared_store_wavefronts,
+                        &mut counters.shared_store_conflicts,
+                    ),
+                    AccessKind::Atomic => {
+                        counters.shared_atomic_requests += requests;
+                        counters.shared_atomic_conflicts += self.repeated * times;
+                        return;
+                    }
+                };
+                *of_kind += requests;
+                *passes += all * times;
+                *conflicts += (all - ideal) * times;
+            }
+            (Space::Local, AccessKind::Read) => {
+                counters.local_load_requests += requests;
                 counters.local_load_sectors += sectors;
-            } else {
-                counters.local_store_requests += request;
+            }
+            (Space::Local, _) => {
+                counters.local_store_requests += requests;
                 counters.local_store_sectors += sectors;
             }
+            _ => {}
         }
-        _ => {}
+    }
+}
+
+impl SiteRequests {
+    /// Counts an access of an instruction.
+    fn access(&mut self, at: &At<'_>, number: usize, access: &SiteAccess) {
+        let mask = at.lanes(access);
+        let mut addresses = at.addresses(access);
+        if access.space != Space::Generic {
+            return self.count(at, (number, access), (access.space, mask), &addresses);
+        }
+        let mut of_space = [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0)];
+        for lane in lanes::iter(mask) {
+            let (space, inside) = At::resolve(access, addresses[lane]);
+            if let Some((_, lanes)) = of_space.iter_mut().find(|(s, _)| *s == space) {
+                *lanes |= 1 << lane;
+            }
+            addresses[lane] = inside;
+        }
+        for (space, lanes) in of_space {
+            if lanes != 0 {
+                self.count(at, (number, access), (space, lanes), &addresses);
+            }
+        }
+    }
+
+    /// Counts a request of lanes to one space.
+    #[inline]
+    fn count(
+        &mut self,
+        at: &At<'_>,
+        (number, access): (usize, &SiteAccess),
+        (space, mask): (Space, Mask),
+        addresses: &Lanes<u64>,
+    ) {
+        let (active, size) = match access.bytes {
+            AccessBytes::Constant(bytes) => (mask, bytes),
+            _ => {
+                let sizes = at.bytes(access);
+                let active: Mask = lanes::iter(mask).filter(|i| sizes[*i] > 0).fold(0, |m, i| m | 1 << i);
+                (active, sizes[active.trailing_zeros() as usize % LANES])
+            }
+        };
+        if active != 0 {
+            let request = Request {
+                kind: (number as u32) << 16 | space as u32,
+                mask: active,
+                addresses,
+                bytes: size,
+            };
+            self.add(&request, (space, access.kind));
+        }
+    }
+
+    /// Counts a request, as a new one or as one of a known pattern.
+    #[inline]
+    fn add(&mut self, request: &Request<'_>, access: (Space, AccessKind)) {
+        if let Some((_, times)) = self.patterns.find(request) {
+            *times += 1;
+            return;
+        }
+        let requests = Requests::new(access, request.addresses, request.mask, request.bytes);
+        if let Some((old, times)) = self.patterns.insert(request, (requests, 1)) {
+            old.add(&mut self.counters, times);
+        }
+    }
+
+    /// Returns all numbers.
+    fn into_counters(self) -> Counters {
+        let mut counters = self.counters;
+        for (requests, times) in self.patterns.into_values() {
+            requests.add(&mut counters, times);
+        }
+        counters
     }
 }
 
@@ -139,39 +257,20 @@ impl WorkerObserver for WorkerCounts {
 
     fn before(&mut self, at: &At<'_>) {
         let site = at.site();
-        let sized = site
-            .accesses
-            .iter()
-            .any(|a| matches!(a.bytes, AccessBytes::Register(_)));
-        let bulk = sized && self.shared.copies_in_bulk(at.code.id, site);
-        let counters = self.counters(at);
-        for access in &site.accesses {
-            let mask = at.lanes(access);
-            if bulk {
-                if access.kind != AccessKind::Read {
-                    let bytes = at.bytes(access);
-                    counters.bulk_bytes += lanes::iter(mask).map(|i| u64::from(bytes[i])).sum::<u64>();
-                }
-                continue;
-            }
-            if access.space != Space::Generic {
-                count(counters, at, access, access.space, mask);
-                continue;
-            }
-            let addresses = at.addresses(access);
-            let space = |i: usize| At::resolve(access, addresses[i]).0;
-            for wanted in [Space::Global, Space::Shared, Space::Local] {
-                let lanes = lanes::iter(mask).filter(|i| space(*i) == wanted);
-                let lanes = lanes.fold(0, |m, i| m | 1 << i);
-                if lanes != 0 {
-                    count(counters, at, access, wanted, lanes);
-                }
+        let requests = self.requests(at);
+        for (number, access) in site.accesses.iter().enumerate() {
+            if !requests.is_bulk {
+                requests.access(at, number, access);
+            } else if access.kind != AccessKind::Read {
+                let bytes = at.bytes(access);
+                let moved = lanes::iter(at.lanes(access)).map(|i| u64::from(bytes[i]));
+                requests.counters.bulk_bytes += moved.sum::<u64>();
             }
         }
     }
 
     fn diverge(&mut self, at: &At<'_>, _: Mask) {
-        self.counters(at).divergent_branches += 1;
+        self.requests(at).counters.divergent_branches += 1;
     }
 
     fn block_enter(&mut self, block: &BlockAt, first: bool) {
@@ -216,6 +315,73 @@ impl WorkerObserver for WorkerCounts {
     }
 
     fn finish(self: Box<Self>, counts: &[Vec<SiteCount>]) {
-        self.shared.merge(counts, &self.counters, &self.waited);
+        let of_site = |site: Option<Box<SiteRequests>>| site.map(|site| Box::new(site.into_counters()));
+        let of_function = |function: Vec<Option<Box<SiteRequests>>>| function.into_iter().map(of_site).collect();
+        let counters: Vec<FunctionCounters> = self.requests.into_iter().map(of_function).collect();
+        self.shared.merge(counts, &counters, &self.waited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AccessKind, Counters, Requests, SiteRequests};
+    use crate::lanes::{FULL, Lanes};
+    use crate::observe::pattern::Request;
+    use ptx::ir::Space;
+
+    #[test]
+    fn threads_that_repeat_an_address_are_counted() {
+        let repeated = |address: fn(u64) -> u64, mask| {
+            let addresses: Lanes<u64> = std::array::from_fn(|lane| address(lane as u64));
+            Requests::new((Space::Shared, AccessKind::Atomic), &addresses, mask, 4).repeated
+        };
+        assert_eq!(repeated(|_| 64, FULL), 31);
+        assert_eq!(repeated(|i| 4 * i, FULL), 0);
+        assert_eq!(repeated(|i| 4 * (i % 8), FULL), 24);
+        assert_eq!(repeated(|i| i / 2 * 4, 0b111), 1);
+    }
+
+    /// Random requests with patterns that come back, moved by any multiple of their size.
+    #[test]
+    fn requests_of_known_patterns_have_the_same_numbers() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let spaces = [Space::Global, Space::Shared, Space::Local];
+        let kinds = [AccessKind::Read, AccessKind::Write, AccessKind::Atomic];
+        for round in 0..60 {
+            let access = (spaces[round % 3], kinds[round / 3 % 3]);
+            let size = 1 << random(5);
+            let steps: Vec<u64> = (0..4).map(|_| random(6) * random(40)).collect();
+            let mut requests = SiteRequests::default();
+            let mut expected = Counters::default();
+            for _ in 0..300 {
+                let (first, step) = (4096 + size * random(64), steps[random(4) as usize]);
+                let row = 1 + random(3) * 15;
+                let addresses: Lanes<u64> = std::array::from_fn(|lane| {
+                    let lane = lane as u64;
+                    let free = if step == 0 { random(64) } else { 0 };
+                    first + size * (lane % row * step / 8 + lane / row * 16 + free)
+                });
+                let mask = [FULL, FULL, 0xffff, 0x8000_0001, 0x0f0f_0f0e][random(5) as usize];
+                let request = Request {
+                    kind: 0,
+                    mask,
+                    addresses: &addresses,
+                    bytes: size as u32,
+                };
+                requests.add(&request, access);
+                Requests::new(access, &addresses, mask, size as u32).add(&mut expected, 1);
+            }
+            assert_eq!(
+                requests.into_counters(),
+                expected,
+                "round {round}: {access:?} of {size} bytes"
+            );
+        }
     }
 }

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)] // Each observer uses a part of it.
 
+pub(crate) mod pattern;
+
 use crate::code::function::Code;
 use crate::code::watch::{Watch, WorkerObserver};
 use crate::fault::Fault;

@@ -1,0 +1,222 @@
+//! A cache of the patterns of addresses that a warp's requests have.
+//!
+//! Most instructions access memory in the same pattern again and again, moved by a distance. Numbers that depend only on
+//! the distances between the addresses and on the alignment of the first one are computed once per pattern.
+
+use crate::lanes::{FULL, LANES, Lanes, Mask};
+
+/// The addresses that the lanes of a warp access with one instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    /// A number that tells apart requests with the same addresses, such as accesses of one instruction.
+    pub(crate) kind: u32,
+    /// The lanes that make the request; at least one.
+    pub(crate) mask: Mask,
+    pub(crate) addresses: &'a Lanes<u64>,
+    /// Bytes that each lane accesses.
+    pub(crate) bytes: u32,
+}
+
+impl Request<'_> {
+    /// Returns the address of the first active lane.
+    pub(crate) fn base(&self) -> u64 {
+        self.addresses[self.mask.trailing_zeros() as usize % LANES]
+    }
+}
+
+/// A pattern, and a value that was computed for it.
+#[derive(Debug)]
+struct Entry<T> {
+    kind: u32,
+    mask: Mask,
+    bytes: u32,
+    /// The first active lane's address modulo the alignment.
+    align: u64,
+    /// The distance of each active lane's address from the first one's.
+    distances: Lanes<u64>,
+    value: T,
+}
+
+/// The patterns of one instruction. Patterns are equal if one is the other one moved by a multiple of `ALIGN`.
+#[derive(Debug)]
+pub(crate) struct PatternCache<T, const ALIGN: u64> {
+    entries: Vec<Entry<T>>,
+    /// The entry that was found last.
+    last: usize,
+    /// The entry that is replaced next.
+    next: usize,
+    /// Rises with each request that was found, falls with each other one.
+    score: i32,
+    /// Requests that are not looked up, because addresses without a pattern are faster without a cache.
+    pause: u32,
+}
+
+impl<T, const ALIGN: u64> Default for PatternCache<T, ALIGN> {
+    fn default() -> Self {
+        PatternCache {
+            entries: Vec::new(),
+            last: 0,
+            next: 0,
+            score: 0,
+            pause: 0,
+        }
+    }
+}
+
+impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
+    /// Patterns that are kept.
+    const ENTRIES: usize = 8;
+    const BEST_SCORE: i32 = 32;
+    const WORST_SCORE: i32 = -16;
+    const PAUSE: u32 = 1000;
+
+    /// Returns the value of a request's pattern.
+    #[inline]
+    pub(crate) fn find(&mut self, request: &Request<'_>) -> Option<&mut T> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
+        let base = request.base();
+        let found = match self.entries.get(self.last) {
+            Some(last) if last.fits::<ALIGN>(request, base) => self.last,
+            _ => self.find_other(request, base)?,
+        };
+        self.last = found;
+        self.score = (self.score + 1).min(Self::BEST_SCORE);
+        Some(&mut self.entries[found].value)
+    }
+
+    #[inline(never)]
+    fn find_other(&mut self, request: &Request<'_>, base: u64) -> Option<usize> {
+        let found = self.entries.iter().position(|e| e.fits::<ALIGN>(request, base));
+        if found.is_none() {
+            self.score -= 1;
+            if self.score < Self::WORST_SCORE {
+                (self.score, self.pause) = (0, Self::PAUSE);
+            }
+        }
+        found
+    }
+
+    /// Adds the value of a pattern that was not found. Returns a value that is no longer kept: an older one, or this
+    /// one.
+    pub(crate) fn insert(&mut self, request: &Request<'_>, value: T) -> Option<T> {
+        if self.pause > 0 {
+            return Some(value);
+        }
+        let base = request.base();
+        let mut distances = [0; LANES];
+        for (lane, distance) in distances.iter_mut().enumerate() {
+            if request.mask >> lane & 1 == 1 {
+                *distance = request.addresses[lane].wrapping_sub(base);
+            }
+        }
+        let entry = Entry {
+            kind: request.kind,
+            mask: request.mask,
+            bytes: request.bytes,
+            align: base % ALIGN,
+            distances,
+            value,
+        };
+        if self.entries.len() < Self::ENTRIES {
+            self.last = self.entries.len();
+            self.entries.push(entry);
+            return None;
+        }
+        self.last = self.next;
+        self.next = (self.next + 1) % Self::ENTRIES;
+        Some(std::mem::replace(&mut self.entries[self.last], entry).value)
+    }
+
+    /// Returns all values that are kept.
+    pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
+        self.entries.into_iter().map(|e| e.value)
+    }
+}
+
+impl<T> Entry<T> {
+    #[inline(always)]
+    fn fits<const ALIGN: u64>(&self, request: &Request<'_>, base: u64) -> bool {
+        if (self.mask, self.bytes, self.kind) != (request.mask, request.bytes, request.kind)
+            || self.align != base % ALIGN
+        {
+            return false;
+        }
+        let mut differ = 0;
+        if self.mask == FULL {
+            for (address, distance) in request.addresses.iter().zip(&self.distances) {
+                differ |= address.wrapping_sub(base) ^ distance;
+            }
+        } else {
+            for (lane, (address, distance)) in request.addresses.iter().zip(&self.distances).enumerate() {
+                let active = 0u64.wrapping_sub(u64::from(self.mask >> lane & 1));
+                differ |= (address.wrapping_sub(base) ^ distance) & active;
+            }
+        }
+        differ == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PatternCache, Request};
+    use crate::lanes::{FULL, Lanes, Mask};
+
+    fn request(addresses: &Lanes<u64>, mask: Mask) -> Request<'_> {
+        Request {
+            kind: 0,
+            mask,
+            addresses,
+            bytes: 4,
+        }
+    }
+
+    fn row(first: u64, step: u64) -> Lanes<u64> {
+        std::array::from_fn(|i| first + step * i as u64)
+    }
+
+    #[test]
+    fn a_pattern_may_move_by_the_alignment() {
+        let mut cache: PatternCache<u32, 32> = PatternCache::default();
+        assert!(cache.find(&request(&row(4096, 4), FULL)).is_none());
+        assert_eq!(cache.insert(&request(&row(4096, 4), FULL), 7), None);
+        assert_eq!(cache.find(&request(&row(8192 + 64, 4), FULL)), Some(&mut 7));
+        assert_eq!(cache.find(&request(&row(8192 + 4, 4), FULL)), None);
+        assert_eq!(cache.find(&request(&row(4096, 8), FULL)), None);
+        assert_eq!(cache.find(&request(&row(4096, 4), 1)), None);
+        let same = row(4096, 4);
+        let wide = Request {
+            bytes: 8,
+            ..request(&same, FULL)
+        };
+        assert_eq!(cache.find(&wide), None);
+    }
+
+    #[test]
+    fn addresses_of_other_lanes_do_not_count() {
+        let mut cache: PatternCache<u32, 32> = PatternCache::default();
+        let mask = 0xff00;
+        cache.insert(&request(&row(4096, 4), mask), 7);
+        let mut moved = row(32, 4);
+        (moved[0], moved[31]) = (5, 99);
+        assert_eq!(cache.find(&request(&moved, mask)), Some(&mut 7));
+        moved[9] += 4;
+        assert_eq!(cache.find(&request(&moved, mask)), None);
+    }
+
+    #[test]
+    fn every_value_is_given_back_once() {
+        let mut cache: PatternCache<u64, 32> = PatternCache::default();
+        let mut sum = 0;
+        for step in 0..200 {
+            let addresses = row(4096, step % 11);
+            match cache.find(&request(&addresses, FULL)) {
+                Some(value) => *value += 1,
+                None => sum += cache.insert(&request(&addresses, FULL), 1).unwrap_or(0),
+            }
+        }
+        assert_eq!(sum + cache.into_values().sum::<u64>(), 200);
+    }
+}
