@@ -314,11 +314,15 @@ impl ReadyLaunch {
             .fold(1u64, |all, &n| all.saturating_mul(n.into()));
         let start = move || -> Arc<dyn Divisible> {
             let execution = launch.start();
-            if checkers.is_empty() {
-                progress::shown(execution)
+            let kernel: Arc<dyn Divisible> = if checkers.is_empty() {
+                execution.clone()
             } else {
-                Arc::new(CheckedKernel { execution, checkers })
-            }
+                Arc::new(CheckedKernel {
+                    execution: execution.clone(),
+                    checkers,
+                })
+            };
+            progress::shown(kernel, &execution)
         };
         Ok((Work::Kernel(Box::new(start)), threads.saturating_mul(5)))
     }

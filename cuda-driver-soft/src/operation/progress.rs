@@ -17,14 +17,20 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Moves to the start of the line and erases it.
 const ERASE: &str = "\r\x1b[K";
 
-/// Returns the kernel, which shows its progress if standard error is a terminal.
-pub(super) fn shown(execution: Arc<Execution>) -> Arc<dyn Divisible> {
+/// Returns the kernel of an execution, which shows its progress if standard error is a terminal.
+pub(super) fn shown(kernel: Arc<dyn Divisible>, execution: &Arc<Execution>) -> Arc<dyn Divisible> {
     static SHOWN: OnceLock<bool> = OnceLock::new();
     if !*SHOWN.get_or_init(|| host::environment::progress() && console::is_terminal(console::Stream::Error)) {
-        return execution;
+        return kernel;
     }
+    let execution = execution.clone();
     Arc::new(Shown {
-        execution,
+        kernel,
+        text: Box::new(move |elapsed| {
+            let (done, blocks) = execution.blocks_done();
+            text(execution.launch().kernel.name(), elapsed, done, blocks)
+        }),
+        write: |text| console::write(console::Stream::Error, text.as_bytes()),
         begin: Instant::now(),
         line: Line::default(),
     })
@@ -32,7 +38,10 @@ pub(super) fn shown(execution: Arc<Execution>) -> Arc<dyn Divisible> {
 
 /// A kernel that shows its progress.
 struct Shown {
-    execution: Arc<Execution>,
+    kernel: Arc<dyn Divisible>,
+    /// Returns the text of the line.
+    text: Box<dyn Fn(Duration) -> String + Send + Sync>,
+    write: fn(&str),
     begin: Instant,
     line: Line,
 }
@@ -62,35 +71,36 @@ fn text(kernel: &str, elapsed: Duration, done: u64, blocks: u64) -> String {
 
 impl Divisible for Shown {
     fn piece(&self) -> bool {
-        let progress = self.execution.piece();
+        let progress = self.kernel.piece();
         let elapsed = self.begin.elapsed();
-        if elapsed >= LONG && !self.execution.finished() && self.line.is_due(elapsed) {
-            let (done, blocks) = self.execution.blocks_done();
-            let line = text(self.execution.launch().kernel.name(), elapsed, done, blocks);
-            console::write(console::Stream::Error, line.as_bytes());
+        if elapsed >= LONG && !self.kernel.finished() && self.line.is_due(elapsed) {
+            (self.write)(&(self.text)(elapsed));
         }
         progress
     }
 
     fn finished(&self) -> bool {
-        self.execution.finished()
+        self.kernel.finished()
     }
 
     fn fault(&self) -> Option<Fault> {
         if self.line.take() {
-            console::write(console::Stream::Error, ERASE.as_bytes());
+            (self.write)(ERASE);
         }
-        Divisible::fault(&*self.execution)
+        self.kernel.fault()
     }
 
     fn take_text(&self, at_least: usize) -> Vec<u8> {
-        self.execution.take_text(at_least)
+        self.kernel.take_text(at_least)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::state::error::Error;
 
     #[test]
     fn a_line_appears_after_two_seconds() {
@@ -105,5 +115,48 @@ mod tests {
         assert!(!line.take());
         let shown = text("saxpy", Duration::from_millis(2700), 3, 64);
         assert_eq!(shown, "\r\u{1b}[Ksaxpy: 3 of 64 blocks, 2 s");
+    }
+
+    /// Text that a test's kernel wrote.
+    static WRITTEN: Mutex<String> = Mutex::new(String::new());
+
+    /// A kernel of several pieces that fails, as one with checkers does.
+    struct Failing(AtomicU64);
+
+    impl Divisible for Failing {
+        fn piece(&self) -> bool {
+            self.0.fetch_sub(1, Relaxed) > 0
+        }
+
+        fn finished(&self) -> bool {
+            self.0.load(Relaxed) == 0
+        }
+
+        fn fault(&self) -> Option<Fault> {
+            Some(Fault {
+                code: Error::CUDA_ERROR_ILLEGAL_ADDRESS,
+                message: "found".into(),
+                details: Vec::new(),
+                stderr: None,
+            })
+        }
+    }
+
+    #[test]
+    fn any_kernel_shows_its_progress_and_keeps_its_fault() {
+        let shown = Shown {
+            kernel: Arc::new(Failing(AtomicU64::new(3))),
+            text: Box::new(|elapsed| format!("{} s", elapsed.as_secs())),
+            write: |text| WRITTEN.lock().unwrap().push_str(text),
+            begin: Instant::now().checked_sub(LONG).unwrap(),
+            line: Line::default(),
+        };
+        shown.piece();
+        assert!(WRITTEN.lock().unwrap().ends_with(" s"));
+        while !shown.finished() {
+            shown.piece();
+        }
+        assert_eq!(shown.fault().map(|fault| fault.message).as_deref(), Some("found"));
+        assert!(WRITTEN.lock().unwrap().ends_with(ERASE));
     }
 }
