@@ -79,6 +79,13 @@ fn this_thread() -> u64 {
     })
 }
 
+/// Returns the file name of the program, with the number of its process.
+fn process_name() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{name} (process {})", std::process::id())
+}
+
 /// Returns the name of the calling thread.
 fn thread_name() -> Option<String> {
     let thread = std::thread::current();
@@ -145,6 +152,9 @@ impl Recorder {
             thread: this_thread(),
         };
         if !self.named.contains(&(track.process, track.thread)) {
+            if self.named.insert((track.process, u64::MAX)) {
+                self.metadata("process_name", track, &process_name());
+            }
             let name = thread_name().unwrap_or_else(|| format!("thread {}", track.thread));
             self.name(track, &name);
         }

@@ -137,6 +137,14 @@ fn check_work(events: &[Value]) {
     let failed = &events[first(events, "E", "cuCtxGetDevice")];
     assert_eq!(failed["args"]["result"], "CUDA_ERROR_INVALID_CONTEXT");
     assert_eq!(name_of(events, track(failed)), "second");
+    // Each process of the viewer, the program and the device, has one name.
+    for process in [
+        &events[first(events, "B", "cuLaunchKernel")],
+        &events[first(events, "B", "vector_add")],
+    ] {
+        let named = |event: &&Value| is(event, "M", "process_name") && event["pid"] == process["pid"];
+        assert_eq!(events.iter().filter(named).count(), 1, "{process}");
+    }
     let refused = &events[first(events, "E", "cuCheckpointProcessLock")];
     assert_eq!(refused["args"]["result"], "CUDA_ERROR_NOT_SUPPORTED");
 }
