@@ -13,7 +13,7 @@ use super::exports;
 use crate::call::graph;
 use crate::call::lookup::{graphs, healthy_if_current};
 use crate::graph::dot;
-use crate::graph::store::store;
+use crate::graph::store::{note, store};
 use crate::object::user_object;
 use crate::queue::edge::{Edge, EdgeData};
 use crate::state::error::{Error, Result};
@@ -158,7 +158,9 @@ exports! {
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        out.set(store().create() as CUgraph);
+        let graph = store().create();
+        note(graph);
+        out.set(graph as CUgraph);
         Ok(())
     }
 
@@ -169,7 +171,10 @@ exports! {
     fn cuGraphClone [c] (out: *mut CUgraph, graph: CUgraph) {
         let mut store = graphs()?;
         let out = c.out(out)?;
-        out.set(store.clone_graph(graph as usize)? as CUgraph);
+        let copy = store.clone_graph(graph as usize)?;
+        drop(store);
+        note(copy);
+        out.set(copy as CUgraph);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use cuda_driver_sys::CUevent_record_flags;
 
-use crate::graph::store::store;
+use crate::graph::store::{note, store};
 use crate::object::stream::StreamRef;
 use crate::operation::Operation;
 use crate::queue::capture::{self, CaptureMode, captures};
@@ -22,6 +22,7 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
         return Err(Error::CUDA_ERROR_ILLEGAL_STATE);
     }
     let mut store = store();
+    let is_new = into.is_none();
     let (graph, after) = match into {
         Some((graph, after)) => {
             store.check_dependencies(graph, &after)?;
@@ -30,6 +31,11 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
         None => (store.create(), Vec::new()),
     };
     captures.begin(key, mode, graph, after);
+    drop(store);
+    drop(captures);
+    if is_new {
+        note(graph);
+    }
     Ok(())
 }
 

@@ -1,35 +1,73 @@
-//! Memory that the program has not freed.
+//! Memory and objects that the program has not freed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::check::Finding;
 use engine::memory::{Allocation, address_space};
 
-/// Allocations that calls have made.
-#[derive(Debug, Default)]
-pub(super) struct Made {
-    allocations: Vec<Allocation>,
+/// An object that a call has made.
+pub(super) struct MadeObject {
+    pub(super) kind: &'static str,
+    pub(super) handle: usize,
+    /// The line of the program that made it.
+    pub(super) origin: Option<String>,
+    /// Returns true until the object is destroyed.
+    pub(super) is_live: Box<dyn Fn() -> bool + Send>,
 }
 
+/// Allocations and objects that calls have made.
+pub(super) struct Made {
+    allocations: Vec<Allocation>,
+    objects: Vec<MadeObject>,
+    /// The numbers of them at which those that are gone are forgotten.
+    sweep_at: [usize; 2],
+}
+
+/// Below this number, allocations and objects that are gone are kept.
+const FEW: usize = 1024;
+
 impl Made {
+    pub(super) const fn new() -> Self {
+        Made {
+            allocations: Vec::new(),
+            objects: Vec::new(),
+            sweep_at: [FEW; 2],
+        }
+    }
+
     pub(super) fn add(&mut self, allocation: &Allocation) {
+        if self.allocations.len() >= self.sweep_at[0] {
+            self.allocations.retain(is_live);
+            self.sweep_at[0] = FEW.max(2 * self.allocations.len());
+        }
         self.allocations.push(*allocation);
     }
 
-    /// Returns a finding for each allocation that is live.
+    pub(super) fn add_object(&mut self, object: MadeObject) {
+        if self.objects.len() >= self.sweep_at[1] {
+            self.objects.retain(|object| (object.is_live)());
+            self.sweep_at[1] = FEW.max(2 * self.objects.len());
+        }
+        self.objects.push(object);
+    }
+
+    /// Returns a finding for each allocation and object that is live.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let live = self.allocations.iter().filter(|made| {
-            let now = address_space().find(made.base);
-            now.is_some_and(|now| now.id == made.id)
-        });
-        live.filter_map(|leaked| Finding::leak(leaked.base)).collect()
+        let memory = self.allocations.iter().filter(|made| is_live(made));
+        let memory = memory.filter_map(|leaked| Finding::leak(leaked.base));
+        let objects = self.objects.iter().filter(|object| (object.is_live)());
+        let objects = objects.map(|o| Finding::leaked_object(o.kind, o.handle, o.origin.as_deref()));
+        memory.chain(objects).collect()
     }
 }
 
-/// Returns the allocations of the process.
+fn is_live(made: &Allocation) -> bool {
+    let now = address_space().find(made.base);
+    now.is_some_and(|now| now.id == made.id)
+}
+
+/// Returns the allocations and objects of the process.
 pub(super) fn of_process() -> MutexGuard<'static, Made> {
-    static MADE: Mutex<Made> = Mutex::new(Made {
-        allocations: Vec::new(),
-    });
+    static MADE: Mutex<Made> = Mutex::new(Made::new());
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -27,7 +27,7 @@ thread_local! {
 /// A session of a thread.
 struct Session {
     checker: Checker,
-    /// Live allocations that the thread has made since.
+    /// Allocations and objects that the thread has made since.
     made: leaks::Made,
 }
 
@@ -84,8 +84,59 @@ pub(crate) fn note_allocation(address: u64) {
     {
         leaks::of_process().add(&allocation);
     }
-    if noted.unwrap_or(false) || process.is_some() {
-        origin::note(allocation.base);
+    if (noted.unwrap_or(false) || process.is_some())
+        && let Some(origin) = origin::of_call()
+    {
+        address_space().set_origin(allocation.base, origin);
+    }
+}
+
+/// Returns true if leaks of objects that this thread makes are findings.
+pub(crate) fn finds_leaks() -> bool {
+    finds_leaks_of_process() || SESSIONS.load(Relaxed) > 0 && with_leak_session(|_| ()).is_some()
+}
+
+fn finds_leaks_of_process() -> bool {
+    of_process().is_some_and(|checker| checker.checks().contains(Checks::LEAKS))
+}
+
+/// Runs a function with the session of this thread, if it checks for leaks.
+fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
+    let found = SESSION.try_with(|session| {
+        let mut session = session.borrow_mut();
+        let session = session.as_mut()?;
+        session.checker.checks().contains(Checks::LEAKS).then(|| run(session))
+    });
+    found.ok().flatten()
+}
+
+/// Notes an object that a call of this thread has made; `is_live` returns true until it is destroyed. The caller holds
+/// no lock that `is_live` takes.
+pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
+    if finds_leaks_of_process() {
+        return note_object_of_process(kind, handle, is_live);
+    }
+    let origin = origin::of_call();
+    _ = with_leak_session(|session| {
+        session.made.add_object(leaks::MadeObject {
+            kind,
+            handle,
+            origin,
+            is_live: Box::new(is_live),
+        });
+    });
+}
+
+/// Notes an object that only the process as a whole can leak.
+pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
+    if finds_leaks_of_process() {
+        let origin = origin::of_call();
+        leaks::of_process().add_object(leaks::MadeObject {
+            kind,
+            handle,
+            origin,
+            is_live: Box::new(is_live),
+        });
     }
 }
 
@@ -160,7 +211,7 @@ pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
         }
         *session = Some(Session {
             checker: Checker::new(checks),
-            made: leaks::Made::default(),
+            made: leaks::Made::new(),
         });
         Ok(Checking { _thread: PhantomData })
     })

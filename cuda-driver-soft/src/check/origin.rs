@@ -1,14 +1,10 @@
-//! The place in the program that made an allocation.
+//! The place in the program that made an allocation or an object.
 
 use std::backtrace::Backtrace;
 
-use engine::memory::address_space;
-
-/// Notes the caller's line for an allocation, if the program has line information.
-pub(super) fn note(base: u64) {
-    if let Some(origin) = caller(&Backtrace::force_capture().to_string()) {
-        address_space().set_origin(base, origin);
-    }
+/// Returns the line of the program that called the driver, if the program has line information.
+pub(super) fn of_call() -> Option<String> {
+    caller(&Backtrace::force_capture().to_string())
 }
 
 /// Names of functions that are between a program's own and the driver.
@@ -50,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_first_function_of_the_program_is_the_caller() {
-        let trace = "   0: cuda_driver_soft::check::origin::note\n             at /a/origin.rs:9:5\n   \
+        let trace = "   0: cuda_driver_soft::check::origin::of_call\n             at /a/origin.rs:9:5\n   \
                      1: cuMemAlloc_v2\n   2: cuda_driver::memory::Buffer::new\n             at ./src/memory.rs:3:1\n   \
                      3: tests::mine\n             at ./tests/mine.rs:12:9\n   4: main\n             at ./x.c:1\n";
         assert_eq!(caller(trace).as_deref(), Some("./tests/mine.rs:12"));

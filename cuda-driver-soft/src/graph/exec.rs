@@ -7,6 +7,7 @@ use cuda_driver_sys::CUgraphInstantiate_flags as Flags;
 
 use crate::graph::store::{GraphStore, next_id};
 use crate::object::graph_memory::GraphMemory;
+use crate::object::leak;
 use crate::object::stream::StreamRef;
 use crate::object::user_object;
 use crate::operation::conditional::ConditionalHandle;
@@ -199,6 +200,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
             claimed,
         }),
     });
+    leak::note("executable graph", &TABLE, made.handle, None);
     Ok(made.handle)
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::{CUgraphConditionalNodeType, CUgraphInstantiateResult as Reason};
 
-use crate::object::user_object;
+use crate::object::{leak, user_object};
 use crate::operation::Operation;
 use crate::operation::conditional::{ConditionalHandle, ConditionalNode, check_bodies};
 use crate::queue::capture::Captures;
@@ -62,6 +62,14 @@ pub(crate) fn store() -> MutexGuard<'static, GraphStore> {
     static STORE: OnceLock<Mutex<GraphStore>> = OnceLock::new();
     let store = STORE.get_or_init(Mutex::default);
     store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes a graph that the program owns, for the check of leaks. The caller does not hold the store.
+pub(crate) fn note(graph: usize) {
+    leak::note_unless_gone("graph", graph, None, move || {
+        // The graph may become a child of a node.
+        store().graphs.get(&graph).is_some_and(|graph| graph.owner.is_none())
+    });
 }
 
 /// Returns a new number for a graph or an executable graph.

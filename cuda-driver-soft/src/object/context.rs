@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuda_driver_sys::CUctx_flags;
 
+use crate::check;
 use crate::object::device::{self, Device};
 use crate::object::limits::Limits;
 use crate::queue::scheduler::scheduler;
@@ -158,6 +159,7 @@ pub(crate) fn create(flags: u32, ordinal: i32) -> Result<usize> {
     check_flags(flags)?;
     let context = make(flags, device, false);
     let handle = context.handle;
+    check::note_object("context", handle, move || TABLE.get(handle).is_ok());
     let context = Some(context);
     stack(|s| s.push(StackEntry { handle, context }));
     Ok(handle)

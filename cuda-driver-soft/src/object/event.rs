@@ -7,6 +7,7 @@ use cuda_driver_sys::CUevent_flags;
 
 use crate::object::context::Context;
 use crate::object::ipc::{self, EventCounters};
+use crate::object::leak;
 use crate::queue::capture::Captured;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
@@ -54,6 +55,7 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<EventCou
             shared,
         }
     });
+    leak::note("event", &TABLE, created, Some(context));
     created
 }
 

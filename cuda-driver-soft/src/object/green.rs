@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::object::context::{self, Context};
+use crate::object::leak;
 use crate::object::resource::Multiprocessors;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
@@ -53,6 +54,7 @@ pub(crate) fn create(primary: &Arc<Context>, resource: Multiprocessors) -> usize
         resource,
         context,
     });
+    leak::note("green context", &TABLE, green.handle, Some(primary));
     green.handle
 }
 

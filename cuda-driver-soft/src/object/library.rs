@@ -9,8 +9,8 @@ use crate::object::device::{self, Device};
 use crate::object::function::{self, Function};
 use crate::object::jit::{self, Log};
 use crate::object::kernel_attribute::{self as attribute, KernelSettings};
-use crate::object::memory;
 use crate::object::module::{self, Module};
+use crate::object::{leak, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::Program;
@@ -76,6 +76,7 @@ pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result
         state: Mutex::default(),
     });
     let _ = library.compiled(first_device()?, log);
+    leak::note("library", &LIBRARIES, library.handle, None);
     Ok(library.handle)
 }
 

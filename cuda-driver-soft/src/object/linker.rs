@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::object::device::{self, Device};
 use crate::object::jit::{self, Log, Options};
+use crate::object::leak;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use image::cubin::{self, Source};
@@ -64,6 +65,7 @@ pub(crate) fn create(device: &'static Device, options: Options) -> usize {
             state: Mutex::default(),
         }
     });
+    leak::note("linker", &TABLE, handle, None);
     handle
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod ipc;
 pub(crate) mod jit;
 mod jit_info;
 pub(crate) mod kernel_attribute;
+pub(crate) mod leak;
 pub(crate) mod library;
 mod limits;
 pub(crate) mod linker;

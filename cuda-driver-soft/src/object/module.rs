@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::object::context::{self, Context};
-use crate::object::{function, memory, reference};
+use crate::object::{function, leak, memory, reference};
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
@@ -71,6 +71,9 @@ pub(crate) fn instantiate(
         references: Mutex::default(),
     });
     reference::begin(&module.program);
+    if !of_library {
+        leak::note("module", &TABLE, module.handle, Some(context));
+    }
     Ok(module)
 }
 

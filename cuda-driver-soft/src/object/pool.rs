@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cuda_driver_sys::CUmemPool_attribute as Id;
 
 use crate::object::managed::Location;
-use crate::object::{device, ipc, memory, pending_free};
+use crate::object::{device, ipc, leak, memory, pending_free};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use crate::state::settings;
@@ -438,6 +438,7 @@ pub(crate) fn create(home: PoolHome, most: u64, shareable: bool) -> Result<usize
         shared,
         ..Pool::new(handle, home, false, most)
     });
+    leak::note("memory pool", &TABLE, made.handle, None);
     Ok(made.handle)
 }
 
@@ -455,6 +456,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
         was_exported: AtomicBool::new(false),
         ..Pool::new(handle, PoolHome::of_device(ordinal), false, 0)
     });
+    leak::note("memory pool", &TABLE, made.handle, None);
     Ok(made.handle)
 }
 

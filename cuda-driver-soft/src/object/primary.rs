@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::object::context::{self, Context, MAP_HOST};
 use crate::object::device::{self, Device};
+use crate::object::leak;
 use crate::state::error::{Error, Result};
 
 /// The primary context of a device.
@@ -39,11 +40,15 @@ pub(crate) fn retain(ordinal: i32) -> Result<usize> {
         Some(context) => context.clone(),
         None => context::make(flags, device, true),
     };
+    let was_active = primary.is_active();
     if !context.is_alive() {
         context.revive(flags);
     }
     primary.retained += 1;
     let handle = context.handle;
+    if !was_active {
+        leak::note_primary(&context);
+    }
     primary.context = Some(context);
     Ok(handle)
 }

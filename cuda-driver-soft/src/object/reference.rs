@@ -8,6 +8,7 @@ use cuda_driver_sys::{CU_TRSA_OVERRIDE_FORMAT, CUaddress_mode, CUarray_format, C
 
 use crate::object::array;
 use crate::object::context::{self, Context};
+use crate::object::leak;
 use crate::object::texture::{self as objects, NORMALIZED, Resource, TextureSettings};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
@@ -139,7 +140,9 @@ pub(crate) fn of_variable(program: &Program, name: &str, surface: bool) -> Resul
 /// `cuTexRefCreate`
 pub(crate) fn create() -> Result<usize> {
     context::current()?;
-    Ok(insert(false, None))
+    let handle = insert(false, None);
+    leak::note("texture reference", &TABLE, handle, None);
+    Ok(handle)
 }
 
 /// `cuTexRefDestroy`: driver 580 succeeds and changes nothing for a reference of a module.

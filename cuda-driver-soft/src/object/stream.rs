@@ -7,6 +7,7 @@ use cuda_driver_sys::CUstream_flags;
 
 use crate::object::context::{self, Context};
 use crate::object::green::{self, GreenContext};
+use crate::object::leak;
 use crate::queue::capture::{self, StreamKey};
 use crate::queue::scheduler::scheduler;
 use crate::queue::streams::QueueId;
@@ -118,6 +119,7 @@ pub(crate) fn create(context: &Arc<Context>, green: Option<&GreenContext>, flags
         let queue = QueueId::Created(stream.handle);
         context.queues().add_non_blocking(queue);
     }
+    leak::note("stream", &TABLE, stream.handle, Some(context));
     stream.handle
 }
 

@@ -11,6 +11,7 @@ use cuda_driver_sys::{
 use crate::object::array::{self, channel};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
+use crate::object::leak;
 use crate::state::error::{Error, Result};
 use engine::texture::{
     self, Address, Channel, Object, Plane, Read, Sampler, TexelArray as Image, TextureShape as Shape,
@@ -316,6 +317,7 @@ pub(crate) fn create(
             owner: context.id(),
         },
     );
+    leak::note_unless_gone("texture object", handle as usize, None, move || exists(handle));
     Ok(handle)
 }
 
@@ -336,7 +338,13 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
             owner: context.id(),
         },
     );
+    leak::note_unless_gone("surface object", handle as usize, None, move || exists(handle));
     Ok(handle)
+}
+
+/// Returns true if a texture or surface object is not destroyed. Objects end with their context.
+fn exists(handle: u64) -> bool {
+    objects().contains_key(&handle)
 }
 
 /// `cuTexObjectDestroy`, `cuSurfObjectDestroy`: driver 580 succeeds for an unknown object. Waits for queued work, which

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::object::leak;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
@@ -26,6 +27,7 @@ pub(crate) fn create(destroy: Arc<dyn Fn() + Send + Sync>, count: u32) -> Result
         destroy,
         count: Mutex::new(count),
     });
+    leak::note("user object", &TABLE, made.handle, None);
     Ok(made.handle)
 }
 

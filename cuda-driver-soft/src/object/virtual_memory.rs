@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuda_driver_sys::CUmemAccess_flags;
 
-use crate::object::{device, memory};
+use crate::object::{device, leak, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
@@ -134,6 +134,9 @@ pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
         Error::CUDA_ERROR_OUT_OF_MEMORY
     })?;
     map.reservations.insert(base, bytes);
+    drop(map);
+    let exists = move || self::map().reservations.get(&base) == Some(&bytes);
+    leak::note_unless_gone("address range", base as usize, None, exists);
     Ok(base)
 }
 
@@ -180,6 +183,7 @@ fn insert(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
             mappings: 0,
         }),
     });
+    leak::note("memory handle of cuMemCreate", &TABLE, made.handle, None);
     made.handle
 }
 

@@ -12,6 +12,7 @@ mod fault;
 mod graphs;
 mod hostile;
 mod launch;
+mod leaks;
 mod limits;
 mod linking;
 mod load;

@@ -221,6 +221,22 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// Returns the finding that an object, such as a stream, was not destroyed.
+    #[must_use]
+    pub fn leaked_object(kind: &str, handle: usize, origin: Option<&str>) -> Finding {
+        let made = origin.map_or_else(String::new, |origin| format!(", made at {origin},"));
+        Finding {
+            check: Checks::LEAKS,
+            kernel: String::new(),
+            problem: format!("{kind} {handle:#x}{made} was not destroyed"),
+            places: Vec::new(),
+            allocation: None,
+            advice: "destroy it, or drop its owner",
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);

@@ -1,0 +1,240 @@
+//! Tests of the check for leaks: objects that the program does not destroy.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use crate::common::{Context, check, cuda, in_child, ptx, software};
+use cuda_driver_soft::Checks;
+use cuda_driver_sys::*;
+
+/// One object of each kind that a thread can leak.
+struct Objects {
+    stream: CUstream,
+    event: CUevent,
+    module: CUmodule,
+    library: CUlibrary,
+    linker: CUlinkState,
+    pool: CUmemoryPool,
+    array: CUarray,
+    texture: u64,
+    surface: u64,
+    reference: CUtexref,
+    graph: CUgraph,
+    clone: CUgraph,
+    captured: CUgraph,
+    exec: CUgraphExec,
+    user: CUuserObject,
+    memory: CUmemGenericAllocationHandle,
+    range: CUdeviceptr,
+    context: CUcontext,
+}
+
+const MEGABYTES_2: usize = 2 << 20;
+
+unsafe extern "system" fn nothing(_: *mut c_void) {}
+
+fn array_resource(array: CUarray) -> CUDA_RESOURCE_DESC {
+    CUDA_RESOURCE_DESC {
+        resType: CUresourcetype::CU_RESOURCE_TYPE_ARRAY,
+        res: CUDA_RESOURCE_DESC_st__res {
+            array: CUDA_RESOURCE_DESC_st__res__array { hArray: array },
+        },
+        flags: 0,
+    }
+}
+
+fn device() -> CUmemLocation {
+    CUmemLocation {
+        type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+        ..Default::default()
+    }
+}
+
+impl Objects {
+    fn make() -> Objects {
+        let cuda = cuda();
+        // SAFETY: zeros are a valid value of every member.
+        let mut o: Objects = unsafe { std::mem::zeroed() };
+        let image = ptx("check_race.sm_70.ptx");
+        let image = image.as_ptr().cast();
+        let shape = CUDA_ARRAY3D_DESCRIPTOR {
+            Width: 16,
+            Height: 16,
+            Format: CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32,
+            NumChannels: 1,
+            Flags: CUDA_ARRAY3D_SURFACE_LDST,
+            ..Default::default()
+        };
+        let pinned = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        let of_pool = CUmemPoolProps {
+            allocType: pinned,
+            location: device(),
+            ..Default::default()
+        };
+        let of_memory = CUmemAllocationProp {
+            type_: pinned,
+            location: device(),
+            ..Default::default()
+        };
+        // SAFETY: zeros are a valid value of every member.
+        let settings: CUDA_TEXTURE_DESC = unsafe { std::mem::zeroed() };
+        let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        unsafe {
+            check(cuda.cuStreamCreate(&mut o.stream, 0));
+            check(cuda.cuEventCreate(&mut o.event, 0));
+            check(cuda.cuModuleLoadData(&mut o.module, image));
+            check(cuda.cuLibraryLoadData(
+                &mut o.library,
+                image,
+                null_mut(),
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+                0,
+            ));
+            check(cuda.cuLinkCreate(0, null_mut(), null_mut(), &mut o.linker));
+            check(cuda.cuMemPoolCreate(&mut o.pool, &of_pool));
+            check(cuda.cuArray3DCreate(&mut o.array, &shape));
+            let resource = array_resource(o.array);
+            check(cuda.cuTexObjectCreate(&mut o.texture, &resource, &settings, std::ptr::null()));
+            check(cuda.cuSurfObjectCreate(&mut o.surface, &resource));
+            check(cuda.cuTexRefCreate(&mut o.reference));
+            check(cuda.cuGraphCreate(&mut o.graph, 0));
+            check(cuda.cuGraphClone(&mut o.clone, o.graph));
+            check(cuda.cuStreamBeginCapture(o.stream, relaxed));
+            check(cuda.cuStreamEndCapture(o.stream, &mut o.captured));
+            check(cuda.cuGraphInstantiate(&mut o.exec, o.graph, 0));
+            check(cuda.cuUserObjectCreate(&mut o.user, null_mut(), Some(nothing), 1, 1));
+            check(cuda.cuMemCreate(&mut o.memory, MEGABYTES_2, &of_memory, 0));
+            check(cuda.cuMemAddressReserve(&mut o.range, MEGABYTES_2, 0, 0, 0));
+            check(cuda.cuCtxCreate(&mut o.context, 0, 0));
+            check(cuda.cuCtxPopCurrent(null_mut()));
+        }
+        o
+    }
+
+    fn destroy(self) {
+        let cuda = cuda();
+        unsafe {
+            check(cuda.cuStreamDestroy(self.stream));
+            check(cuda.cuEventDestroy(self.event));
+            check(cuda.cuModuleUnload(self.module));
+            check(cuda.cuLibraryUnload(self.library));
+            check(cuda.cuLinkDestroy(self.linker));
+            check(cuda.cuMemPoolDestroy(self.pool));
+            check(cuda.cuTexObjectDestroy(self.texture));
+            check(cuda.cuSurfObjectDestroy(self.surface));
+            check(cuda.cuArrayDestroy(self.array));
+            check(cuda.cuTexRefDestroy(self.reference));
+            check(cuda.cuGraphDestroy(self.graph));
+            check(cuda.cuGraphDestroy(self.clone));
+            check(cuda.cuGraphDestroy(self.captured));
+            check(cuda.cuGraphExecDestroy(self.exec));
+            check(cuda.cuUserObjectRelease(self.user, 1));
+            check(cuda.cuMemRelease(self.memory));
+            check(cuda.cuMemAddressFree(self.range, MEGABYTES_2));
+            check(cuda.cuCtxDestroy(self.context));
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_object_is_a_leak_until_it_is_destroyed() {
+    if !software() {
+        return;
+    }
+    let _context = Context::new();
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    Objects::make().destroy();
+    assert_eq!(checks.finish(), []);
+
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    let objects = Objects::make();
+    let found = checks.finish();
+    objects.destroy();
+    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let kinds = [
+        "stream",
+        "event",
+        "module",
+        "library",
+        "linker",
+        "memory pool",
+        "texture object",
+        "surface object",
+        "texture reference",
+        "graph",
+        "graph",
+        "graph",
+        "executable graph",
+        "user object",
+        "memory handle of cuMemCreate",
+        "address range",
+        "context",
+    ];
+    for kind in kinds {
+        let start = format!("leak: {kind} 0x");
+        let count = texts.iter().filter(|text| text.starts_with(&start)).count();
+        let expected = kinds.iter().filter(|other| **other == kind).count();
+        assert_eq!(count, expected, "{kind}: {texts:#?}");
+    }
+    let arrays = texts
+        .iter()
+        .filter(|text| text.contains("bytes were not freed"))
+        .count();
+    assert_eq!(arrays, 1, "{texts:#?}");
+    assert_eq!(texts.len(), kinds.len() + arrays, "{texts:#?}");
+}
+
+#[test]
+fn objects_end_with_their_context() {
+    if !software() {
+        return;
+    }
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    let context = Context::new();
+    let (mut stream, mut event) = (null_mut(), null_mut());
+    check(unsafe { cuda().cuStreamCreate(&mut stream, 0) });
+    check(unsafe { cuda().cuEventCreate(&mut event, 0) });
+    drop(context);
+    assert_eq!(checks.finish(), []);
+}
+
+#[test]
+fn threads_and_sessions_see_their_own_objects() {
+    if !software() {
+        return;
+    }
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    std::thread::spawn(|| std::mem::forget(Context::new())).join().unwrap();
+    assert_eq!(checks.finish(), [], "another thread's context");
+
+    let checks = cuda_driver_soft::check(Checks::RACE).unwrap();
+    let context = Context::new();
+    assert_eq!(checks.finish(), [], "leaks are not checked");
+    drop(context);
+}
+
+#[test]
+fn the_process_reports_objects_and_primary_contexts_at_exit() {
+    if !software() || cfg!(windows) {
+        return;
+    }
+    let variables = [("CUDA_SOFT_CHECK", "leaks")];
+    let name = "leaks::the_process_reports_objects_and_primary_contexts_at_exit";
+    let written = in_child(name, &variables, || {
+        let mut primary = null_mut();
+        // The first one is released, so it is no leak.
+        check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });
+        check(unsafe { cuda().cuDevicePrimaryCtxRelease(0) });
+        check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });
+        check(unsafe { cuda().cuCtxSetCurrent(primary) });
+        let mut stream = null_mut();
+        check(unsafe { cuda().cuStreamCreate(&mut stream, 0) });
+    });
+    let Some(written) = written else { return };
+    assert_eq!(written.matches("leak: primary context 0x").count(), 1, "{written}");
+    assert_eq!(written.matches("leak: stream 0x").count(), 1, "{written}");
+    assert_eq!(written.matches("leak: ").count(), 2, "{written}");
+}
