@@ -1,18 +1,20 @@
 //! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled]
+//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled] [auto]
 //! [profile] [checks] [short] [KERNEL]`
 //!
 //! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
 //! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 lanes, and prints
-//! the same for the interpreter. `profile` also counts what the kernels do, and prints how many times as long that takes.
-//! `checks` does the same for the checkers of uninitialised reads and of races.
+//! the same for the interpreter. `auto` does so for kernels that are compiled once they have run often, and prints the
+//! percentage of instructions that compiled code ran, and that the interpreter ran for it. `profile` also counts what
+//! the kernels do, and prints how many times as long that takes. `checks` does the same for the checkers of
+//! uninitialised reads and of races.
 //! `short` measures for a fifth of a second each instead of two seconds.
 
 use cuda_driver_soft_engine::check::{Checker, Checks};
 use cuda_driver_soft_engine::count::Profile;
 use cuda_driver_soft_engine::memory::{AllocationKind, address_space};
-use cuda_driver_soft_engine::{Engine, Isa, Launch, Observers, Options, Program, Progress};
+use cuda_driver_soft_engine::{Counts, Engine, Isa, Launch, Observers, Options, Program, Progress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,12 +86,18 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
         (asked.profile, true, Engine::Interpreter),
         (asked.checks, true, Engine::Interpreter),
         (asked.checks, true, Engine::Interpreter),
+        (asked.auto, true, Engine::Auto),
     ];
-    let mut best = [Duration::MAX; 6];
+    let mut best = [Duration::MAX; 7];
+    let mut counts = Counts::default();
     let profile = Profile::new();
     let races = Checker::new(Checks::RACE);
-    let begin = Instant::now();
+    let (begin, mut settled) = (Instant::now(), false);
     while begin.elapsed() < asked.long {
+        if !settled && begin.elapsed() > asked.long / 2 {
+            // The first launches with `Auto` were interpreted.
+            (settled, best[6]) = (true, Duration::MAX);
+        }
         for (way, ((wanted, converged, engine), best)) in ways.into_iter().zip(&mut best).enumerate() {
             if !wanted {
                 continue;
@@ -118,6 +126,9 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
             let progress = execution.work(u64::MAX);
             *best = (processor_time() - start).min(*best);
             assert_eq!(progress, Progress::Finished);
+            if way == 6 {
+                counts = execution.counts();
+            }
             if let Some(fault) = execution.fault() {
                 panic!("{fault}");
             }
@@ -133,11 +144,17 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     if asked.compiled {
         print!(" {:8.2} {:5.2}", each(best[2]), each(best[0]) / each(best[2]));
     }
+    if asked.auto {
+        let percent = |steps: u64| 100 * steps / counts.all.max(1);
+        let (compiled, called) = (percent(counts.compiled), percent(counts.called));
+        let times = each(best[0]) / each(best[6]);
+        print!(" {:8.2} {times:5.2} {compiled:3} % {called:3} %", each(best[6]));
+    }
     if asked.profile {
         print!(" {:8.2} {:5.2}", each(best[3]), each(best[3]) / each(best[0]));
     }
     if asked.checks {
-        for best_of in &best[4..] {
+        for best_of in &best[4..6] {
             print!(" {:8.2} {:5.2}", each(*best_of), each(*best_of) / each(best[0]));
         }
     }
@@ -149,6 +166,7 @@ struct CommandLine {
     isa: Isa,
     plain: bool,
     compiled: bool,
+    auto: bool,
     profile: bool,
     checks: bool,
     /// Made before the buffers, because it knows only of memory that is allocated later.
@@ -162,6 +180,7 @@ fn main() {
         isa: Isa::best(),
         plain: false,
         compiled: false,
+        auto: false,
         profile: false,
         checks: false,
         init: Checker::new(Checks::INIT),
@@ -173,6 +192,7 @@ fn main() {
             "baseline" => asked.isa = Isa::Baseline,
             "plain" => asked.plain = true,
             "compiled" => asked.compiled = true,
+            "auto" => asked.auto = true,
             "profile" => asked.profile = true,
             "checks" => asked.checks = true,
             "short" => asked.long = Duration::from_millis(200),

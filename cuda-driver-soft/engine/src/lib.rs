@@ -52,6 +52,7 @@ pub use launch::workspace::GridWorkspace;
 pub use launch::{Engine, Launch, Options};
 pub use observe::Observers;
 pub use program::Program;
+pub use program::history::Counts;
 pub use program::kernel::Kernel;
 pub use program::loaded::LoadError;
 pub use program::resources::Resources;

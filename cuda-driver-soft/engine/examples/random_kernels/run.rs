@@ -23,7 +23,12 @@ impl Tier {
     pub(crate) fn all() -> Vec<Tier> {
         let tier = |isa, converged, engine| Tier { isa, converged, engine };
         let interpreted = |isa| [false, true].map(|converged| tier(isa, converged, Engine::Interpreter));
-        let compiled = [16, 8].map(|lanes| tier(Isa::Wide, true, Engine::Compiled { lanes }));
+        let compiled = [
+            Engine::Compiled { lanes: 16 },
+            Engine::Compiled { lanes: 8 },
+            Engine::Leaving { lanes: 16 },
+        ];
+        let compiled = compiled.map(|engine| tier(Isa::Wide, true, engine));
         let compiled = compiled
             .into_iter()
             .filter(|tier| Isa::available().any(|isa| isa == tier.isa));

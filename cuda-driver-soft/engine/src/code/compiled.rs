@@ -26,19 +26,41 @@ pub(crate) struct Compiled {
     pub(crate) entries: Vec<CompiledEntry>,
     /// Number of memory instructions that have a [`Window`].
     pub(crate) windows: usize,
+    /// Percentage of the instructions that are machine code, where those in loops count more.
+    pub(crate) share: u32,
+    /// [`Variant::leaving`]
+    pub(crate) leaving: bool,
+}
+
+/// The properties of a launch that its machine code depends on, besides the instruction set of the function's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    /// Number of lanes in a group.
+    pub(crate) lanes: u32,
+    /// True if `%ntid.x` is a multiple of `lanes`.
+    pub(crate) whole: bool,
+    /// True if the code takes each of its ways out, as if each check failed.
+    pub(crate) leaving: bool,
 }
 
 /// The compiled code of a function, made when it is first wanted.
 #[derive(Debug, Default)]
-pub(crate) struct CompiledSlots([[OnceLock<Option<Compiled>>; 2]; GROUPS.len()]);
+pub(crate) struct CompiledSlots([[[OnceLock<Option<Compiled>>; 2]; 2]; GROUPS.len()]);
 
 impl CompiledSlots {
-    /// Returns the code for groups of `lanes` lanes, which `compile` makes if there is none yet; `None` if it cannot be
-    /// compiled. `whole` is true if `%ntid.x` is a
-    /// multiple of `lanes`.
-    pub(crate) fn get(&self, lanes: u32, whole: bool, compile: impl FnOnce() -> Option<Compiled>) -> Option<&Compiled> {
-        let index = GROUPS.iter().position(|group| *group == lanes)?;
-        self.0[index][usize::from(whole)].get_or_init(compile).as_ref()
+    fn slot(&self, variant: Variant) -> Option<&OnceLock<Option<Compiled>>> {
+        let index = GROUPS.iter().position(|group| *group == variant.lanes)?;
+        Some(&self.0[index][usize::from(variant.whole)][usize::from(variant.leaving)])
+    }
+
+    /// Returns the code of this variant, which `compile` makes if there is none yet; `None` if it cannot be compiled.
+    pub(crate) fn get(&self, variant: Variant, compile: impl FnOnce() -> Option<Compiled>) -> Option<&Compiled> {
+        self.slot(variant)?.get_or_init(compile).as_ref()
+    }
+
+    /// Returns the code of this variant if [`get`](Self::get) has made it.
+    pub(crate) fn made(&self, variant: Variant) -> Option<&Compiled> {
+        self.slot(variant)?.get()?.as_ref()
     }
 }
 

@@ -58,6 +58,10 @@ pub(crate) struct Machine<'m> {
     pub(crate) warp: u32,
     /// Warp instructions run so far, counted at branches.
     pub(crate) steps: u64,
+    /// Instructions of [`steps`](Self::steps) that compiled code ran, or the interpreter for it.
+    pub(crate) compiled_steps: u64,
+    /// Instructions that the interpreter ran for groups of lanes in compiled code.
+    pub(crate) called_steps: u64,
     /// `steps` when the running block was last resumed, less the instructions that the block had run before.
     pub(crate) block_start: u64,
     /// Number of times that the block has read its clock.

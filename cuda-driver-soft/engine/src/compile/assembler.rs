@@ -4,9 +4,15 @@
 //! so that the kernel is interpreted.
 
 use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register};
+use std::collections::HashSet;
+
+/// The instruction that does nothing.
+const NOP: u8 = 0x90;
+/// The first byte of an unconditional jump by a distance of 32 bits.
+const JUMP: u8 = 0xe9;
 
 /// A place in the code, known once it is [bound](Assembler::bind).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Label(usize);
 
 /// A vector register of 256 bits, by number.
@@ -148,6 +154,8 @@ pub(super) struct Assembler {
     labels: Vec<Option<usize>>,
     /// The ends of jumps, which follow the distance, and their targets.
     jumps: Vec<(usize, Label)>,
+    /// Labels of [`jump_always`](Self::jump_always).
+    always: HashSet<Label>,
     failed: bool,
 }
 
@@ -158,6 +166,7 @@ impl Assembler {
             at: 0,
             labels: Vec::new(),
             jumps: Vec::new(),
+            always: HashSet::new(),
             failed: false,
         }
     }
@@ -170,6 +179,10 @@ impl Assembler {
             labels.push((*label)?);
         }
         for (end, to) in &self.jumps {
+            // A conditional jump begins with two bytes, an unconditional one with one.
+            if self.always.contains(to) && code[end - 5] & 0xf0 == 0x80 {
+                (code[end - 6], code[end - 5]) = (NOP, JUMP);
+            }
             let distance = i32::try_from(labels[to.0] as i64 - *end as i64).ok()?;
             code[end - 4..*end].copy_from_slice(&distance.to_le_bytes());
         }
@@ -207,6 +220,11 @@ impl Assembler {
     pub(super) fn jump(&mut self, to: Label) {
         self.push(Instruction::with_branch(Code::Jmp_rel32_64, self.at as u64));
         self.jumps.push((self.at, to));
+    }
+
+    /// Makes all conditional jumps to a label unconditional.
+    pub(super) fn jump_always(&mut self, to: Label) {
+        self.always.insert(to);
     }
 
     pub(super) fn jump_when(&mut self, when: When, to: Label) {

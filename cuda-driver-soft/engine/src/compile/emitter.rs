@@ -2,6 +2,7 @@
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
 use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
+use super::share::Share;
 use crate::code::compiled::{CompiledContext, Exit};
 use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
@@ -22,6 +23,8 @@ pub(super) struct Input<'a> {
     pub(super) code: &'a Code,
     pub(super) map: &'a SourceMap,
     pub(super) lanes: u32,
+    /// True if the code takes each of its ways out.
+    pub(super) leaving: bool,
 }
 
 /// A part of a basic block. A block is divided behind instructions that the scheduler runs.
@@ -84,6 +87,8 @@ pub(super) struct Emitter<'a> {
     uses: HashMap<Reg, Vec<usize>>,
     /// The running step.
     step: usize,
+    /// Its block.
+    block: usize,
     pieces: Vec<Piece>,
     first_piece: Vec<usize>,
     stubs: Vec<Stub>,
@@ -91,6 +96,7 @@ pub(super) struct Emitter<'a> {
     pooled: HashMap<[u32; 8], usize>,
     epilogue: Label,
     windows: u32,
+    share: Share,
 }
 
 /// The result of [`Emitter::finish`].
@@ -100,6 +106,8 @@ pub(super) struct Output {
     pub(super) ways: Vec<Way>,
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) windows: usize,
+    /// Percentage of the instructions that are machine code.
+    pub(super) share: u32,
 }
 
 /// The number of the next use of a register that only other pieces read.
@@ -121,6 +129,7 @@ impl<'a> Emitter<'a> {
                 .collect(),
             uses: HashMap::new(),
             step: 0,
+            block: 0,
             pieces: Vec::new(),
             first_piece: vec![usize::MAX; input.plan.layout.blocks.len()],
             stubs: Vec::new(),
@@ -128,6 +137,7 @@ impl<'a> Emitter<'a> {
             pooled: HashMap::new(),
             epilogue,
             windows: 0,
+            share: Share::default(),
         }
     }
 
@@ -233,6 +243,7 @@ impl<'a> Emitter<'a> {
             ways,
             pool: self.pool,
             windows: self.windows as usize,
+            share: self.share.percent(),
         })
     }
 
@@ -389,6 +400,7 @@ impl<'a> Emitter<'a> {
         for step in steps.clone() {
             defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
         }
+        self.block = block;
         let count: u32 = steps.clone().map(|step| self.counted(step)).sum();
         if count > 0 {
             let counter = Mem::at(CONTEXT, offset_of!(CompiledContext, steps) as i32);
@@ -409,6 +421,7 @@ impl<'a> Emitter<'a> {
                 Step::Plain(inst) => match stops(inst) {
                     Some(exit) => {
                         let at = self.insts(step).0;
+                        self.count_share(step, exit != Exit::Leave);
                         self.exit_now(&live, at, exit, rest);
                         if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
                             return;
@@ -428,6 +441,7 @@ impl<'a> Emitter<'a> {
                     guard: Some((reg, negated)),
                     ..
                 } => {
+                    self.count_share(step, true);
                     self.branch(block, number, step, (*reg, *negated), layout.block_of[*to], &live, rest);
                     return;
                 }
@@ -444,6 +458,12 @@ impl<'a> Emitter<'a> {
             dead.into_iter().for_each(|reg| self.forget(reg));
         }
         self.falls_through(block, number);
+    }
+
+    /// Counts the instructions of a step of the running piece.
+    fn count_share(&mut self, step: usize, native: bool) {
+        let nesting = self.input.plan.flow.nesting(self.block);
+        self.share.count(nesting, self.counted(step), native);
     }
 
     /// Returns the number of interpreter instructions of a step.
@@ -599,6 +619,13 @@ impl<'a> Emitter<'a> {
         self.asm.jump(self.epilogue);
     }
 
+    /// Marks a label as a way out: code that is leaving always jumps there.
+    fn way_out(&mut self, label: Label) {
+        if self.input.leaving {
+            self.asm.jump_always(label);
+        }
+    }
+
     fn stub(&mut self, stub: Stub) {
         match stub {
             Stub::Exit {
@@ -610,6 +637,7 @@ impl<'a> Emitter<'a> {
                 rest,
             } => {
                 self.asm.bind(label);
+                self.way_out(label);
                 self.leave(&state, &live, at, exit, rest);
             }
             Stub::Edge { label, state, from, to } => {
@@ -629,6 +657,7 @@ impl<'a> Emitter<'a> {
                 window,
             } => {
                 self.asm.bind(label);
+                self.way_out(label);
                 self.flush(&before);
                 for reg in &scalars {
                     self.spread(*reg, &before);
@@ -701,7 +730,9 @@ impl<'a> Emitter<'a> {
         if insts.0 == insts.1 {
             return;
         }
-        if self.native(step, inst, live, rest) {
+        let native = self.native(step, inst, live, rest);
+        self.count_share(step, native);
+        if native {
             return;
         }
         if self.input.shapes.assumption(step).is_some() {

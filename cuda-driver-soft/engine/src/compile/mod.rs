@@ -21,6 +21,7 @@
 //! | `vector` | arithmetic on vectors |
 //! | `compare` | comparisons and predicates |
 //! | `memory` | loads and stores |
+//! | `share` | how much of a kernel is machine code |
 
 #![forbid(unsafe_code)]
 
@@ -37,27 +38,31 @@ mod registers;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
+mod share;
+#[cfg(target_arch = "x86_64")]
 mod value;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
-use crate::code::compiled::Compiled;
+use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
 use ptx::ir::{Body, Module};
+#[cfg(target_arch = "x86_64")]
+use std::sync::Once;
 
 /// Number of instructions of the largest kernels that are compiled. Each way out of the code writes all live registers,
 /// so that the size of the code grows faster than that of the kernel.
 #[cfg(target_arch = "x86_64")]
 const MOST_INSTS: usize = 8_192;
 
-/// Compiles a kernel whose code was decoded for a CPU with AVX2. `whole` is true if `%ntid.x` is a multiple of `lanes`.
-/// Returns `None` if it cannot be compiled.
+/// Compiles a kernel whose code was decoded for a CPU with AVX2. Returns `None` if it cannot be compiled.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn compile(module: &Module, body: &Body, code: &Code, lanes: u32, whole: bool) -> Option<Compiled> {
+pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<Compiled> {
     use crate::code::compiled::CompiledEntry;
     use crate::plan::shape::{Choices, Condition, Group};
     use assembler::Assembler;
 
+    let Variant { lanes, whole, leaving } = variant;
     let map = code.map.as_ref()?;
     if body.insts.len() > MOST_INSTS {
         return None;
@@ -79,6 +84,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, lanes: u32, who
         code,
         map,
         lanes,
+        leaving,
     };
     let output = emitter::Emitter::new(&input).finish()?;
     let entries = output.ways.into_iter().map(|way| CompiledEntry {
@@ -88,7 +94,8 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, lanes: u32, who
     });
     let executable = host::executable::Executable::new(&output.bytes);
     if executable.is_none() {
-        host::log!("the system refuses executable memory: kernels are interpreted");
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| host::log!("the system refuses executable memory: kernels are interpreted"));
     }
     Some(Compiled {
         code: executable?,
@@ -96,11 +103,13 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, lanes: u32, who
         lanes,
         entries: entries.collect(),
         windows: output.windows,
+        share: output.share,
+        leaving,
     })
 }
 
 /// Returns `None`: there is no compiler for this architecture.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn compile(_: &Module, _: &Body, _: &Code, _: u32, _: bool) -> Option<Compiled> {
+pub(crate) fn compile(_: &Module, _: &Body, _: &Code, _: Variant) -> Option<Compiled> {
     None
 }

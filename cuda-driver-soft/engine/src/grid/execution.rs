@@ -14,6 +14,8 @@ use crate::launch::Launch;
 use crate::launch::threads::lane_rows;
 use crate::memory::address_space;
 use crate::observe::ObservedLaunch;
+use crate::program::history::Counts;
+use crate::warp::tier;
 use std::fmt;
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -85,6 +87,8 @@ impl Launch {
                 None => {}
             }
         }
+        let kernel_code = codes[self.kernel.id().0 as usize].as_deref();
+        let machine_code = kernel_code.and_then(|code| tier::choose(&self, code));
         let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
         let shared_bytes = self.shared_bytes() + self.options.slack;
         let cluster = self.options.cluster.unwrap_or([1; 3]).map(|n| n.max(1));
@@ -136,7 +140,7 @@ impl Launch {
         Arc::new(Execution {
             ordered: (sees_other_blocks && !self.options.parallel) || self.options.observers.one_worker(),
             turn: Mutex::new(()),
-            started: StartedLaunch::new(self, codes, shape, queue, fault, observation),
+            started: StartedLaunch::new(self, (codes, machine_code), shape, queue, fault, observation),
         })
     }
 }
@@ -211,6 +215,12 @@ impl Execution {
         let (done, clusters) = self.started.queue.progress();
         let blocks: u64 = self.started.shape.cluster.iter().map(|n| u64::from(*n)).product();
         (done * blocks, clusters * blocks)
+    }
+
+    /// Returns the number of warp instructions run in calls of [`work`](Self::work) that have ended, and how many of them
+    /// compiled code ran.
+    pub fn counts(&self) -> Counts {
+        self.started.counts()
     }
 
     /// Returns the launch.

@@ -4,11 +4,12 @@
 
 use super::queue::BlockQueue;
 use super::shape::GridShape;
+use crate::code::compiled::Variant;
 use crate::code::function::Code;
 use crate::fault::{Fault, FaultKind, Report};
 use crate::launch::Launch;
 use crate::observe::Observation;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::program::history::{Counts, Sums};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The part of a started launch that its workers share.
@@ -18,8 +19,10 @@ pub(crate) struct StartedLaunch {
     pub(super) codes: Vec<Option<Arc<Code>>>,
     pub(super) shape: GridShape,
     pub(crate) queue: BlockQueue,
-    /// Instructions run so far, in calls of `work` that have ended.
-    steps: AtomicU64,
+    /// The machine code that warps run where they can.
+    pub(super) machine_code: Option<Variant>,
+    /// Instructions run so far.
+    steps: Sums,
     /// The fault of the lowest cluster, with its number.
     fault: Mutex<Option<(u64, Fault)>>,
     output: Mutex<Vec<u8>>,
@@ -34,7 +37,7 @@ impl StartedLaunch {
     /// Returns a started launch. A launch with a fault has already ended.
     pub(super) fn new(
         launch: Launch,
-        codes: Vec<Option<Arc<Code>>>,
+        (codes, machine_code): (Vec<Option<Arc<Code>>>, Option<Variant>),
         shape: GridShape,
         queue: BlockQueue,
         fault: Option<Fault>,
@@ -48,7 +51,8 @@ impl StartedLaunch {
             codes,
             shape,
             queue,
-            steps: AtomicU64::new(0),
+            machine_code,
+            steps: Sums::default(),
             fault: Mutex::new(fault.map(|fault| (0, fault))),
             output: Mutex::new(Vec::new()),
             observation,
@@ -86,9 +90,19 @@ impl StartedLaunch {
     }
 
     /// Counts instructions. Returns false if the launch has no budget left.
-    pub(super) fn count_steps(&self, steps: u64) -> bool {
-        let all = self.steps.fetch_add(steps, Ordering::Relaxed).saturating_add(steps);
+    pub(super) fn count_steps(&self, counts: Counts) -> bool {
+        let history = self.launch.kernel.history();
+        match self.machine_code {
+            Some(_) => history.compiled.add(counts),
+            None => history.interpreted.add(counts),
+        };
+        let all = self.steps.add(counts);
         self.launch.options.budget.is_none_or(|budget| all < budget)
+    }
+
+    /// Returns the instructions run so far, in calls of `work` that have ended.
+    pub(super) fn counts(&self) -> Counts {
+        self.steps.get()
     }
 
     /// Appends output of the kernel.

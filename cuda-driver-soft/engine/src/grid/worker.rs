@@ -12,6 +12,7 @@ use crate::launch::threads::lane_rows;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
+use crate::program::history::Counts;
 use crate::semantics::affine::Rows;
 use crate::warp::frame::Frames;
 
@@ -66,11 +67,13 @@ impl<'e> Worker<'e> {
             warp: 0,
             clusters: launch.options.cluster.is_some(),
             steps: 0,
+            compiled_steps: 0,
+            called_steps: 0,
             block_start: 0,
             clock_reads: 0,
             watch: started.observation.worker(&started.codes),
         };
-        let frames = Frames::new(launch, &started.codes);
+        let frames = Frames::new(launch, &started.codes, started.machine_code);
         Some(Worker {
             started,
             machine,
@@ -127,9 +130,9 @@ impl<'e> Worker<'e> {
             queue.count_over();
             return;
         }
-        let before = self.machine.steps;
+        let before = counts(&self.machine);
         let outcome = cluster.run(&mut self.machine, &mut self.frames, &self.started.shape, share);
-        let within_budget = self.started.count_steps(self.machine.steps - before);
+        let within_budget = self.started.count_steps(counts(&self.machine) - before);
         self.started.print(&self.machine.output);
         self.machine.output.clear();
         match outcome {
@@ -152,5 +155,16 @@ impl<'e> Worker<'e> {
     fn fault(&mut self, number: u64, kind: FaultKind) {
         self.started.report_kind(number, kind);
         self.started.queue.count_over();
+    }
+}
+
+/// Returns the instructions that a worker has run.
+fn counts(m: &Machine<'_>) -> Counts {
+    let groups = m.group_caches.len().max(1) as u64;
+    Counts {
+        all: m.steps,
+        compiled: m.compiled_steps,
+        // An instruction of a warp runs once for each group.
+        called: m.called_steps / groups,
     }
 }

@@ -42,14 +42,24 @@ pub enum Engine {
         /// Number of lanes that the code runs at once: 8 or 16.
         lanes: u32,
     },
+    /// As [`Compiled`](Self::Compiled), but each check of the code counts as failed, so that it takes all its ways to
+    /// the interpreter. For tests; it is slow.
+    Leaving {
+        /// Number of lanes that the code runs at once: 8 or 16.
+        lanes: u32,
+    },
+    /// Kernels are interpreted until they have run so many instructions that compiling them is worth its time.
+    Auto,
 }
 
 impl Engine {
     /// Returns the engine that `CUDA_SOFT_ENGINE` in the environment selects.
     fn chosen() -> Self {
-        match host::environment::compiled() {
-            true => Engine::Compiled { lanes: 16 },
-            false => Engine::Interpreter,
+        match host::environment::engine() {
+            Some("compiled") => Engine::Compiled { lanes: 16 },
+            Some("leaving") => Engine::Leaving { lanes: 16 },
+            Some("auto") => Engine::Auto,
+            _ => Engine::Interpreter,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A kernel of a program, and its properties.
 
+use super::history::History;
 use super::loaded::LoadedModule;
 use super::reach::{reachable, variables_of};
 use super::register_pressure;
@@ -20,6 +21,7 @@ pub struct Kernel {
     id: FuncId,
     properties: OnceLock<Properties>,
     num_regs: OnceLock<u32>,
+    history: History,
 }
 
 /// Properties found in all code that the kernel can reach.
@@ -45,6 +47,7 @@ impl Kernel {
             id,
             properties: OnceLock::new(),
             num_regs: OnceLock::new(),
+            history: History::default(),
         }
     }
 
@@ -54,6 +57,11 @@ impl Kernel {
 
     pub(crate) fn id(&self) -> FuncId {
         self.id
+    }
+
+    /// Returns the instructions that the kernel has run.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     fn function(&self) -> &Function {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod history;
 pub(crate) mod kernel;
 pub(crate) mod loaded;
 mod reach;

@@ -78,6 +78,7 @@ fn same(body: &str) {
             Engine::Interpreter,
             Engine::Compiled { lanes: 16 },
             Engine::Compiled { lanes: 8 },
+            Engine::Leaving { lanes: 16 },
         ] {
             let mut bench = Bench::text(&kernel(body), Isa::Wide);
             let input = bench.put(&numbers, u32::to_le_bytes);

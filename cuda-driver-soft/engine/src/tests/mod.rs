@@ -15,6 +15,7 @@ mod observe;
 mod operands;
 mod scheduling;
 mod stack;
+mod tier;
 mod together;
 mod typical;
 #[cfg(target_arch = "x86_64")]

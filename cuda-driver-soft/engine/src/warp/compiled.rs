@@ -66,6 +66,7 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
     let (at, event) = unsafe { run(m, running.code, running.regs, first, context.mask, end) };
     m.steps = before;
+    m.called_steps += u64::from(end - first);
     if event != Event::Stop {
         context.fault_at = at;
         return 1;
@@ -186,6 +187,7 @@ impl Warp {
             };
         }
         m.steps += steps;
+        m.compiled_steps += steps;
         if let Some(((_, at), fault)) = faults {
             // The other groups have stopped elsewhere.
             let lane = fault.as_ref().map_or(0, |(_, lane)| lane % LANES);

@@ -2,18 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use crate::code::compiled::Compiled;
+use crate::code::compiled::{Compiled, Variant};
 use crate::code::constant::{Constant, Lifetime};
 use crate::code::converged::Converged;
 use crate::code::function::Code;
-use crate::code::isa::Isa;
 use crate::code::registers::{RegFile, Slot};
-use crate::compile;
 use crate::lanes::{FULL, LANES, Lanes, Mask};
+use crate::launch::Launch;
 use crate::launch::threads::{lane_rows, thread_of};
-use crate::launch::{Engine, Launch};
 use crate::memory::warp::RANK_SHIFT;
-use crate::plan::ordered;
 use crate::program::loaded::LoadedModule;
 use crate::program::shared_layout::SharedLayout;
 use crate::semantics::affine::{self, Affine, Rows};
@@ -106,10 +103,10 @@ pub(crate) struct WarpPosition {
 
 impl<'e> Frames<'e> {
     /// Returns the frames of a launch whose functions are decoded.
-    pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
+    pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>], machine_code: Option<Variant>) -> Self {
         let kernel = codes[launch.kernel.id().0 as usize].as_deref();
         Frames {
-            compiled: kernel.and_then(|code| compiled(launch, code)),
+            compiled: kernel.and_then(|code| code.compiled.made(machine_code?)),
             rows: lane_rows(launch.block),
             launch,
             loaded: launch.kernel.loaded(),
@@ -122,7 +119,13 @@ impl<'e> Frames<'e> {
 
     /// Returns true if warps may run code that keeps registers in another form.
     pub(super) fn uses_converged(&self) -> bool {
-        self.launch.options.converged || self.launch.options.engine != Engine::Interpreter
+        self.launch.options.converged || self.compiled.is_some()
+    }
+
+    /// Returns true if compiled code takes each of its ways out.
+    #[inline(always)]
+    pub(super) fn is_leaving(&self) -> bool {
+        self.compiled.is_some_and(|compiled| compiled.leaving)
     }
 
     /// Returns the bytes past the end of local memory that threads may access.
@@ -431,37 +434,6 @@ impl<'e> Frames<'e> {
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })
     }
-}
-
-/// Returns the machine code of a launch's kernel, unless the kernel has to be interpreted.
-fn compiled<'e>(launch: &'e Launch, code: &'e Code) -> Option<&'e Compiled> {
-    let Engine::Compiled { lanes } = launch.options.engine else {
-        return None;
-    };
-    let [x, y, z] = launch.block;
-    let whole = x.is_multiple_of(lanes);
-    // Otherwise a group has lanes of several rows of the block.
-    let rows = whole || (y <= 1 && z <= 1);
-    let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
-    if !rows || threads < LANES as u64 || launch.options.isa != Isa::Wide {
-        return None;
-    }
-    // Shared memory of other blocks, and local memory, have no quick check.
-    // Observers see each instruction of a warp.
-    if launch.options.cluster.is_some() || code.local_bytes > 0 || !code.sites.is_empty() {
-        return None;
-    }
-    code.compiled.get(lanes, whole, || {
-        let module = &launch.kernel.loaded().module;
-        let functions = launch.kernel.reachable().iter();
-        let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
-        // Groups run one after another, so that the order of instructions is another one.
-        if !ordered::lines(module, bodies).is_empty() {
-            return None;
-        }
-        let body = module.functions.get(code.id.0 as usize)?.body()?;
-        compile::compile(module, body, code, lanes, whole)
-    })
 }
 
 /// Returns true if a special register differs between lanes of a warp.

@@ -14,6 +14,7 @@ mod printf;
 mod report;
 mod run;
 mod stack;
+pub(crate) mod tier;
 mod together;
 
 use crate::code::action::Action;
@@ -369,7 +370,7 @@ impl Warp {
             m.spaces.local_end = frame.local_end;
             if !std::mem::take(&mut left)
                 && mask == lanes::FULL
-                && self.in_vain < MOST_IN_VAIN
+                && (self.in_vain < MOST_IN_VAIN || frames.is_leaving())
                 && self.ready.is_empty()
                 && self.parked.is_empty()
                 && m.spaces.local.stride() == 0
@@ -412,7 +413,7 @@ impl Warp {
                 (false, true) => share,
                 (false, false) => share.min(patience - self.since_turn),
             };
-            let quantum = quantum.max(1);
+            let quantum = if frames.is_leaving() { 1 } else { quantum.max(1) };
             let (pc, event) = ran.take().unwrap_or_else(|| {
                 m.quantum = quantum;
                 let before = m.steps;

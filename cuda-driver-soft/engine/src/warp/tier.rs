@@ -1,0 +1,122 @@
+//! The choice between the interpreter and machine code, made once for each launch.
+//!
+//! The choice depends on numbers of instructions, never on time: a program that launches its kernels in the same order
+//! makes the same choices on every run.
+
+use crate::code::compiled::{Compiled, Variant};
+use crate::code::function::Code;
+use crate::code::isa::Isa;
+use crate::compile;
+use crate::lanes::LANES;
+use crate::launch::{Engine, Launch};
+use crate::plan::ordered;
+use crate::program::history::Counts;
+
+/// Times that the warps of a kernel must run each of its instructions before it is compiled. Compiling an instruction
+/// takes as long as interpreting it some 500 times.
+const WORTH: u64 = 1_000;
+/// Percentage of the instructions that must be machine code.
+const LEAST_SHARE: u32 = 93;
+/// Instructions that a kernel runs in launches with machine code before its counts decide.
+const TRIAL: u64 = 10_000;
+
+/// Returns the machine code that a launch runs where it can. `None`: the kernel is interpreted.
+pub(crate) fn choose(launch: &Launch, code: &Code) -> Option<Variant> {
+    match launch.options.engine {
+        Engine::Interpreter => None,
+        Engine::Compiled { lanes } => compiled(launch, code, variant(launch, lanes, false)?),
+        Engine::Leaving { lanes } => compiled(launch, code, variant(launch, lanes, true)?),
+        Engine::Auto => automatic(launch, code),
+    }
+}
+
+/// Returns the machine code of a launch with [`Engine::Auto`].
+fn automatic(launch: &Launch, code: &Code) -> Option<Variant> {
+    let history = launch.kernel.history();
+    let steps = code.map.as_ref()?.steps.len() as u64;
+    let expected = warps(launch).saturating_mul(steps);
+    let often = history.interpreted.get().all.saturating_add(expected) >= WORTH * steps;
+    if !often || !is_worth(history.compiled.get()) {
+        return None;
+    }
+    let [x, y, z] = launch.block;
+    let lanes = if x.is_multiple_of(16) || y * z <= 1 { 16 } else { 8 };
+    let variant = compiled(launch, code, variant(launch, lanes, false)?)?;
+    (code.compiled.made(variant)?.share >= LEAST_SHARE).then_some(variant)
+}
+
+/// Returns true unless launches with machine code were slower than the interpreter, as far as the numbers of their
+/// instructions tell.
+fn is_worth(counts: Counts) -> bool {
+    let Counts { all, compiled, called } = counts;
+    let (native, outside) = (compiled.saturating_sub(called), all.saturating_sub(compiled));
+    // The cost of an instruction in tenths of the interpreter's, measured with `engine_bench`. Outside of compiled code,
+    // warps run the code for any lanes, which is slower than the code for converged warps.
+    all < TRIAL || 4 * native + 90 * called + 13 * outside < 10 * all
+}
+
+/// Returns the number of warps of a launch.
+fn warps(launch: &Launch) -> u64 {
+    let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
+    count(launch.grid).saturating_mul(count(launch.block).div_ceil(LANES as u64))
+}
+
+/// Returns the machine code that fits a launch; `None` if the launch has to be interpreted.
+fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
+    let [x, y, z] = launch.block;
+    let whole = x.is_multiple_of(lanes);
+    // Otherwise a group has lanes of several rows of the block.
+    let rows = whole || (y <= 1 && z <= 1);
+    let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
+    // Shared memory of other blocks has no quick check.
+    let fits = rows && threads >= LANES as u64 && launch.options.cluster.is_none();
+    fits.then_some(Variant { lanes, whole, leaving })
+}
+
+/// Makes machine code for a launch, if there is none yet. Returns `None` if that is not possible.
+fn compiled(launch: &Launch, code: &Code, variant: Variant) -> Option<Variant> {
+    // Local memory has no quick check, and observers see each instruction of a warp.
+    if launch.options.isa != Isa::Wide || code.local_bytes > 0 || !code.sites.is_empty() {
+        return None;
+    }
+    let made: Option<&Compiled> = code.compiled.get(variant, || {
+        let module = &launch.kernel.loaded().module;
+        let functions = launch.kernel.reachable().iter();
+        let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
+        // Groups run one after another, so that the order of instructions is another one.
+        if !ordered::lines(module, bodies).is_empty() {
+            return None;
+        }
+        let body = module.functions.get(code.id.0 as usize)?.body()?;
+        compile::compile(module, body, code, variant)
+    });
+    made.map(|_| variant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, is_worth};
+
+    /// Returns counts in percent of a million instructions.
+    fn percent(compiled: u64, called: u64) -> Counts {
+        Counts {
+            all: 1_000_000,
+            compiled: 10_000 * compiled,
+            called: 10_000 * called,
+        }
+    }
+
+    #[test]
+    fn counts_decide_about_machine_code() {
+        assert!(is_worth(Counts::default()), "never compiled");
+        assert!(is_worth(percent(100, 0)));
+        assert!(is_worth(percent(95, 3)));
+        assert!(!is_worth(percent(98, 12)), "many instructions are called");
+        assert!(!is_worth(percent(30, 0)), "the code is left early");
+        let few = Counts {
+            all: 100,
+            ..Counts::default()
+        };
+        assert!(is_worth(few), "too few instructions to decide");
+    }
+}
