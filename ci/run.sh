@@ -89,9 +89,18 @@ readme_command() {
     return "$code"
 }
 
-# Runs the contract suite with kernels that are compiled to machine code where that is possible.
-compiled_kernels() {
-    (cd "$clone" && CUDA_SOFT_ENGINE=compiled cargo test --workspace --test contract)
+# Runs the contract suite with each way of running kernels: all of them are compiled to machine code where that is
+# possible; compiled code leaves at each check; and kernels that run often are compiled, or none are.
+engines() {
+    local engine
+    for engine in compiled leaving auto interpreter; do
+        (cd "$clone" && CUDA_SOFT_ENGINE=$engine cargo test --workspace --test contract) || return
+    done
+}
+
+# Compares random kernels in all ways of running them. The tests have built the program.
+random_kernels() {
+    "$clone/target/debug/examples/random_kernels" 4000 1000000
 }
 
 # Runs the tests that compile C against the fetched cuda.h, including the C program that uses the software libcuda.so.1.
@@ -151,7 +160,8 @@ step "the feature bindgen makes the committed bindings" ci/bindings.sh
 step "clean clone" clean_clone
 step "README: the example" readme_command "cargo run --release --example vector_add"
 step "README: the tests" readme_command "cargo test --workspace"
-step "the contract suite with compiled kernels" compiled_kernels
+step "the contract suite with each engine" engines
+step "random kernels with each engine" random_kernels
 step "C program over libcuda.so.1" with_header
 step "generated files are up to date" generated
 step "GPU pack" gpu_pack
