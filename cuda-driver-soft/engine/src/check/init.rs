@@ -2,15 +2,17 @@
 //! memory.
 
 use super::race::Effect;
-use crate::lanes::{self, LANES, Mask};
+use crate::lanes::{self, FULL, LANES, Mask};
 use crate::memory::address_space;
-use crate::memory::written::{Bits, WrittenMap};
+use crate::memory::written::{Bits, KnownRange, WrittenMap};
 use std::sync::Arc;
 
 /// The bytes of a block's shared and local memory that were written.
 #[derive(Debug)]
 pub(super) struct BlockWritten {
     pub(super) shared: Bits,
+    /// A part of the shared memory that was written.
+    pub(super) known: KnownRange,
     /// By warp: the bits of its lanes, one lane after the other, and the bytes of a lane.
     local: Vec<(Bits, u64)>,
 }
@@ -20,6 +22,7 @@ impl BlockWritten {
     pub(super) fn new(shared_bytes: u64, warps: u32) -> Self {
         BlockWritten {
             shared: Bits::new(shared_bytes),
+            known: KnownRange::default(),
             local: (0..warps).map(|_| (Bits::new(0), 0)).collect(),
         }
     }
@@ -27,6 +30,7 @@ impl BlockWritten {
     /// Forgets what was written, for another block.
     pub(super) fn clear(&mut self) {
         self.shared.clear();
+        self.known = KnownRange::default();
         for (bits, _) in &self.local {
             bits.clear();
         }
@@ -55,28 +59,58 @@ impl BlockWritten {
 /// The allocations of device memory that a worker used last.
 #[derive(Debug, Default)]
 pub(super) struct Maps {
-    recent: Vec<Arc<WrittenMap>>,
+    recent: Vec<RecentMap>,
+}
+
+/// An allocation, and a part of it that was written.
+#[derive(Debug)]
+struct RecentMap {
+    map: Arc<WrittenMap>,
+    known: KnownRange,
+    /// The value of [`WrittenMap::unsets`] when `known` was empty.
+    unsets: u64,
+}
+
+impl RecentMap {
+    /// Returns the part that was written.
+    #[inline]
+    fn known(&mut self) -> &mut KnownRange {
+        let unsets = self.map.unsets();
+        if unsets != self.unsets {
+            self.unsets = unsets;
+            self.known = KnownRange::default();
+        }
+        &mut self.known
+    }
 }
 
 impl Maps {
     const KEPT: usize = 8;
 
     /// Returns the tracked allocation of an access; `None` if the memory counts as written.
-    fn find(&mut self, address: u64, bytes: u64) -> Option<&WrittenMap> {
-        let known = self.recent.iter().position(|m| m.offsets(address, bytes).is_some());
+    #[inline]
+    fn find(&mut self, address: u64, bytes: u64) -> Option<&mut RecentMap> {
+        let known = self.recent.iter().position(|m| m.map.offsets(address, bytes).is_some());
         let index = match known {
             Some(index) => index,
-            None => {
-                let map = address_space().written_map(address)?;
-                map.offsets(address, bytes)?;
-                if self.recent.len() == Self::KEPT {
-                    self.recent.remove(0);
-                }
-                self.recent.push(map);
-                self.recent.len() - 1
-            }
+            None => self.look_up(address, bytes)?,
         };
-        Some(&self.recent[index])
+        Some(&mut self.recent[index])
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, address: u64, bytes: u64) -> Option<usize> {
+        let map = address_space().written_map(address)?;
+        map.offsets(address, bytes)?;
+        if self.recent.len() == Self::KEPT {
+            self.recent.remove(0);
+        }
+        self.recent.push(RecentMap {
+            unsets: map.unsets(),
+            map,
+            known: KnownRange::default(),
+        });
+        Some(self.recent.len() - 1)
     }
 
     /// An access of lanes of a warp to device memory. Returns the first lane that reads an element of which no byte was
@@ -89,16 +123,27 @@ impl Maps {
         element: u64,
         (effect, needs_value): (Effect, bool),
     ) -> Option<usize> {
-        if let Some(whole) = span(lanes, addresses, bytes) {
-            let map = self.find(whole.start, whole.end - whole.start)?;
-            let range = map.offsets(whole.start, whole.end - whole.start)?;
-            if is_simple(map.bits(), range, (effect, needs_value)) {
+        let whole = hull(lanes, addresses, bytes);
+        if let Some(recent) = self.find(whole.start, whole.end.wrapping_sub(whole.start))
+            && let Some(range) = recent.map.offsets(whole.start, whole.end - whole.start)
+        {
+            recent.known();
+            if is_simple(recent.map.bits(), &mut recent.known, range, (effect, needs_value)) {
                 return None;
             }
+            if effect == Effect::Write
+                && let Some(row) = span(lanes, addresses, bytes)
+                && let Some(range) = recent.map.offsets(row.start, row.end - row.start)
+            {
+                recent.map.bits().set(range);
+                return None;
+            }
+        } else if span(lanes, addresses, bytes).is_some() {
+            return None;
         }
         let mut found = None;
         for lane in lanes::iter(lanes) {
-            let Some(map) = self.find(addresses[lane], bytes) else {
+            let Some(RecentMap { map, .. }) = self.find(addresses[lane], bytes) else {
                 continue;
             };
             let Some(range) = map.offsets(addresses[lane], bytes) else {
@@ -115,28 +160,43 @@ impl Maps {
     }
 }
 
+/// Returns the smallest range that contains the accesses of all lanes.
+pub(super) fn hull(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> std::ops::Range<u64> {
+    let (mut low, mut high) = (u64::MAX, 0);
+    if lanes == FULL {
+        for address in addresses {
+            (low, high) = (low.min(*address), high.max(*address));
+        }
+    } else {
+        for lane in lanes::iter(lanes) {
+            (low, high) = (low.min(addresses[lane]), high.max(addresses[lane]));
+        }
+    }
+    low..high.saturating_add(bytes)
+}
+
 /// Returns the range of an access whose lanes are next to each other, or all at one address.
 pub(super) fn span(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Option<std::ops::Range<u64>> {
     let first = addresses[lanes.trailing_zeros() as usize % LANES];
     if lanes::iter(lanes).all(|lane| addresses[lane] == first) {
-        return Some(first..first + bytes);
+        return Some(first..first.checked_add(bytes)?);
     }
     let rows = lanes::iter(lanes)
         .zip(0..)
-        .all(|(lane, i)| addresses[lane] == first + i * bytes);
-    rows.then(|| first..first + u64::from(lanes.count_ones()) * bytes)
+        .all(|(lane, i)| Some(addresses[lane]) == first.checked_add(i * bytes));
+    let all = u64::from(lanes.count_ones()) * bytes;
+    rows.then(|| first.checked_add(all).map(|end| first..end))?
 }
 
-/// Notes an access to a range. Returns false for a read of bytes of which some were not written: then the lanes have to
-/// be looked at one by one.
-pub(super) fn is_simple(bits: &Bits, range: std::ops::Range<u64>, (effect, needs_value): (Effect, bool)) -> bool {
-    if effect != Effect::Write && needs_value && !bits.every(range.clone()) {
-        return false;
-    }
-    if effect != Effect::Read {
-        bits.set(range);
-    }
-    true
+/// Returns true if an access inside a range neither reads memory that nobody wrote nor writes any. If not, the lanes
+/// have to be looked at one by one.
+pub(super) fn is_simple(
+    bits: &Bits,
+    known: &mut KnownRange,
+    range: std::ops::Range<u64>,
+    (effect, needs_value): (Effect, bool),
+) -> bool {
+    (effect == Effect::Read && !needs_value) || known.covers(bits, range)
 }
 
 /// Returns true if no byte of some element of a range was written. Elements that are written in part are accepted,

@@ -2,12 +2,12 @@
 
 use super::Checker;
 use super::finding::{AllocationPlace, Checks, Finding, Place};
-use super::init::{BlockWritten, Maps, is_simple, is_unwritten, span};
+use super::init::{BlockWritten, Maps, hull, is_simple, is_unwritten};
 use super::order::BlockOrder;
 use super::plan::{AccessPlan, NoValues, Plan, StoredValues};
 use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
 use super::shadow::is_row;
-use crate::code::site::{Site, SiteAccess};
+use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
 use crate::lanes::{self, FULL, LANES, Mask};
@@ -248,6 +248,14 @@ impl CheckWorker {
         let Some(mut block) = self.block.take() else { return };
         let mask = at.lanes(access);
         let addresses = at.addresses(access);
+        if let (AccessBytes::Constant(size), true) = (access.bytes, access.space != Space::Generic) {
+            if mask != 0 && size != 0 {
+                let spaces = (access.space, access.space);
+                self.group(&mut block, at, spaces, (mask, &addresses, size), plan);
+            }
+            self.block = Some(block);
+            return;
+        }
         let bytes = at.bytes(access);
         let mut rest = mask;
         // Lanes are treated together if they are in one space and access the same number of bytes.
@@ -288,17 +296,20 @@ impl CheckWorker {
         plan: &AccessPlan,
     ) {
         let is_shared = matches!(space, Space::Shared | Space::SharedCluster);
-        let mut owners = [block.at.number; LANES];
+        let mut all_owners;
+        let mut owners = None;
         if is_shared && self.launch.cluster != [1; 3] {
+            all_owners = [block.at.number; LANES];
             for lane in lanes::iter(group) {
                 let rank = (addresses[lane] >> RANK_SHIFT) as u32 & 0xff;
                 if rank != 0 || written_space != Space::Shared {
-                    owners[lane] = self.launch.block_of_rank(block.at.index, rank);
+                    all_owners[lane] = self.launch.block_of_rank(block.at.index, rank);
                 }
             }
+            owners = Some(&all_owners);
         }
         if self.checks.contains(Checks::INIT) {
-            self.check_written(block, at, space, (group, addresses, bytes), plan, &owners);
+            self.check_written(block, at, space, (group, addresses, bytes), plan, owners);
         }
         let is_global = matches!(space, Space::Global | Space::Generic);
         if let (Some(order), Some(races)) = (&mut block.order, &mut self.races)
@@ -307,7 +318,8 @@ impl CheckWorker {
             let mut shadow = *addresses;
             if is_shared {
                 for lane in lanes::iter(group) {
-                    shadow[lane] = shared_address(owners[lane] as u32, addresses[lane] & 0xff_ffff);
+                    let owner = owners.map_or(block.at.number, |owners| owners[lane]);
+                    shadow[lane] = shared_address(owner as u32, addresses[lane] & 0xff_ffff);
                 }
             }
             let stored;
@@ -355,7 +367,7 @@ impl CheckWorker {
         space: Space,
         (group, addresses, bytes): (Mask, &[u64; LANES], u32),
         plan: &AccessPlan,
-        owners: &[u64; LANES],
+        owners: Option<&[u64; LANES]>,
     ) {
         let Some(written) = &mut block.written else { return };
         let effect = (plan.effect, plan.needs_value);
@@ -364,8 +376,13 @@ impl CheckWorker {
         let found = match space {
             Space::Global | Space::Generic => self.maps.access(group, addresses, size, element, effect),
             Space::Shared | Space::SharedCluster
-                if self.launch.cluster == [1; 3]
-                    && span(group, addresses, size).is_some_and(|range| is_simple(&written.shared, range, effect)) =>
+                if owners.is_none()
+                    && is_simple(
+                        &written.shared,
+                        &mut written.known,
+                        hull(group, addresses, size),
+                        effect,
+                    ) =>
             {
                 None
             }
@@ -373,7 +390,7 @@ impl CheckWorker {
                 let mut found = None;
                 for lane in lanes::iter(group) {
                     // The memory of other blocks counts as written.
-                    if owners[lane] != block.at.number {
+                    if owners.is_some_and(|owners| owners[lane] != block.at.number) {
                         continue;
                     }
                     let start = addresses[lane] & 0xff_ffff;

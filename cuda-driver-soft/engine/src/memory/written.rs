@@ -64,6 +64,39 @@ impl Bits {
         self.all(range, |word, mask| word.load(Relaxed) & mask == mask)
     }
 
+    /// Returns the first bit of a range that is not set, or the end of the range. Bits beyond the last one count as set.
+    fn first_unset(&self, range: Range<u64>) -> u64 {
+        let mut at = range.start;
+        while at < range.end
+            && let Some(word) = self.words.get((at / 64) as usize)
+        {
+            let unset = !word.load(Relaxed) >> (at % 64);
+            if unset != 0 {
+                return (at + u64::from(unset.trailing_zeros())).min(range.end);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        range.end
+    }
+
+    /// Returns the end of the last bit of a range that is not set, or the start of the range.
+    fn last_unset(&self, range: Range<u64>) -> u64 {
+        let mut at = range.end;
+        while at > range.start {
+            let first = (at - 1) / 64 * 64;
+            let unset = self
+                .words
+                .get((first / 64) as usize)
+                .map_or(0, |word| !word.load(Relaxed));
+            let unset = unset & u64::MAX >> (64 - (at - first));
+            if unset != 0 {
+                return (first + 64 - u64::from(unset.leading_zeros())).max(range.start);
+            }
+            at = first;
+        }
+        range.start
+    }
+
     /// Unsets all bits.
     pub(crate) fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Relaxed));
@@ -80,12 +113,47 @@ impl Bits {
     }
 }
 
+/// A range whose bits are known to be set, so that most accesses need not look at the bits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownRange(Range<u64>);
+
+impl KnownRange {
+    /// The most bits between the known range and another one that are looked at to join them.
+    const GAP: u64 = 1 << 20;
+
+    /// Returns true if all bits of a range are set.
+    #[inline]
+    pub(crate) fn covers(&mut self, bits: &Bits, range: Range<u64>) -> bool {
+        (self.0.start <= range.start && range.end <= self.0.end) || self.reach(bits, range)
+    }
+
+    #[inline(never)]
+    fn reach(&mut self, bits: &Bits, range: Range<u64>) -> bool {
+        let known = &mut self.0;
+        if (known.start..known.end.saturating_add(Self::GAP)).contains(&range.start) {
+            known.end = bits.first_unset(known.end..range.end.max(known.end));
+        } else if (range.start..range.end.saturating_add(Self::GAP)).contains(&known.start) {
+            known.start = bits.last_unset(range.start..known.start);
+        }
+        if known.start <= range.start && range.end <= known.end {
+            return true;
+        }
+        if bits.first_unset(range.clone()) < range.end {
+            return false;
+        }
+        *known = range;
+        true
+    }
+}
+
 /// An allocation with the bytes of it that were written.
 #[derive(Debug)]
 pub(crate) struct WrittenMap {
     base: u64,
     bytes: u64,
     bits: Bits,
+    /// Number of copies that have unset bits.
+    unsets: AtomicU64,
 }
 
 impl WrittenMap {
@@ -95,6 +163,12 @@ impl WrittenMap {
         let offset = address.checked_sub(self.base)?;
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes).then_some(offset..end)
+    }
+
+    /// Returns the number of copies that have unset bits. A [`KnownRange`] from before the last one is void.
+    #[inline]
+    pub(crate) fn unsets(&self) -> u64 {
+        self.unsets.load(Relaxed)
     }
 
     /// Returns the bits, one per byte of the allocation.
@@ -151,7 +225,14 @@ impl Written {
         // Mappings are left out: several may show the same bytes.
         if self.is_active() && matches!(kind, AllocationKind::Device | AllocationKind::Heap) {
             let bits = Bits::new(bytes);
-            self.write().insert(base, Arc::new(WrittenMap { base, bytes, bits }));
+            let unsets = AtomicU64::new(0);
+            let map = WrittenMap {
+                base,
+                bytes,
+                bits,
+                unsets,
+            };
+            self.write().insert(base, Arc::new(map));
         }
     }
 
@@ -201,6 +282,7 @@ impl Written {
         for (bit, value) in range.zip(values) {
             target.bits.assign(bit, value);
         }
+        target.unsets.fetch_add(1, Relaxed);
     }
 
     pub(super) fn set_origin(&self, base: u64, origin: String) {
@@ -215,7 +297,7 @@ impl Written {
 
 #[cfg(test)]
 mod tests {
-    use super::{AllocationKind, Bits, Written};
+    use super::{AllocationKind, Bits, KnownRange, Written};
 
     #[test]
     fn bits_of_ranges() {
@@ -226,6 +308,36 @@ mod tests {
         bits.clear();
         assert!(!bits.any(0..200));
         assert!(bits.every(5..5) && !bits.any(5..5));
+    }
+
+    /// Random accesses, with bits that other workers set in between.
+    #[test]
+    fn known_ranges_cover_what_is_set() {
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for round in 0..50 {
+            let bits = Bits::new(1000);
+            let mut known = KnownRange::default();
+            for step in 0..200 {
+                let start = random(1000);
+                let range = start..start + 1 + random(1000 - start);
+                if step % 4 == 0 {
+                    let part = start..(start + 1 + random(200)).min(1000);
+                    bits.set(part);
+                }
+                assert_eq!(
+                    known.covers(&bits, range.clone()),
+                    bits.every(range.clone()),
+                    "round {round}, step {step}: {range:?}"
+                );
+                assert!(bits.every(known.0.clone()), "round {round}, step {step}: {known:?}");
+            }
+        }
     }
 
     #[test]
