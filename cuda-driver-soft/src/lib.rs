@@ -25,6 +25,7 @@
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
+//! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: reports threads that are about to run the line | none |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault; kernels run slower | off |
 //! | `CUDA_SOFT_CHECK` | checks of kernels, such as `memory,init,race,sync,leaks` or `all`: see [`check()`] | none |
@@ -61,6 +62,7 @@ mod profile;
 mod queue;
 mod selection;
 mod state;
+mod stop;
 mod trace;
 
 pub use abi::{IMPLEMENTED, resolve};

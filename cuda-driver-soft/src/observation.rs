@@ -3,11 +3,12 @@
 use engine::Observers;
 use engine::check::Checker;
 
-use crate::profile;
+use crate::{profile, stop};
 
 /// Returns the observers of a launch that the calling thread makes, with these checkers.
 pub(crate) fn observers(checkers: &[Checker]) -> Observers {
     let mut observers = profile::observers();
+    observers.add(stop::observers());
     for checker in checkers {
         observers.add(checker.observers());
     }

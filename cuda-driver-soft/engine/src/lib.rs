@@ -38,6 +38,7 @@ mod program;
 // and both are separate crates; there are too many functions to wrap each of them for the tests.
 #[doc(hidden)]
 pub mod semantics;
+pub mod stop;
 pub mod tensor_map;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table at exit, or a file | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
+//! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: reports threads that are about to run the line | none |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault | off |
 //! | `CUDA_SOFT_CHECK` | checks of kernels: a list of `memory`, `init`, `race`, `sync`, `leaks`, or `all` | none |
@@ -134,6 +135,11 @@ pub fn progress() -> bool {
 pub fn registers() -> bool {
     static REGISTERS: OnceLock<bool> = OnceLock::new();
     *REGISTERS.get_or_init(|| text("CUDA_SOFT_REGISTERS").is_some_and(|value| value == "1"))
+}
+
+/// Returns `CUDA_SOFT_STOP_AT`, the line at which threads are reported. Default: none.
+pub fn stop_at() -> Option<String> {
+    text("CUDA_SOFT_STOP_AT")
 }
 
 /// Returns `CUDA_SOFT_CHECK`, a list of checks of kernels. Default: none.

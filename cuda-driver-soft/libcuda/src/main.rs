@@ -16,6 +16,8 @@ soft-cuda --version
 Options of `run`:
   --log          logs why calls fail, and where kernels raise a fault: source line, calls, other lanes of the warp
   --registers    as --log, with the registers of the thread that raised the fault
+  --stop-at LINE reports threads that are about to run a line: kernel.cu:12 for the first lane of each warp of the first
+                 block, kernel.cu:12,block=1.0.0,thread=3.0.0 for one thread, ptx:40 for a line of the PTX
   --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
   --profile      counts what each kernel does, and prints a table when the program exits
   --profile=FILE writes it to a file instead: as an HTML page with the annotated source for *.html, as JSON for *.json

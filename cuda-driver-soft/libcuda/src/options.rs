@@ -76,6 +76,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 let names = ["CUDA_SOFT_LOG", "CUDA_SOFT_REGISTERS"];
                 run.variables.extend(names.map(|name| (name, "1".into())));
             }
+            "--stop-at" => run.variables.push(("CUDA_SOFT_STOP_AT", value()?)),
             "--check" => run.variables.push((CHECK, value()?)),
             "--report" => {
                 let file = value()?;

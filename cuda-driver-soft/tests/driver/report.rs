@@ -172,3 +172,77 @@ fn a_failed_assertion() {
     assert!(log.contains(line), "{log}");
     has(&log, &["  the thread is in fails (assert.cu:7, PTX line 22)"]);
 }
+
+#[test]
+fn threads_that_are_about_to_run_a_line_are_reported() {
+    if !software() {
+        return;
+    }
+    let test = "report::threads_that_are_about_to_run_a_line_are_reported";
+    let at = [("CUDA_SOFT_STOP_AT", "report.cu:4,thread=5.0.0")];
+    let Some(log) = log_of(test, &at, CALLS, "outer") else {
+        return;
+    };
+    assert_eq!(log.matches("outer: stop in ").count(), 1, "{log}");
+    let stop = [
+        "outer: stop in inner (report.cu:4, PTX line 13), block [0,0,0], thread [5,0,0]",
+        "  the thread is in inner (report.cu:4, PTX line 13)",
+        "  called from outer (report.cu:11, PTX line 33)",
+    ];
+    has(&log, &stop);
+    for line in [
+        "  lanes 2-4, 6-15 are at inner (report.cu:4, PTX line 13)",
+        "%value = 0x7",
+    ] {
+        assert!(log.contains(line), "{line} is not in\n{log}");
+    }
+}
+
+#[test]
+fn a_stop_names_a_line_of_the_ptx_or_of_a_file() {
+    if !software() {
+        return;
+    }
+    const LOOP: &str = "
+.version 7.7
+.target sm_52
+.address_size 64
+.visible .entry loops()
+{
+    .reg .pred %p;
+    .reg .b32 %i;
+    .loc 1 3 1
+    mov.u32 %i, 0;
+$again:
+    .loc 1 5 1
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 300;
+    @%p bra $again;
+    ret;
+}
+.file 1 \"folder/loop.cu\"
+";
+    // The line, and the number of stops of two warps: at most 100 are reported of a launch.
+    let cases = [
+        ("loop.cu:3", 2),
+        ("folder/loop.cu:3", 2),
+        ("oop.cu:3", 0),
+        ("loop.cu:4", 0),
+        ("loop.cu:5", 100),
+        ("ptx:10", 2),
+        ("loop.cu:3,thread=40", 1),
+        ("loop.cu:3,block=1", 2),
+        ("loop.cu:3,block=2", 0),
+    ];
+    let test = "report::a_stop_names_a_line_of_the_ptx_or_of_a_file";
+    for (at, count) in cases {
+        let written = in_child(test, &[("CUDA_SOFT_STOP_AT", at)], || {
+            let _context = Context::new();
+            let kernel = Kernel::from_ptx(&CString::new(LOOP).unwrap(), "loops");
+            assert_eq!(kernel.launch(2, 64, null_mut(), &mut []).0, 0);
+            assert_eq!(unsafe { cuda().cuCtxSynchronize() }.0, 0);
+        });
+        let Some(written) = written else { return };
+        assert_eq!(written.matches("loops: stop in ").count(), count, "{at}: {written}");
+    }
+}
