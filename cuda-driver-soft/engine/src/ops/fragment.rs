@@ -59,6 +59,7 @@ pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) 
 }
 
 /// Returns the row and column of an element: the `e`-th element in register `r` of a lane.
+#[inline]
 pub(super) fn position(
     shape: ShapeOf,
     part: MatrixPart,

@@ -7,6 +7,7 @@
 
 use super::{cvt, half};
 use ptx::ir::Rounding;
+use std::ops::Range;
 
 /// A floating-point number as a summand: `significand * 2^(exponent - bits)`, where `bits` is the number of fraction
 /// bits.
@@ -67,7 +68,18 @@ pub enum Factor {
 }
 
 impl Factor {
+    /// Returns the number of fraction bits.
+    fn bits(self) -> u32 {
+        match self {
+            Factor::F16 | Factor::Tf32 => 10,
+            Factor::Bf16 => 7,
+            Factor::E4m3 => 3,
+            Factor::E5m2 => 2,
+        }
+    }
+
     /// Splits a number of this format.
+    #[inline]
     fn number(self, bits: u32) -> Number {
         match self {
             Factor::F16 => number(bits & 0xffff, 5, 10),
@@ -236,16 +248,60 @@ fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
 #[derive(Clone, Debug)]
 pub struct Factors {
     format: Factor,
-    numbers: Vec<Number>,
+    /// The elements if they are all finite; else the significands of those that are.
+    finite: Vec<Finite>,
+    /// All elements, if some are not finite.
+    others: Option<Vec<Number>>,
 }
+
+/// A finite element: `significand * 2^(exponent - bits)`.
+#[derive(Clone, Copy, Debug)]
+struct Finite {
+    significand: i32,
+    /// [`NONE`] for zero.
+    exponent: i32,
+}
+
+/// The exponent of zero: less than the sum of any two exponents.
+const NONE: i32 = -1 << 20;
 
 impl Factors {
     /// Splits elements of this format, each in the low bits of a number.
     pub fn new(format: Factor, elements: &[u64]) -> Self {
-        let numbers = elements.iter().map(|bits| format.number(*bits as u32));
+        let mut all_finite = true;
+        let mut split = |bits: &u64| match format.number(*bits as u32) {
+            Number::Finite {
+                significand, exponent, ..
+            } if significand != 0 => Finite {
+                significand: significand as i32,
+                exponent,
+            },
+            number => {
+                all_finite &= matches!(number, Number::Finite { .. });
+                Finite {
+                    significand: 0,
+                    exponent: NONE,
+                }
+            }
+        };
+        let finite = elements.iter().map(&mut split).collect();
+        let numbers = || elements.iter().map(|bits| format.number(*bits as u32)).collect();
         Factors {
             format,
-            numbers: numbers.collect(),
+            finite,
+            others: (!all_finite).then(numbers),
+        }
+    }
+
+    /// Returns an element.
+    fn number(&self, at: usize) -> Number {
+        match &self.others {
+            Some(others) => others[at],
+            None => Number::Finite {
+                significand: self.finite[at].significand.into(),
+                exponent: self.finite[at].exponent,
+                bits: self.format.bits(),
+            },
         }
     }
 }
@@ -253,14 +309,76 @@ impl Factors {
 /// Maximum number of products that are added at once.
 const MOST: usize = 32;
 
-/// Returns the sum of a group of products and an accumulator, as [`sum`] does.
-fn group_sum(a: &[Number], b: &[Number], accumulator: Number, keep: u32) -> Result<(i64, i32), f32> {
-    let mut numbers = [accumulator; MOST + 1];
-    for (to, (a, b)) in numbers[1..].iter_mut().zip(a.iter().zip(b)) {
-        *to = product(*a, *b);
+/// Returns the sum of a group of products and an accumulator, as [`sum`] does. `group` are the elements of `a` and `b`
+/// in the group.
+fn group_sum(
+    (a, b): (&Factors, &Factors),
+    group: Range<usize>,
+    accumulator: Number,
+    keep: u32,
+) -> Result<(i64, i32), f32> {
+    if let Number::Finite {
+        significand,
+        exponent,
+        bits,
+    } = accumulator
+        && a.others.is_none()
+        && b.others.is_none()
+    {
+        let products = (&a.finite[group.clone()], &b.finite[group]);
+        // Products have fewer bits than are kept, so they are only shifted to the left before the common shift.
+        let up = keep - a.format.bits() - b.format.bits();
+        return Ok(finite_sum(products, up, (significand, exponent, bits), keep));
     }
-    let count = a.len().min(b.len()).min(MOST);
+    let mut numbers = [accumulator; MOST + 1];
+    let count = group.len().min(MOST);
+    for (to, at) in numbers[1..].iter_mut().zip(group) {
+        *to = product(a.number(at), b.number(at));
+    }
     sum(&numbers[..=count], keep)
+}
+
+/// Returns the sum of finite products and a finite accumulator, as [`sum`] does.
+fn finite_sum(
+    (a, b): (&[Finite], &[Finite]),
+    up: u32,
+    (significand, exponent, bits): (i64, i32, u32),
+    keep: u32,
+) -> (i64, i32) {
+    let mut greatest = if significand == 0 { NONE } else { exponent };
+    for (a, b) in a.iter().zip(b) {
+        greatest = greatest.max(a.exponent + b.exponent);
+    }
+    let mut sum = 0;
+    for (a, b) in a.iter().zip(b) {
+        // At most 27 bits, so that 32 products of 8 bits, or 16 longer ones, fit into 32 bits.
+        let product = a.significand * b.significand;
+        let kept = (product.unsigned_abs() << up) >> (greatest - a.exponent - b.exponent).min(31);
+        sum += if product < 0 {
+            -kept.cast_signed()
+        } else {
+            kept.cast_signed()
+        };
+    }
+    let mut sum = i64::from(sum);
+    if significand != 0 {
+        let down = i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
+        let magnitude = significand.unsigned_abs();
+        let kept = match down {
+            ..=0 => magnitude << -down,
+            down => magnitude >> down.min(63),
+        };
+        sum += significand.signum() * kept.cast_signed();
+    }
+    (sum, greatest.saturating_sub(keep.cast_signed()))
+}
+
+/// Returns the groups of elements that are added at once.
+fn groups(a: &Factors, b: &Factors, group: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = a.finite.len().min(b.finite.len());
+    (0..count)
+        .step_by(group)
+        .map(move |start| start..(start + group).min(count))
 }
 
 /// Returns the sum of the accumulator `c` and the products, added group by group in f32.
@@ -268,8 +386,8 @@ pub fn dot_f32(a: &Factors, b: &Factors, c: f32) -> f32 {
     let format = a.format;
     let (group, keep) = format.group();
     let mut result = c;
-    for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
-        result = match group_sum(a, b, f32_number(result), keep) {
+    for group in groups(a, b, group) {
+        result = match group_sum((a, b), group, f32_number(result), keep) {
             Ok((significand, exponent)) => format.truncate(cut_to_f32(significand, exponent)),
             Err(value) => value,
         };
@@ -281,9 +399,9 @@ pub fn dot_f32(a: &Factors, b: &Factors, c: f32) -> f32 {
 pub fn dot_f16(a: &Factors, b: &Factors, c: u16) -> u16 {
     let (group, keep) = a.format.group();
     let mut result = c;
-    for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
+    for group in groups(a, b, group) {
         let accumulator = Factor::F16.number(u32::from(result));
-        result = match group_sum(a, b, accumulator, keep) {
+        result = match group_sum((a, b), group, accumulator, keep) {
             // A sum has fewer bits than f64, so this is exact.
             Ok((significand, exponent)) => {
                 let power = f64::from_bits(((exponent.max(-1000) + 1023) as u64) << 52);
@@ -385,6 +503,38 @@ mod tests {
         let sum = dot_f32(TWO_E4M3, &a, &b, accumulator);
         assert_eq!(sum, 60.0 + 1.0 / 128.0 + 1.0 / 256.0);
         assert_eq!(dot_f32(TWO_E4M3, &a[..1], &b[..1], accumulator), 1.875 + accumulator);
+    }
+
+    #[test]
+    fn finite_sums_are_the_general_ones() {
+        let mut state = 7u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 32
+        };
+        for format in [Factor::F16, Factor::Bf16, Factor::Tf32, Factor::E4m3, Factor::E5m2] {
+            let (group, keep) = format.group();
+            for round in 0..2_000 {
+                let mut factors = || {
+                    let all: Vec<u64> = (0..group).map(|_| random() & random() & 0xffff_ffff).collect();
+                    Factors::new(format, &all)
+                };
+                let (mut a, b) = (factors(), factors());
+                if round % 3 == 0 {
+                    a = Factors::new(format, &vec![random() % 2; group]);
+                }
+                let accumulator = f32_number(f32::from_bits((random() & random()) as u32));
+                let mut numbers = vec![accumulator];
+                numbers.extend((0..group).map(|at| product(a.number(at), b.number(at))));
+                let (found, expected) = (group_sum((&a, &b), 0..group, accumulator, keep), sum(&numbers, keep));
+                match (found, expected) {
+                    // The exponent of zero is arbitrary.
+                    (Ok((0, _)), Ok((0, _))) => {}
+                    (Err(x), Err(y)) => assert_eq!(x.to_bits(), y.to_bits()),
+                    (found, expected) => assert_eq!(found, expected, "{format:?} {a:?} {b:?} {accumulator:?}"),
+                }
+            }
+        }
     }
 
     #[test]
