@@ -6,20 +6,29 @@
 //!
 //! | kind | columns |
 //! | --- | --- |
-//! | `engine` | nanoseconds per thread of the kernel, of the reference, and their ratio |
-//! | `two_cores` | nanoseconds per thread with two host threads, with one, and how many times faster two are |
+//! | `interpreter`, `compiled`, `auto` | nanoseconds per thread of the kernel on this engine, of the reference, and their ratio |
+//! | `compile` | milliseconds to compile the kernel, KB of its PTX, and their ratio |
+//! | `two_cores` | nanoseconds per thread with two host threads, with one, and how many times faster two are (`auto`) |
 //! | `empty_launch` | nanoseconds of a launch of an empty kernel with a synchronisation, through the driver |
 
 mod buffer;
 mod cases;
 pub(crate) mod checks;
+mod compile;
 mod native;
 
 use cases::{Argument, Case};
 use engine::memory::{AllocationKind, address_space};
-use engine::{Launch, Options, Program, Progress};
+use engine::{Engine, Launch, Options, Program, Progress};
 use std::error::Error;
 use std::time::{Duration, Instant};
+
+/// The engines that are measured.
+const ENGINES: [(&str, Engine); 3] = [
+    ("interpreter", Engine::Interpreter),
+    ("compiled", Engine::Compiled { lanes: 16 }),
+    ("auto", Engine::Auto),
+];
 
 /// Measures everything, and prints it.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
@@ -41,23 +50,31 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     if csv {
         println!("kind,kernel,ns_per_thread,native_ns_per_thread,ratio");
     }
-    let (mut logarithms, mut count) = (0.0, 0.0);
+    let (mut logarithms, mut count) = ([0.0; 3], 0.0);
+    let mut compile_time = [0.0; 2];
     for case in cases::all() {
         if !wanted.is_empty() && !wanted.iter().any(|name| *name == case.name) {
             continue;
         }
-        let [kernel, native] = measure(&case, seconds)?;
-        let ratio = kernel / native;
-        print("engine", case.name, [Some(kernel), Some(native), Some(ratio)]);
-        logarithms += ratio.ln();
+        let (kernel, native) = measure(&case, seconds)?;
+        for ((engine, kernel), logarithms) in ENGINES.iter().zip(kernel).zip(&mut logarithms) {
+            let ratio = kernel / native;
+            print(engine.0, case.name, [Some(kernel), Some(native), Some(ratio)]);
+            *logarithms += ratio.ln();
+        }
         count += 1.0;
+        let [milliseconds, kilobytes, ratio] = compile::measure(&case, seconds / 4.0)?;
+        print("compile", case.name, [Some(milliseconds), Some(kilobytes), Some(ratio)]);
+        compile_time = [compile_time[0] + milliseconds, compile_time[1] + kilobytes];
     }
     if count > 1.0 {
-        print(
-            "engine",
-            "geometric_mean",
-            [None, None, Some(f64::exp(logarithms / count))],
-        );
+        for (engine, logarithms) in ENGINES.iter().zip(logarithms) {
+            let mean = f64::exp(logarithms / count);
+            print(engine.0, "geometric_mean", [None, None, Some(mean)]);
+        }
+        let [milliseconds, kilobytes] = compile_time;
+        let ratio = milliseconds / kilobytes;
+        print("compile", "all", [Some(milliseconds), Some(kilobytes), Some(ratio)]);
     }
     if wanted.is_empty() {
         for case in cases::all() {
@@ -80,10 +97,7 @@ struct Loaded<'c> {
 
 impl<'c> Loaded<'c> {
     fn new(case: &'c Case) -> Result<Self, Box<dyn Error>> {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kernels/generated");
-        let path = format!("{folder}/{}.ptx", case.module);
-        let text = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
-        let loaded = ptx::load(&text, &ptx::Limits::default()).map_err(|failure| failure.log)?;
+        let loaded = ptx::load(text_of(case)?.as_bytes(), &ptx::Limits::default()).map_err(|failure| failure.log)?;
         let program = Program::load(loaded.module, 0)?;
         let kernel = program.kernel(case.kernel).ok_or("the module has no such kernel")?;
         let addresses = case.buffers.iter().map(|buffer| {
@@ -126,9 +140,21 @@ impl<'c> Loaded<'c> {
         Ok(())
     }
 
+    /// Returns the launch on another engine.
+    fn launch_on(&self, engine: Engine) -> Launch {
+        let mut launch = self.launch.clone();
+        launch.options.engine = engine;
+        launch
+    }
+
     /// Runs the kernel with this number of host threads.
     fn run(&self, threads: usize) -> Result<(), Box<dyn Error>> {
-        let execution = self.launch.clone().start();
+        self.run_on(self.launch.options.engine, threads)
+    }
+
+    /// Runs the kernel on another engine with this number of host threads.
+    fn run_on(&self, engine: Engine, threads: usize) -> Result<(), Box<dyn Error>> {
+        let execution = self.launch_on(engine).start();
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 scope.spawn(|| execution.work(u64::MAX));
@@ -145,7 +171,13 @@ impl<'c> Loaded<'c> {
 
     /// Compares the results of one run of the kernel with those of the reference.
     fn check(&self) -> Result<(), Box<dyn Error>> {
-        self.run(1)?;
+        self.check_on(self.launch.options.engine)
+    }
+
+    /// As [`check`](Self::check), on another engine.
+    fn check_on(&self, engine: Engine) -> Result<(), Box<dyn Error>> {
+        self.reset()?;
+        self.run_on(engine, 1)?;
         let mut buffers = self.case.buffers.clone();
         (self.case.native)(&mut buffers);
         for (number, (buffer, address)) in buffers.iter().zip(&self.addresses).enumerate() {
@@ -170,33 +202,49 @@ impl Drop for Loaded<'_> {
     }
 }
 
-/// Returns nanoseconds per thread of the kernel and of the reference.
-fn measure(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
+/// Returns the module of a case.
+fn text_of(case: &Case) -> Result<String, Box<dyn Error>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kernels/generated");
+    let path = format!("{folder}/{}.ptx", case.module);
+    std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}").into())
+}
+
+/// Returns nanoseconds per thread of the kernel on each engine, and of the reference.
+fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>> {
     let loaded = Loaded::new(case)?;
-    loaded.check()?;
-    let mut buffers = case.buffers.clone();
-    let mut best = [Duration::MAX; 2];
-    let begin = Instant::now();
-    while begin.elapsed().as_secs_f64() < seconds {
-        let start = processor_time();
-        loaded.run(1)?;
-        let middle = processor_time();
-        (case.native)(std::hint::black_box(&mut buffers));
-        let end = processor_time();
-        best = [best[0].min(middle - start), best[1].min(end - middle)];
+    for (_, engine) in ENGINES {
+        loaded.check_on(engine)?;
     }
-    Ok(best.map(|time| per_thread(case, time)))
+    let mut buffers = case.buffers.clone();
+    let (mut best, mut native) = ([Duration::MAX; 3], Duration::MAX);
+    let (begin, mut settled) = (Instant::now(), false);
+    while begin.elapsed().as_secs_f64() < seconds {
+        if !settled && begin.elapsed().as_secs_f64() > seconds / 2.0 {
+            // The first launches with `auto` were interpreted.
+            (settled, best[2]) = (true, Duration::MAX);
+        }
+        for ((_, engine), best) in ENGINES.iter().zip(&mut best) {
+            let start = processor_time();
+            loaded.run_on(*engine, 1)?;
+            *best = (processor_time() - start).min(*best);
+        }
+        let start = processor_time();
+        (case.native)(std::hint::black_box(&mut buffers));
+        native = native.min(processor_time() - start);
+    }
+    Ok((best.map(|time| per_thread(case, time)), per_thread(case, native)))
 }
 
 /// Returns nanoseconds per thread with one host thread and with two, by the clock.
 fn two_cores(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
     let loaded = Loaded::new(case)?;
+    loaded.run_on(Engine::Auto, 1)?;
     let mut best = [Duration::MAX; 2];
     let begin = Instant::now();
     while begin.elapsed().as_secs_f64() < seconds {
         for (threads, best) in (1..).zip(&mut best) {
             let start = Instant::now();
-            loaded.run(threads)?;
+            loaded.run_on(Engine::Auto, threads)?;
             *best = start.elapsed().min(*best);
         }
     }

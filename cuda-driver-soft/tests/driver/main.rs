@@ -8,6 +8,7 @@
 mod checks;
 mod common;
 mod context;
+mod engine;
 mod fault;
 mod graphs;
 mod hostile;
