@@ -16,10 +16,8 @@ use crate::observe::{LaunchObserver, ObservedLaunch, Observer};
 use crate::program::kernel::Kernel;
 use ptx::ir::{BarOp, FuncId, Space};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Bytes of shared memory that a launch can use beyond its kernel's own: the reserved part.
-const SPARE_SHARED: u64 = 2 << 10;
 
 impl Observer for Checker {
     fn one_worker(&self) -> bool {
@@ -47,7 +45,6 @@ impl Observer for Checker {
         }
         let needed = |plans: &Vec<Plan>| plans.iter().filter(|p| p.is_needed()).map(|p| p.line).collect();
         let lines: Vec<HashSet<u32>> = plans.iter().map(needed).collect();
-        let own = u64::from(launch.kernel.shared_bytes()) + u64::from(launch.kernel.shared_layout().dynamic);
         Arc::new(CheckedLaunch {
             checker: self.clone(),
             kernel: Arc::clone(launch.kernel),
@@ -57,7 +54,8 @@ impl Observer for Checker {
             grid: launch.grid,
             block: launch.block,
             cluster: launch.cluster,
-            shared_bytes: own + u64::from(launch.dynamic_shared) + SPARE_SHARED,
+            shared_bytes: launch.shared_bytes,
+            reserved_shared: launch.reserved_shared.clone(),
             state: Arc::default(),
         })
     }
@@ -90,6 +88,8 @@ struct CheckedLaunch {
     block: [u32; 3],
     cluster: [u32; 3],
     shared_bytes: u64,
+    /// The part of shared memory that the system reserves.
+    reserved_shared: Option<Range<u64>>,
     state: Arc<Mutex<LaunchState>>,
 }
 
@@ -640,6 +640,10 @@ impl WorkerObserver for CheckWorker {
                 arrivals: HashMap::new(),
             }),
         };
+        // The system initialises its part.
+        if let (Some(written), Some(reserved)) = (&state.written, &self.launch.reserved_shared) {
+            written.shared.set(reserved.clone());
+        }
         state.order = self
             .races
             .is_some()

@@ -151,17 +151,11 @@ impl Block {
     ) -> Outcome {
         std::mem::swap(&mut m.spaces.shared, &mut self.shared);
         (m.block_start, m.clock_reads) = (m.steps.wrapping_sub(self.steps), self.clock_reads);
-        if let Some(watch) = &mut m.watch {
-            let (block, first) = (self.observed(shape), self.steps == 0);
-            watch.each(|o| o.block_enter(&block, first));
-        }
+        self.tell_enter(m, shape);
         let outcome = self.run_warps(m, frames, shape, share);
         (self.steps, self.clock_reads) = (m.steps.wrapping_sub(m.block_start), m.clock_reads);
         std::mem::swap(&mut m.spaces.shared, &mut self.shared);
-        if let Some(watch) = &mut m.watch {
-            let block = self.observed(shape);
-            watch.each(|o| o.block_leave(&block, self.left == 0));
-        }
+        self.tell_leave(m, shape);
         outcome
     }
 
@@ -358,8 +352,24 @@ impl Block {
     }
 
     /// Releases the warps at the cluster's barrier, once the warps of all blocks have arrived.
-    pub(crate) fn leave_cluster(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) {
+    pub(crate) fn leave_cluster(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, shape: &GridShape) {
+        self.tell_enter(m, shape);
         self.open(m, frames, CLUSTER);
+        self.tell_leave(m, shape);
+    }
+
+    fn tell_enter(&self, m: &mut Machine<'_>, shape: &GridShape) {
+        if let Some(watch) = &mut m.watch {
+            let (block, first) = (self.observed(shape), self.steps == 0);
+            watch.each(|o| o.block_enter(&block, first));
+        }
+    }
+
+    fn tell_leave(&self, m: &mut Machine<'_>, shape: &GridShape) {
+        if let Some(watch) = &mut m.watch {
+            let block = self.observed(shape);
+            watch.each(|o| o.block_leave(&block, self.left == 0));
+        }
     }
 
     /// Releases the warps at a barrier if all have arrived.

@@ -128,7 +128,7 @@ impl Cluster {
             if all && self.blocks.iter().any(Block::has_arrived) {
                 for (block, state) in self.blocks.iter_mut().zip(&mut self.states) {
                     if *state != BlockState::Done {
-                        block.leave_cluster(m, frames);
+                        block.leave_cluster(m, frames, shape);
                         *state = BlockState::Running;
                     }
                 }

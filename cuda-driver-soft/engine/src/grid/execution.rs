@@ -134,6 +134,8 @@ impl Launch {
             block: self.block,
             cluster,
             dynamic_shared: self.dynamic_shared,
+            shared_bytes,
+            reserved_shared: self.reserved_shared(),
             occupancy: self.options.occupancy,
             codes: &codes,
         });

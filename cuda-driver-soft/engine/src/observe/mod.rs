@@ -16,6 +16,7 @@ use crate::fault::Fault;
 use crate::program::kernel::Kernel;
 use ptx::ir::{FuncId, Module};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The observers of a launch: checkers, counters, a debugger. The default is none.
@@ -94,6 +95,10 @@ pub(crate) struct ObservedLaunch<'l> {
     pub(crate) cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u32,
+    /// Bytes of shared memory of a block, with the part that the system reserves.
+    pub(crate) shared_bytes: u64,
+    /// The part of a block's shared memory that the system reserves.
+    pub(crate) reserved_shared: Option<Range<u64>>,
     /// Part of a multiprocessor's warps that the launch can use; 0 if unknown.
     pub(crate) occupancy: f64,
     /// Code by function, with sites; `None` for functions that the kernel cannot reach.

@@ -1,6 +1,6 @@
 //! Right and wrong kernels in pairs: the checkers find every error at its line, and nothing in the right kernels.
 
-use super::Bench;
+use super::{Arg, Bench};
 use crate::check::{Checker, Checks, Finding, Place};
 use crate::{Isa, Launch, Options, Progress};
 
@@ -121,4 +121,79 @@ fn every_error_is_found_at_its_line_and_nothing_in_right_kernels() {
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(pairs >= 30, "{pairs} pairs");
+}
+
+/// In clusters of two blocks, each thread writes to its own shared memory and reads the other block's.
+fn exchange_in_a_cluster(barrier: &str) -> String {
+    format!(
+        "
+        .version 8.0
+        .target sm_90
+        .address_size 64
+        .visible .entry exchange(.param .u64 out)
+        {{
+            .reg .b32 %r<9>;
+            .reg .b64 %rd<3>;
+            .shared .align 4 .b32 place[64];
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r2, place;
+            mad.lo.u32 %r3, %r1, 4, %r2;
+            st.shared.u32 [%r3], %r1;
+            {barrier}
+            mov.u32 %r4, %cluster_ctarank;
+            xor.b32 %r4, %r4, 1;
+            mapa.shared::cluster.u32 %r5, %r3, %r4;
+            ld.shared::cluster.u32 %r6, [%r5];
+            mov.u32 %r7, %ctaid.x;
+            mad.lo.u32 %r7, %r7, 64, %r1;
+            mad.wide.u32 %rd2, %r7, 4, %rd1;
+            st.global.u32 [%rd2], %r6;
+            barrier.cluster.arrive;
+            barrier.cluster.wait;
+            ret;
+        }}"
+    )
+}
+
+#[test]
+fn the_barrier_of_a_cluster_orders_accesses_of_its_blocks() {
+    for (barrier, races) in [("barrier.cluster.arrive; barrier.cluster.wait;", 0), ("bar.sync 0;", 1)] {
+        let mut bench = Bench::text(&exchange_in_a_cluster(barrier), Isa::best());
+        let checker = Checker::new(Checks::KERNELS);
+        let out = bench.bytes(4 * 64 * 4);
+        let mut launch = bench.launch("exchange", 4, 64, &[Arg::U64(out)]);
+        launch.options.cluster = Some([2, 1, 1]);
+        launch.options.observers = checker.observers();
+        assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+        let found = checker.findings();
+        let count = found.iter().filter(|f| f.check == Checks::RACE).count();
+        assert_eq!(count, races, "{barrier}: {found:?}");
+        assert_eq!(found.len(), races, "{barrier}: {found:?}");
+    }
+}
+
+#[test]
+fn reserved_shared_memory_counts_as_written() {
+    let ptx = "
+        .version 8.7
+        .target sm_90
+        .address_size 64
+        .visible .entry reserved(.param .u64 out)
+        {
+            .reg .b32 %r<4>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %reserved_smem_offset_1;
+            ld.shared.u32 %r2, [%r1];
+            st.global.u32 [%rd1], %r2;
+            ret;
+        }";
+    let mut bench = Bench::text(ptx, Isa::best());
+    let checker = Checker::new(Checks::KERNELS);
+    let out = bench.bytes(4);
+    let mut launch = bench.launch("reserved", 1, 32, &[Arg::U64(out)]);
+    launch.options.observers = checker.observers();
+    assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+    assert!(checker.findings().is_empty(), "{:?}", checker.findings());
 }
