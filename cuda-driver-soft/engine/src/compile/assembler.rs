@@ -202,6 +202,11 @@ impl Assembler {
         }
     }
 
+    /// Makes [`finish`](Self::finish) return `None`.
+    pub(super) fn fail(&mut self) {
+        self.failed = true;
+    }
+
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
@@ -491,15 +496,37 @@ impl Assembler {
         });
     }
 
+    /// Adds a vector instruction that narrows a register, or 32 bytes in memory, to the lower half of a register.
+    pub(super) fn narrow(&mut self, code: Code, d: Ymm, a: Source) {
+        self.push(match a {
+            Source::Ymm(a) => Instruction::with2(code, d.low(), a.whole()),
+            Source::Mem(a) => Instruction::with2(code, d.low(), a.operand()),
+        });
+    }
+
+    /// Sets a register to the lower halves of two others, that of `b` above that of `a`.
+    pub(super) fn join(&mut self, d: Ymm, a: Ymm, b: Ymm) {
+        let code = Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8;
+        self.push(Instruction::with4(code, d.whole(), a.whole(), b.low(), 1u32));
+    }
+
     /// Copies the upper half of a register to the lower half of another.
     pub(super) fn upper_half(&mut self, d: Ymm, a: Ymm) {
         let code = Code::VEX_Vextracti128_xmmm128_ymm_imm8;
         self.push(Instruction::with3(code, d.low(), a.whole(), 1u32));
     }
 
-    /// Sets each element of `d` from `b` if the highest bit of its mask is set, else from `a`.
+    /// Sets each word of `d` from `b` if the highest bit of its mask is set, else from `a`.
     pub(super) fn blend(&mut self, d: Ymm, a: Ymm, b: Source, mask: Ymm) {
-        let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
+        self.blend_by(Width::Bits32, d, a, b, mask);
+    }
+
+    /// Sets each element of `d` from `b` if the highest bit of its mask is set, else from `a`.
+    pub(super) fn blend_by(&mut self, width: Width, d: Ymm, a: Ymm, b: Source, mask: Ymm) {
+        let code = match width {
+            Width::Bits32 => Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm,
+            Width::Bits64 => Code::VEX_Vblendvpd_ymm_ymm_ymmm256_ymm,
+        };
         self.push(match b {
             Source::Ymm(b) => Instruction::with4(code, d.whole(), a.whole(), b.whole(), mask.whole()),
             Source::Mem(b) => Instruction::with4(code, d.whole(), a.whole(), b.operand(), mask.whole()),

@@ -2,12 +2,13 @@
 
 use super::assembler::{Alu, Gpr, Label, Shift, Source, When, Width, Word};
 use super::emitter::Emitter;
+use super::formula::{Body, Formula};
 use super::registers::{SOURCES, State, TEMP};
 use super::scalar::integer;
 use super::value::Value;
 use crate::plan::shape::Shape;
 use iced_x86::Code;
-use ptx::ir::{BoolOp, Compare, Inst, Op, Operand, Reg, Type};
+use ptx::ir::{BoolOp, Compare, FloatTest, Inst, Op, Operand, Reg, Type};
 
 /// A comparison of integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,13 @@ impl Emitter<'_> {
         match &inst.op {
             Op::Setp {
                 cmp,
+                ty: Type::F32,
+                ftz: true,
+                bool_op: None,
+            } => self.setp_flushed(inst, *cmp),
+            Op::Testp { test, ty } => self.testp(inst, *test, *ty),
+            Op::Setp {
+                cmp,
                 ty,
                 ftz: false,
                 bool_op,
@@ -122,7 +130,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the predicate of an operand, and true if it is negated.
-    fn mask_of(&self, operand: &Operand) -> Option<(Reg, bool)> {
+    pub(super) fn mask_of(&self, operand: &Operand) -> Option<(Reg, bool)> {
         let found = match operand {
             Operand::Reg(reg) => (*reg, false),
             Operand::NotReg(reg) => (*reg, true),
@@ -138,7 +146,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn set_mask(&mut self, d: Reg, from: Gpr) {
+    pub(super) fn set_mask(&mut self, d: Reg, from: Gpr) {
         let d = self.define_gpr(d);
         self.asm.alu(Alu::Mov, Width::Bits32, d, Word::Gpr(from));
     }
@@ -224,7 +232,7 @@ impl Emitter<'_> {
     }
 
     /// Collects the results of the parts of a comparison in `AX`: `part` leaves those of one part in `TEMP`.
-    fn collect(&mut self, width: Width, uniform: bool, mut part: impl FnMut(&mut Self, usize)) {
+    pub(super) fn collect(&mut self, width: Width, uniform: bool, mut part: impl FnMut(&mut Self, usize)) {
         let lanes = match width {
             Width::Bits32 => 8,
             Width::Bits64 => 4,
@@ -242,11 +250,78 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Or, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::CX));
         }
         if uniform {
-            // All lanes have the result of the first.
-            self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(1));
-            self.asm
-                .multiply(Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX), self.full());
+            self.all_as_first(Gpr::AX);
         }
+    }
+
+    /// Gives all lanes of a mask the value of the first.
+    pub(super) fn all_as_first(&mut self, mask: Gpr) {
+        self.asm.alu(Alu::And, Width::Bits32, mask, Word::Imm(1));
+        let full = self.full();
+        self.asm.multiply(Width::Bits32, mask, Word::Gpr(mask), full);
+    }
+
+    /// Returns true if a register is the same in all lanes.
+    pub(super) fn is_same(&self, reg: Reg) -> bool {
+        self.shape(reg) == Shape::Uniform
+    }
+
+    fn setp_flushed(&mut self, inst: &Inst, cmp: Compare) -> bool {
+        let (Some(number), [Some(p)], Some(values)) = (
+            float_predicate(cmp),
+            inst.dsts.as_slice(),
+            self.values(inst, Width::Bits32, 2),
+        ) else {
+            return false;
+        };
+        let [x, y] = [values[0], values[1]];
+        let body: Body<1> = Box::new(move |f, part| {
+            let (a, b) = (f.source(x, part, 0), f.source(y, part, 1));
+            let (a, b) = (f.flushed(a, true), f.flushed(b, true));
+            [f.two_imm(Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8, a, b, number)]
+        });
+        self.compute_mask(*p, Width::Bits32, &values, &body);
+        true
+    }
+
+    fn testp(&mut self, inst: &Inst, test: FloatTest, ty: Type) -> bool {
+        let (width, infinity, least) = match ty {
+            Type::F32 => (Width::Bits32, 0x7f80_0000, 0x0080_0000),
+            Type::F64 => (Width::Bits64, 0x7ff0 << 48, 0x0010 << 48),
+            _ => return false,
+        };
+        let (Some(values), [Some(p)]) = (self.values(inst, width, 1), inst.dsts.as_slice()) else {
+            return false;
+        };
+        let x = values[0];
+        // Magnitudes compare as integers.
+        let body: Body<1> = Box::new(move |f, part| {
+            let a = f.source(x, part, 0);
+            let a = f.magnitude(width, a);
+            let (infinity, least, zero) = (f.number(width, infinity), f.number(width, least), f.number(width, 0));
+            let above = |f: &mut Formula<'_, '_>, a, b| f.greater(width, a, b, true);
+            [match test {
+                FloatTest::Finite => above(f, infinity, a),
+                FloatTest::Infinite => f.equal(width, infinity, a),
+                FloatTest::NotANumber => above(f, a, infinity),
+                FloatTest::Number => {
+                    let (less, equal) = (above(f, infinity, a), f.equal(width, infinity, a));
+                    f.two(Code::VEX_Vpor_ymm_ymm_ymmm256, less, equal)
+                }
+                FloatTest::Normal => {
+                    let (finite, small) = (above(f, infinity, a), above(f, least, a));
+                    let normal = f.two(Code::VEX_Vpandn_ymm_ymm_ymmm256, small, finite);
+                    let is_zero = f.equal(width, zero, a);
+                    f.two(Code::VEX_Vpor_ymm_ymm_ymmm256, normal, is_zero)
+                }
+                FloatTest::Subnormal => {
+                    let (small, positive) = (above(f, least, a), above(f, a, zero));
+                    f.two(Code::VEX_Vpand_ymm_ymm_ymmm256, small, positive)
+                }
+            }]
+        });
+        self.compute_mask(*p, width, &values, &body);
+        true
     }
 
     fn compare_floats(&mut self, a: Value, b: Value, number: u32) {

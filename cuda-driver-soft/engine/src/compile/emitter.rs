@@ -509,7 +509,7 @@ impl<'a> Emitter<'a> {
                 .iter()
                 .filter(|(reg, _)| self.is_live_at_begin(to, **reg));
             let cached = live.map(|(reg, cached)| (*reg, *cached)).collect();
-            self.pieces[target].entry = Some(State { cached });
+            self.pieces[target].entry = Some(State { cached, reserved: 0 });
         }
     }
 

@@ -204,7 +204,7 @@ impl Emitter<'_> {
             Op::Ld(_) | Op::St(_) => return self.access(step, inst),
             _ => {}
         }
-        if self.predicate(step, inst) {
+        if self.predicate(step, inst) || self.carrying(inst) {
             return true;
         }
         let [Some(d)] = inst.dsts.as_slice() else {
@@ -213,7 +213,7 @@ impl Emitter<'_> {
         if matches!(self.kind(*d), Kind::Scalar(..)) && self.scalar(step, inst, *d, live, rest) {
             return true;
         }
-        self.vector(inst, *d)
+        self.vector(inst, *d) || self.formula(inst, *d)
     }
 
     /// Adds an instruction with a guard: in machine code if the guard is true in all lanes, else in the interpreter.

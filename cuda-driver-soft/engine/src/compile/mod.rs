@@ -19,6 +19,12 @@
 //! | `value` | sources of instructions |
 //! | `scalar` | arithmetic on the first lane of a group |
 //! | `vector` | arithmetic on vectors |
+//! | `formula` | results of several vector instructions |
+//! | `float` | floating-point arithmetic of several instructions |
+//! | `approximate` | approximate functions |
+//! | `integer` | integer arithmetic of several instructions, bit fields |
+//! | `product` | products of integers, carries |
+//! | `convert` | conversions |
 //! | `compare` | comparisons and predicates |
 //! | `memory` | loads and stores |
 //! | `share` | how much of a kernel is machine code |
@@ -26,13 +32,25 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
+mod approximate;
+#[cfg(target_arch = "x86_64")]
 mod assembler;
 #[cfg(target_arch = "x86_64")]
 mod compare;
 #[cfg(target_arch = "x86_64")]
+mod convert;
+#[cfg(target_arch = "x86_64")]
 mod emitter;
 #[cfg(target_arch = "x86_64")]
+mod float;
+#[cfg(target_arch = "x86_64")]
+mod formula;
+#[cfg(target_arch = "x86_64")]
+mod integer;
+#[cfg(target_arch = "x86_64")]
 mod memory;
+#[cfg(target_arch = "x86_64")]
+mod product;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 #[cfg(target_arch = "x86_64")]

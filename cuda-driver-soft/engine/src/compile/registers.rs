@@ -73,6 +73,8 @@ impl Cached {
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) cached: BTreeMap<Reg, Cached>,
+    /// The vector registers for intermediate values of the running instruction, one bit each.
+    pub(super) reserved: u16,
 }
 
 impl State {
@@ -87,7 +89,7 @@ impl State {
 
     fn used_ymms(&self) -> u16 {
         let all = self.cached.values().flat_map(|c| c.parts());
-        all.fold(0, |used, ymm| used | 1 << ymm.0)
+        all.fold(self.reserved, |used, ymm| used | 1 << ymm.0)
     }
 
     fn free_ymms(&self) -> u32 {
@@ -298,6 +300,17 @@ impl Emitter<'_> {
         for ymm in found.iter_mut().take(count) {
             *ymm = self.take_ymm(taken);
             taken |= 1 << ymm.0;
+        }
+        found
+    }
+
+    /// Reserves vector registers for intermediate values.
+    pub(super) fn reserve(&mut self, count: usize) -> Vec<Ymm> {
+        let mut found = Vec::new();
+        for _ in 0..count.min(usize::from(YMMS) - 4) {
+            let ymm = self.take_ymm(0);
+            self.state.reserved |= 1 << ymm.0;
+            found.push(ymm);
         }
         found
     }

@@ -100,7 +100,7 @@ fn effect(inst: &Inst, at: usize) -> Effect {
         // Integers and smaller formats have one result for all NaNs.
         Op::Cvt(cvt) if cvt.from.is_float() => match (cvt.from, cvt.to) {
             (Type::F32 | Type::F64, to) if !to.is_float() => Effect::None,
-            (Type::F64, Type::F32) | (Type::F32, Type::F16 | Type::BF16) => Effect::None,
+            (Type::F32, Type::F16 | Type::BF16) => Effect::None,
             _ => Effect::Passes,
         },
         _ => Effect::Seen,

@@ -6,7 +6,7 @@
 //! over lanes vectorise.
 
 /// 1.5 · 2^52. Adding and subtracting it rounds a small number to an integer.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Returns the polynomial with these coefficients, highest power first.
 #[inline(always)]
@@ -15,7 +15,7 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
 }
 
 /// Taylor coefficients of `2^x`: `ln(2)^k / k!`, from `k = 13` down to 0.
-const EXP2: [f64; 14] = {
+pub(crate) const EXP2: [f64; 14] = {
     let mut coefficients = [1.0; 14];
     let mut k = 1;
     while k < 14 {
@@ -37,7 +37,7 @@ pub(crate) fn exp2(x: f64) -> f64 {
 
 /// The coefficients of `log2((1 + s) / (1 - s)) / s` in powers of `s²`: `2 / ln(2) / (2 k + 1)` from `k = 12` down to
 /// 0.
-const LOG2: [f64; 13] = {
+pub(crate) const LOG2: [f64; 13] = {
     let mut coefficients = [0.0; 13];
     let mut k = 0;
     while k < 13 {
@@ -47,11 +47,13 @@ const LOG2: [f64; 13] = {
     coefficients
 };
 
+/// The bits of a number just below `sqrt(1/2)`.
+pub(crate) const ROOT: u64 = 0x3fe6_a09e_0000_0000;
+
 /// Returns the logarithm to base 2 of a positive normal number.
 #[inline(always)]
 pub(crate) fn log2(x: f64) -> f64 {
     // Split the number so that the significand is between sqrt(1/2) and sqrt(2).
-    const ROOT: u64 = 0x3fe6_a09e_0000_0000;
     let offset = x.to_bits().wrapping_sub(ROOT);
     let exponent = (offset as i64 >> 52) as f64;
     let significand = f64::from_bits((offset & ((1 << 52) - 1)).wrapping_add(ROOT));
@@ -74,8 +76,10 @@ const fn turns<const N: usize>(first: u32) -> [f64; N] {
     coefficients
 }
 
-const SIN: [f64; 9] = turns::<9>(1);
-const COS: [f64; 10] = turns::<10>(0);
+/// The coefficients of the sine, in odd powers of turns.
+pub(crate) const SIN: [f64; 9] = turns::<9>(1);
+/// The coefficients of the cosine, in even powers of turns.
+pub(crate) const COS: [f64; 10] = turns::<10>(0);
 
 /// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^50`. If `quarter` is 0, the sine of a multiple of a half
 /// turn is a zero with the sign of `t`.

@@ -11,7 +11,7 @@ const THREADS: u32 = 3 * 256;
 
 fn kernel(body: &str) -> String {
     format!(
-        ".version 8.0\n.target sm_80\n.address_size 64
+        ".version 8.0\n.target sm_90\n.address_size 64
         .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u32 a, .param .u64 b) {{
             .reg .b64 %rd<40>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .f32 %f<16>; .reg .f64 %fd<8>; .reg .b16 %h<8>;
             .shared .align 8 .b8 part[8192];
@@ -30,7 +30,7 @@ fn kernel(body: &str) -> String {
 
 /// Numbers of all kinds: random bits, and bits that are special as numbers of either format.
 fn input() -> Vec<u32> {
-    const SPECIAL: [u32; 16] = [
+    const SPECIAL: [u32; 20] = [
         0,
         0x8000_0000,
         1,
@@ -47,6 +47,11 @@ fn input() -> Vec<u32> {
         0x3f80_0000,
         0xbf80_0000,
         0x4b00_0000,
+        // Upper halves of `.f64`.
+        0x7ff0_0000,
+        0xfff8_0000,
+        0x7ff4_0000,
+        0x3ff0_0000,
     ];
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let random = std::iter::repeat_with(move || {
@@ -67,7 +72,7 @@ fn input() -> Vec<u32> {
 /// Runs a body on each engine in blocks of every shape, and compares what thread `i` stores at `out + 8 * i`. `%r0` and
 /// `%rd5` are `i`, `%rd3` is that address, `%rd6` the address of four numbers of the thread; `%r2` and `%rd2` are
 /// parameters.
-fn same(body: &str) {
+pub(super) fn same(body: &str) {
     if !Isa::available().any(|isa| isa == Isa::Wide) {
         return;
     }

@@ -4,6 +4,7 @@ mod bulk;
 mod checks;
 mod cluster;
 mod compiled;
+mod compiled_arithmetic;
 mod converged;
 mod counters;
 mod faults;

@@ -1,0 +1,502 @@
+//! Formulas: results of several vector instructions, written as functions of their operands.
+//!
+//! A formula is written down once without effect, which tells how many vector registers it needs, and then once for each
+//! part of its result.
+
+use super::assembler::{Alu, Gpr, Source, Width, Word, Ymm};
+use super::emitter::Emitter;
+use super::registers::{Kind, SOURCES, TEMP};
+use super::value::Value;
+use iced_x86::Code;
+use ptx::ir::{Inst, Reg};
+
+/// A value inside a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Term {
+    /// The result of an instruction of the formula.
+    Result(usize),
+    /// A source, or a constant.
+    Place(Source),
+}
+
+/// An instruction of a formula. Its first source is in a register.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// Two sources.
+    Two(Code),
+    /// Two sources and a number.
+    TwoImm(Code, u32),
+    /// One source.
+    One(Code),
+    /// One source and a number.
+    OneImm(Code, u32),
+    /// `c + a b`, rounded once.
+    Fused(Code),
+    /// `b` where the highest bit of `c` is set, else `a`.
+    Blend(Width),
+    /// Widens the lower half of a register, or 16 bytes in memory.
+    Widen(Code),
+    /// Narrows a register to the lower half of another.
+    Narrow(Code),
+    /// The upper half of a register as the lower half of another.
+    Upper,
+    /// The lower half of `a`, and the lower half of `b` above it.
+    Join,
+    /// The number in a general register, in each element.
+    Broadcast(Width, Gpr),
+}
+
+struct Line {
+    action: Action,
+    sources: [Option<Term>; 3],
+}
+
+/// A formula for one part of a result.
+pub(super) struct Formula<'e, 'a> {
+    pub(super) emitter: &'e mut Emitter<'a>,
+    lines: Vec<Line>,
+    /// True if nothing is written: sources count as memory.
+    dry: bool,
+    /// The vector registers for the operands, by operand.
+    used: [bool; 3],
+}
+
+/// The instructions of a formula: makes the results of one part.
+pub(super) type Body<const N: usize> = Box<dyn Fn(&mut Formula<'_, '_>, usize) -> [Term; N]>;
+
+/// A place where no source is: the dry run only needs a place in memory.
+const ELSEWHERE: Source = Source::Mem(super::assembler::Mem {
+    base: Gpr::SP,
+    index: None,
+    offset: 0,
+});
+
+impl<'e, 'a> Formula<'e, 'a> {
+    fn new(emitter: &'e mut Emitter<'a>, dry: bool) -> Self {
+        Formula {
+            emitter,
+            lines: Vec::new(),
+            dry,
+            used: [false; 3],
+        }
+    }
+
+    fn line(&mut self, action: Action, sources: [Option<Term>; 3]) -> Term {
+        self.lines.push(Line { action, sources });
+        Term::Result(self.lines.len() - 1)
+    }
+
+    /// Returns a part of an operand. Each part of each operand that is in use has another number `at`, below 3.
+    pub(super) fn source(&mut self, value: Value, part: usize, at: usize) -> Term {
+        self.used[at] = true;
+        if self.dry {
+            return Term::Place(ELSEWHERE);
+        }
+        Term::Place(self.emitter.source(value, part, at))
+    }
+
+    /// Returns a part of 64 bits, made by an instruction that widens half of a part of an operand of 32 bits.
+    pub(super) fn widened(&mut self, code: Code, value: Value, part: usize, at: usize) -> Term {
+        let whole = self.source(value, part / 2, at);
+        self.widened_half(code, whole, part % 2)
+    }
+
+    /// Widens the lower (0) or upper (1) half of a value.
+    pub(super) fn widened_half(&mut self, code: Code, whole: Term, half: usize) -> Term {
+        let source = match whole {
+            Term::Place(Source::Mem(mem)) => Term::Place(Source::Mem(mem.plus(16 * half as i32))),
+            whole if half == 0 => whole,
+            whole => self.line(Action::Upper, [Some(whole), None, None]),
+        };
+        self.line(Action::Widen(code), [Some(source), None, None])
+    }
+
+    /// Narrows two values and joins the halves.
+    pub(super) fn narrowed(&mut self, code: Code, low: Term, high: Term) -> Term {
+        let low = self.line(Action::Narrow(code), [Some(low), None, None]);
+        let high = self.line(Action::Narrow(code), [Some(high), None, None]);
+        self.line(Action::Join, [Some(low), Some(high), None])
+    }
+
+    pub(super) fn two(&mut self, code: Code, a: Term, b: Term) -> Term {
+        self.line(Action::Two(code), [Some(a), Some(b), None])
+    }
+
+    pub(super) fn two_imm(&mut self, code: Code, a: Term, b: Term, number: u32) -> Term {
+        self.line(Action::TwoImm(code, number), [Some(a), Some(b), None])
+    }
+
+    pub(super) fn one(&mut self, code: Code, a: Term) -> Term {
+        self.line(Action::One(code), [Some(a), None, None])
+    }
+
+    pub(super) fn one_imm(&mut self, code: Code, a: Term, number: u32) -> Term {
+        self.line(Action::OneImm(code, number), [Some(a), None, None])
+    }
+
+    /// Returns `a b + c`, rounded once; the instruction is of the form 231.
+    pub(super) fn fused(&mut self, code: Code, a: Term, b: Term, c: Term) -> Term {
+        self.line(Action::Fused(code), [Some(a), Some(b), Some(c)])
+    }
+
+    /// Returns `yes` where the highest bit of the mask is set, else `no`.
+    pub(super) fn choose(&mut self, width: Width, mask: Term, yes: Term, no: Term) -> Term {
+        self.line(Action::Blend(width), [Some(no), Some(yes), Some(mask)])
+    }
+
+    /// Returns a number in each element.
+    pub(super) fn number(&mut self, width: Width, bits: u64) -> Term {
+        Term::Place(Source::Mem(self.emitter.same_constant(width, bits)))
+    }
+
+    /// Returns a vector of eight words.
+    pub(super) fn words(&mut self, words: [u32; 8]) -> Term {
+        Term::Place(Source::Mem(self.emitter.constant_vector(words)))
+    }
+
+    /// Returns all ones in the elements of a part whose lanes are in a mask, else zero.
+    pub(super) fn lanes_of(&mut self, mask: Gpr, part: usize, width: Width) -> Term {
+        let all = self.line(Action::Broadcast(width, mask), [None; 3]);
+        let bits = match width {
+            Width::Bits32 => self.words(std::array::from_fn(|i| 1 << (8 * part + i))),
+            Width::Bits64 => {
+                let bit = |i: usize| 1u32 << (4 * part + i / 2);
+                self.words(std::array::from_fn(|i| if i % 2 == 0 { bit(i) } else { 0 }))
+            }
+        };
+        let own = self.two(Code::VEX_Vpand_ymm_ymm_ymmm256, all, bits);
+        let equal = match width {
+            Width::Bits32 => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,
+            Width::Bits64 => Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256,
+        };
+        self.two(equal, own, bits)
+    }
+
+    /// Writes the instructions with these registers for intermediate values, and the results to theirs. Returns the
+    /// number of registers that are needed.
+    fn write<const N: usize>(self, results: [Term; N], to: [Ymm; N], pool: &[Ymm]) -> usize {
+        let mut last = vec![0; self.lines.len()];
+        for (at, line) in self.lines.iter().enumerate() {
+            for source in line.sources.into_iter().flatten() {
+                if let Term::Result(number) = source {
+                    last[number] = at;
+                }
+            }
+        }
+        for result in results {
+            if let Term::Result(number) = result {
+                last[number] = usize::MAX;
+            }
+        }
+        let mut homes = Homes {
+            pool,
+            busy: vec![false; pool.len()],
+            most: 0,
+        };
+        let mut places: Vec<Ymm> = Vec::with_capacity(self.lines.len());
+        for (at, line) in self.lines.iter().enumerate() {
+            let source = |term: Option<Term>| match term {
+                Some(Term::Result(number)) => Some(Source::Ymm(places[number])),
+                Some(Term::Place(source)) => Some(source),
+                None => None,
+            };
+            let [a, b, c] = line.sources.map(source);
+            // A source that must be in a register, and is not.
+            let (mut loaded, mut extra) = (Vec::new(), Vec::new());
+            let mut in_register = |homes: &mut Homes<'_>, source: Source| match source {
+                Source::Ymm(ymm) => ymm,
+                Source::Mem(_) => {
+                    let ymm = homes.take();
+                    loaded.push((ymm, source));
+                    extra.push(ymm);
+                    ymm
+                }
+            };
+            let first = match line.action {
+                Action::One(_) | Action::Widen(_) | Action::Broadcast(..) => None,
+                Action::OneImm(code, _) if takes_memory(code) => None,
+                Action::Narrow(_) => None,
+                _ => a.map(|a| in_register(&mut homes, a)),
+            };
+            let second = match line.action {
+                Action::Join => b.map(|b| in_register(&mut homes, b)),
+                _ => None,
+            };
+            let mask = match line.action {
+                Action::Blend(_) => c.map(|c| in_register(&mut homes, c)),
+                _ => None,
+            };
+            let ends = |number: usize| last[number] == at;
+            let free = |homes: &mut Homes<'_>| {
+                for term in line.sources.into_iter().flatten() {
+                    if let Term::Result(number) = term
+                        && ends(number)
+                    {
+                        homes.free(places[number]);
+                    }
+                }
+                for ymm in &extra {
+                    homes.free(*ymm);
+                }
+            };
+            let is_result = results.iter().position(|result| *result == Term::Result(at));
+            let direct = is_result.map(|number| to[number]).filter(|to| {
+                let reads = |term: Option<Term>| term == Some(Term::Place(Source::Ymm(*to)));
+                // Later lines still need the old value, and this one if it writes before it reads.
+                let factor = matches!(line.action, Action::Fused(_)) && line.sources[..2].iter().copied().any(reads);
+                !factor
+                    && !self.lines[at + 1..]
+                        .iter()
+                        .any(|line| line.sources.into_iter().any(reads))
+            });
+            // The sum of a fused instruction replaces its addend.
+            let addend = match (line.action, line.sources[2]) {
+                (Action::Fused(_), Some(Term::Result(number)))
+                    if ends(number) && line.sources[..2].iter().all(|s| *s != Some(Term::Result(number))) =>
+                {
+                    Some(places[number])
+                }
+                _ => None,
+            };
+            let d = match (direct, line.action, addend) {
+                (Some(to), ..) => {
+                    free(&mut homes);
+                    to
+                }
+                (None, Action::Fused(_), Some(addend)) => {
+                    free(&mut homes);
+                    homes.keep(addend);
+                    addend
+                }
+                (None, Action::Fused(_), None) => {
+                    let d = homes.take();
+                    free(&mut homes);
+                    homes.keep(d);
+                    d
+                }
+                _ => {
+                    free(&mut homes);
+                    homes.take()
+                }
+            };
+            places.push(d);
+            if self.dry {
+                if last[at] == 0 && is_result.is_none() {
+                    homes.free(d);
+                }
+                continue;
+            }
+            let asm = &mut self.emitter.asm;
+            for (ymm, source) in loaded {
+                asm.load(ymm, source);
+            }
+            match (line.action, a, b, c) {
+                (Action::Two(code), _, Some(b), _) => {
+                    if let Some(a) = first {
+                        asm.vector(code, d, a, b);
+                    }
+                }
+                (Action::TwoImm(code, number), _, Some(b), _) => {
+                    if let Some(a) = first {
+                        asm.vector_imm(code, d, a, b, number);
+                    }
+                }
+                (Action::One(code), Some(a), ..) => asm.unary(code, d, a),
+                (Action::OneImm(code, number), Some(a), ..) => {
+                    let a = first.map_or(a, Source::Ymm);
+                    asm.unary_imm(code, d, a, number);
+                }
+                (Action::Fused(code), _, Some(b), Some(c)) => {
+                    if let Some(a) = first {
+                        asm.load(d, c);
+                        asm.vector(code, d, a, b);
+                    }
+                }
+                (Action::Blend(width), _, Some(b), _) => {
+                    if let (Some(a), Some(mask)) = (first, mask) {
+                        asm.blend_by(width, d, a, b, mask);
+                    }
+                }
+                (Action::Widen(code), Some(a), ..) => asm.widen(code, d, a),
+                (Action::Narrow(code), Some(a), ..) => asm.narrow(code, d, a),
+                (Action::Upper, ..) => {
+                    if let Some(a) = first {
+                        asm.upper_half(d, a);
+                    }
+                }
+                (Action::Join, ..) => {
+                    if let (Some(a), Some(b)) = (first, second) {
+                        asm.join(d, a, b);
+                    }
+                }
+                (Action::Broadcast(width, gpr), ..) => asm.broadcast_gpr(width, d, gpr),
+                _ => {}
+            }
+            if last[at] == 0 && is_result.is_none() {
+                homes.free(d);
+            }
+        }
+        if !self.dry {
+            for (result, to) in results.into_iter().zip(to) {
+                match result {
+                    Term::Result(number) => self.emitter.asm.load(to, Source::Ymm(places[number])),
+                    Term::Place(source) => self.emitter.asm.load(to, source),
+                }
+            }
+        }
+        homes.most
+    }
+}
+
+/// Returns true if an instruction with one source and a number reads memory.
+fn takes_memory(code: Code) -> bool {
+    matches!(
+        code,
+        Code::VEX_Vpshufd_ymm_ymmm256_imm8
+            | Code::VEX_Vpermq_ymm_ymmm256_imm8
+            | Code::VEX_Vroundps_ymm_ymmm256_imm8
+            | Code::VEX_Vroundpd_ymm_ymmm256_imm8
+    )
+}
+
+/// The registers for intermediate values.
+struct Homes<'p> {
+    /// Empty in a dry run, which has as many as it wants.
+    pool: &'p [Ymm],
+    busy: Vec<bool>,
+    most: usize,
+}
+
+impl Homes<'_> {
+    fn take(&mut self) -> Ymm {
+        let free = self.busy.iter().position(|busy| !busy).unwrap_or(self.busy.len());
+        if free == self.busy.len() {
+            self.busy.push(false);
+        }
+        self.busy[free] = true;
+        self.most = self.most.max(free + 1);
+        match self.pool.get(free) {
+            Some(ymm) => *ymm,
+            // Numbers beyond those of the machine: only in a dry run.
+            None => Ymm(64 + free as u8),
+        }
+    }
+
+    fn at(&self, ymm: Ymm) -> Option<usize> {
+        let real = self.pool.iter().position(|y| *y == ymm);
+        real.or_else(|| ymm.0.checked_sub(64).map(usize::from))
+    }
+
+    fn free(&mut self, ymm: Ymm) {
+        if let Some(at) = self.at(ymm).filter(|at| *at < self.busy.len()) {
+            self.busy[at] = false;
+        }
+    }
+
+    fn keep(&mut self, ymm: Ymm) {
+        if let Some(at) = self.at(ymm).filter(|at| *at < self.busy.len()) {
+            self.busy[at] = true;
+        }
+    }
+}
+
+impl Emitter<'_> {
+    /// Adds an instruction that is a formula. Returns false if it is none; then nothing is added.
+    pub(super) fn formula(&mut self, inst: &Inst, d: Reg) -> bool {
+        let recipe = self
+            .float(inst, d)
+            .or_else(|| self.integers(inst))
+            .or_else(|| self.approximate(inst, d))
+            .or_else(|| self.conversion(inst, d));
+        recipe.is_some_and(|recipe| self.compute(d, recipe.width, &recipe.values, &recipe.body))
+    }
+
+    /// Adds a formula whose result is a register. Returns false if the register is kept in another way; then nothing is
+    /// added.
+    pub(super) fn compute(&mut self, d: Reg, width: Width, values: &[Value], body: &Body<1>) -> bool {
+        let Some(parts) = self.parts_of(d, width, values) else {
+            return false;
+        };
+        let pool = self.prepare_formula(Some(d), true, values, body);
+        let ymms = self.define_vector(d);
+        for (part, ymm) in ymms.into_iter().enumerate().take(parts) {
+            self.write_part(part, [ymm], &pool, body);
+        }
+        self.state.reserved = 0;
+        true
+    }
+
+    /// Returns the number of parts of a result in a register; `None` if it is kept in another way.
+    pub(super) fn parts_of(&self, d: Reg, width: Width, values: &[Value]) -> Option<usize> {
+        match self.kind(d) {
+            Kind::Vector(of) if of == width => Some(self.parts(width)),
+            Kind::Scalar(of, 0) if of == width && values.iter().all(Value::is_uniform) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Loads the sources of a formula, and returns registers for its intermediate values, which are reserved. `temp` is
+    /// true if [`TEMP`] may be among them.
+    pub(super) fn prepare_formula<const N: usize>(
+        &mut self,
+        d: Option<Reg>,
+        temp: bool,
+        values: &[Value],
+        body: &Body<N>,
+    ) -> Vec<Ymm> {
+        let mut formula = Formula::new(self, true);
+        let results = body(&mut formula, 0);
+        let used = formula.used;
+        let needed = formula.write(results, [Ymm(255); N], &[]);
+        let mut pool: Vec<Ymm> = temp.then_some(TEMP).into_iter().collect();
+        pool.extend((0..3).filter(|at| !used[*at]).map(|at| SOURCES[at]));
+        pool.extend(self.reserve(needed.saturating_sub(pool.len())));
+        for value in values {
+            self.prepare(*value);
+        }
+        if let Some(d) = d
+            && values.iter().any(|value| value.is_register(d))
+        {
+            self.load_before_write(d);
+        }
+        pool
+    }
+
+    /// Writes one part of a formula.
+    pub(super) fn write_part<const N: usize>(&mut self, part: usize, to: [Ymm; N], pool: &[Ymm], body: &Body<N>) {
+        let mut formula = Formula::new(self, false);
+        let results = body(&mut formula, part);
+        let needed = formula.write(results, to, pool);
+        if needed > pool.len() {
+            self.asm.fail();
+        }
+    }
+
+    /// Sets the mask `d` to the highest bits of the results of a formula on elements of this width. `uniform` is true if
+    /// all lanes have the same.
+    pub(super) fn compute_mask(&mut self, d: Reg, width: Width, values: &[Value], body: &Body<1>) {
+        let pool = self.prepare_formula(None, false, values, body);
+        let uniform = values.iter().all(Value::is_uniform);
+        self.collect(width, uniform, |emitter, part| {
+            emitter.write_part(part, [TEMP], &pool, body);
+        });
+        self.state.reserved = 0;
+        self.set_mask(d, Gpr::AX);
+    }
+
+    /// Returns a general register with the mask of a predicate.
+    pub(super) fn mask_in_register(&mut self, predicate: Reg, temp: Gpr) -> Gpr {
+        match self.word(predicate, temp) {
+            Word::Gpr(gpr) => gpr,
+            Word::Mem(_) | Word::Imm(_) => {
+                self.copy_mask(predicate, temp);
+                temp
+            }
+        }
+    }
+
+    /// Negates the mask in a register.
+    pub(super) fn negate_mask(&mut self, gpr: Gpr) {
+        self.asm.alu(Alu::Xor, Width::Bits32, gpr, Word::Imm(self.full()));
+    }
+}

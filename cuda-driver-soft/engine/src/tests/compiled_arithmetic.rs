@@ -1,0 +1,215 @@
+//! Arithmetic in compiled code: each instruction against the interpreter, on numbers of all kinds.
+
+use super::compiled::same;
+
+/// Runs instructions such as `d:ff add.rn.f64`: the registers before the colon are results, those behind it sources.
+/// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
+///
+/// Each instruction runs twice, on numbers from memory: its results are stored, and they are sources of the second.
+fn each(instructions: &str) {
+    for line in instructions.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (operands, opcodes) = line.split_once(' ').expect("operands and opcodes");
+        let (to, from) = operands.split_once(':').expect("results and sources");
+        for opcode in opcodes.split_whitespace() {
+            same(&text(opcode, to, from));
+        }
+    }
+}
+
+fn text(opcode: &str, to: &str, from: &str) -> String {
+    let first = |letter: char| match letter {
+        'h' => "%h",
+        'r' | 'R' => "%r1",
+        'f' => "%f",
+        'd' => "%rd1",
+        'g' => "%fd",
+        'p' => "%p",
+        letter => unreachable!("no register is called {letter}"),
+    };
+    let list = |letters: &str, offset: usize| {
+        let names = letters.chars().enumerate().map(|(at, letter)| match letter {
+            '0'..='9' => letter.to_string(),
+            letter => format!("{}{}", first(letter), at + offset),
+        });
+        names.collect::<Vec<_>>().join(", ")
+    };
+    // Sources are registers 1 to 4, results 5 and 6.
+    let mut lines = vec![
+        "ld.global.b32 %r11, [%rd6]; ld.global.b32 %r12, [%rd6+4]; ld.global.b32 %r13, [%rd6+8];".to_string(),
+        "ld.global.b32 %r14, [%rd6+12]; mov.b32 %f1, %r11; mov.b32 %f2, %r12; mov.b32 %f3, %r13;".to_string(),
+        "ld.global.b64 %rd11, [%rd6]; ld.global.b64 %rd12, [%rd6+8]; add.u64 %rd13, %rd11, %rd12;".to_string(),
+        "mov.b64 %fd1, %rd11; mov.b64 %fd2, %rd12; ld.global.f64 %fd3, [%rd6+16];".to_string(),
+        "ld.global.b16 %h1, [%rd6+2]; ld.global.b16 %h2, [%rd6+6]; ld.global.b16 %h3, [%rd6+8];".to_string(),
+        "setp.lt.s32 %p1, %r11, %r12; setp.lt.s32 %p2, %r13, %r12; setp.lt.s32 %p3, %r11, %r14; setp.ne.u32 %p4, %r11, 3;"
+            .to_string(),
+    ];
+    // A result of a second run has other sources: the first result is one of them, if it has the type of one.
+    lines.push(format!("{opcode} {}, {};", joined(&list(to, 5)), list(from, 1)));
+    let mut again = list(from, 1);
+    if let (Some(result), Some(at)) = (to.chars().next(), from.find(&to[..1])) {
+        let mut names: Vec<String> = again.split(", ").map(str::to_string).collect();
+        names[at] = format!("{}5", first(result));
+        again = names.join(", ");
+    }
+    let second = joined(&list(to, 5)).replace('5', "6");
+    lines.push(format!("{opcode} {second}, {again};"));
+    lines.push("mov.u64 %rd20, 0; mov.u64 %rd21, 0;".to_string());
+    for (register, target) in [(5, 20), (6, 21)] {
+        for letter in to.chars() {
+            lines.push(match letter {
+                'h' => format!("cvt.u64.u16 %rd22, %h{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
+                'r' | 'R' => format!("cvt.u64.u32 %rd22, %r1{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
+                'f' => format!(
+                    "mov.b32 %r22, %f{register}; cvt.u64.u32 %rd22, %r22; xor.b64 %rd{target}, %rd{target}, %rd22;"
+                ),
+                'd' => format!("xor.b64 %rd{target}, %rd{target}, %rd1{register};"),
+                'g' => format!("mov.b64 %rd22, %fd{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
+                _ => format!(
+                    "selp.b64 %rd22, 0x100000000000, 0x1000, %p{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"
+                ),
+            });
+        }
+    }
+    lines.push("shl.b64 %rd22, %rd21, 1; shr.u64 %rd23, %rd21, 63; or.b64 %rd22, %rd22, %rd23;".to_string());
+    lines.push("xor.b64 %rd9, %rd20, %rd22; st.global.u64 [%rd3], %rd9;".to_string());
+    lines.join("\n")
+}
+
+/// Destinations are separated by a bar.
+fn joined(list: &str) -> String {
+    list.replace(", ", "|")
+}
+
+#[test]
+fn single_precision() {
+    each(
+        "f:ff add.ftz.f32 add.sat.f32 add.ftz.sat.f32 sub.ftz.f32 sub.sat.f32 mul.ftz.f32 mul.sat.f32 mul.ftz.sat.f32
+        f:fff fma.rn.ftz.f32 fma.rn.sat.f32 fma.rn.ftz.sat.f32
+        f:ff div.rn.f32 div.rn.ftz.f32 copysign.f32
+        f:f rcp.rn.f32 rcp.rn.ftz.f32 sqrt.rn.ftz.f32 neg.ftz.f32 abs.ftz.f32
+        f:ff min.f32 max.f32 min.ftz.f32 max.ftz.f32 min.NaN.f32 max.NaN.f32 min.xorsign.abs.f32 max.NaN.xorsign.abs.f32",
+    );
+}
+
+#[test]
+fn double_precision() {
+    each(
+        "g:gg add.f64 sub.f64 mul.f64 div.rn.f64 min.f64 max.f64 copysign.f64
+        g:ggg fma.rn.f64
+        g:g rcp.rn.f64 sqrt.rn.f64 neg.f64 abs.f64",
+    );
+}
+
+#[test]
+fn conversions() {
+    each(
+        "r:f cvt.rzi.s32.f32 cvt.rni.s32.f32 cvt.rmi.ftz.s32.f32 cvt.rpi.s32.f32 cvt.rzi.u32.f32 cvt.rni.u32.f32
+        r:g cvt.rzi.s32.f64 cvt.rni.s32.f64 cvt.rzi.u32.f64 cvt.rpi.u32.f64
+        f:r cvt.rn.f32.s32 cvt.rn.f32.u32 cvt.rn.sat.f32.u32
+        g:r cvt.rn.f64.s32 cvt.rn.f64.u32
+        g:d cvt.rn.f64.s64 cvt.rn.f64.u64
+        g:f cvt.f64.f32 cvt.ftz.f64.f32
+        f:g cvt.rn.f32.f64
+        f:f cvt.rni.f32.f32 cvt.rzi.ftz.f32.f32 cvt.rmi.sat.f32.f32 cvt.ftz.f32.f32 cvt.sat.f32.f32
+        g:g cvt.rpi.f64.f64 cvt.rni.f64.f64
+        r:r cvt.u32.u8 cvt.s32.s8 cvt.u32.u16 cvt.s32.s16",
+    );
+}
+
+#[test]
+fn approximate_functions() {
+    each(
+        "f:ff div.approx.f32 div.approx.ftz.f32 div.full.f32 div.full.ftz.f32
+        f:f rcp.approx.f32 rcp.approx.ftz.f32 sqrt.approx.f32 sqrt.approx.ftz.f32 rsqrt.approx.f32 rsqrt.approx.ftz.f32
+        f:f sin.approx.f32 sin.approx.ftz.f32 cos.approx.f32 cos.approx.ftz.f32 lg2.approx.f32 lg2.approx.ftz.f32
+        f:f ex2.approx.f32 ex2.approx.ftz.f32 tanh.approx.f32
+        g:g rcp.approx.ftz.f64 rsqrt.approx.f64 rsqrt.approx.ftz.f64",
+    );
+    // Arguments in the range in which the results are neither zero nor infinite.
+    for function in ["ex2", "sin", "cos", "lg2", "tanh", "rsqrt"] {
+        for scale in ["0f3f800000", "0f40c00000", "0fc1000000", "0f42c80000", "0fc2fe0000"] {
+            same(&format!(
+                "ld.global.u32 %r10, [%rd6]; cvt.rn.f32.u32 %f1, %r10; mul.f32 %f1, %f1, 0f2f800000;
+                mul.f32 %f1, %f1, {scale}; {function}.approx.f32 %f2, %f1; {function}.approx.f32 %f3, %f2;
+                mov.b32 %r11, %f2; mov.b32 %r12, %f3; mov.b64 %rd9, {{%r11, %r12}}; st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
+}
+
+#[test]
+fn carries() {
+    for (ty, r) in [("b32", "r1"), ("b64", "rd1")] {
+        let (u, s) = (ty.replace('b', "u"), ty.replace('b', "s"));
+        for body in [
+            format!("add.cc.{u} %{r}5, %{r}1, %{r}2; addc.cc.{u} %{r}6, %{r}2, %{r}3; addc.{u} %{r}7, %{r}1, %{r}3;"),
+            format!("sub.cc.{u} %{r}5, %{r}1, %{r}2; subc.cc.{u} %{r}6, %{r}2, %{r}3; subc.{s} %{r}7, %{r}1, %{r}3;"),
+            format!(
+                "add.cc.{s} %{r}5, %{r}1, %{r}2; addc.cc.{s} %{r}5, %{r}5, %{r}5; addc.{s} %{r}6, %{r}5, 0; mov.{ty} %{r}7, %{r}5;"
+            ),
+            format!(
+                "mad.lo.cc.{u} %{r}5, %{r}1, %{r}2, %{r}3; madc.hi.cc.{u} %{r}6, %{r}1, %{r}2, %{r}2; addc.{u} %{r}7, %{r}1, 0;"
+            ),
+            format!(
+                "mad.hi.cc.{s} %{r}5, %{r}1, %{r}2, %{r}3; madc.lo.cc.{s} %{r}6, %{r}3, %{r}2, %{r}2; madc.hi.{s} %{r}7, %{r}1, %{r}5, 0;"
+            ),
+            format!(
+                "mov.{ty} %{r}4, 7; add.cc.{u} %{r}5, %{r}4, -5; addc.cc.{u} %{r}6, %{r}4, %{r}1; addc.{u} %{r}7, %{r}4, 0;"
+            ),
+        ] {
+            let fold = if ty == "b32" {
+                "cvt.u64.u32 %rd15, %r15; cvt.u64.u32 %rd16, %r16; cvt.u64.u32 %rd17, %r17;"
+            } else {
+                ""
+            };
+            same(&format!(
+                "ld.global.b32 %r11, [%rd6]; ld.global.b32 %r12, [%rd6+4]; ld.global.b32 %r13, [%rd6+8];
+                ld.global.b64 %rd11, [%rd6]; ld.global.b64 %rd12, [%rd6+8]; add.u64 %rd13, %rd11, %rd12; {body} {fold}
+                mul.lo.u64 %rd9, %rd15, 0x9e3779b97f4a7c15; xor.b64 %rd9, %rd9, %rd16;
+                mul.lo.u64 %rd9, %rd9, 0x9e3779b97f4a7c15; xor.b64 %rd9, %rd9, %rd17; st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
+}
+
+#[test]
+fn integers() {
+    each(
+        "d:dd mul.lo.s64 mul.hi.u64 mul.hi.s64 min.s64 max.s64 min.u64 max.u64
+        d:ddd mad.lo.u64 mad.hi.u64 mad.hi.s64
+        d:dr shr.s64
+        d:d abs.s64 cnot.b64
+        r:rr mul.hi.u32 mul.hi.s32 mul24.lo.u32 mul24.lo.s32 mul24.hi.u32 mul24.hi.s32 add.sat.s32 sub.sat.s32
+        r:rr div.u32 div.s32 rem.u32 rem.s32 min.relu.s32 max.relu.s32
+        r:rrr mad.hi.u32 mad.hi.s32 mad24.lo.u32 mad24.lo.s32 mad24.hi.s32 sad.u32 sad.s32
+        r:rrr bfe.u32 bfe.s32 prmt.b32 dp4a.u32.u32 dp4a.s32.u32 dp4a.u32.s32 dp4a.s32.s32
+        r:rrr shf.l.wrap.b32 shf.r.wrap.b32 shf.l.clamp.b32 shf.r.clamp.b32 slct.u32.s32
+        r:rrf slct.u32.f32 slct.ftz.s32.f32
+        f:fff slct.f32.f32
+        r:r abs.s32 cnot.b32 brev.b32 clz.b32 popc.b32 bfind.u32 bfind.s32 bfind.shiftamt.u32 bfind.shiftamt.s32
+        r:d popc.b64
+        p:f testp.finite.f32 testp.infinite.f32 testp.number.f32 testp.notanumber.f32 testp.normal.f32 testp.subnormal.f32
+        p:g testp.finite.f64 testp.normal.f64 testp.subnormal.f64 testp.number.f64
+        p:ff setp.lt.ftz.f32 setp.geu.ftz.f32 setp.eq.ftz.f32",
+    );
+    for body in [
+        "and.b32 %r15, %r12, 63; and.b32 %r16, %r13, 47; bfe.u32 %r17, %r11, %r15, %r16; bfe.s32 %r18, %r11, 7, %r16;
+        bfe.s32 %r19, %r11, %r15, 12; bfe.u32 %r20, %r11, 3, 5;",
+        "and.b32 %r15, %r12, 63; bfi.b32 %r17, %r11, %r12, %r15, 9; bfi.b32 %r18, %r11, %r12, 5, %r15;
+        bfi.b32 %r19, %r11, %r12, 0, 32; bfi.b32 %r20, %r11, %r12, 16, 16;",
+        "prmt.b32 %r17, %r11, %r12, 0x3210; prmt.b32 %r18, %r11, %r12, 0x7531; prmt.b32 %r19, %r11, %r12, 0x89af;
+        prmt.b32 %r20, %r11, %r12, 0x6676;",
+        "shr.s64 %rd15, %rd11, 7; shr.s64 %rd16, %rd11, 64; shr.s64 %rd18, %rd11, 33; xor.b64 %rd15, %rd15, %rd16;
+        xor.b64 %rd15, %rd15, %rd18; cvt.u32.u64 %r17, %rd15; shr.u64 %rd15, %rd15, 32; cvt.u32.u64 %r18, %rd15;
+        and.b32 %r15, %r12, 127; shr.s64 %rd15, %rd11, %r15; cvt.u32.u64 %r19, %rd15; shr.u64 %rd15, %rd15, 32;
+        cvt.u32.u64 %r20, %rd15;",
+        "clz.b32 %r17, %r8; brev.b32 %r18, %r2; div.u32 %r19, %r0, %r2; rem.u32 %r20, %r0, 7;",
+        "and.b32 %r15, %r12, 15; div.u32 %r17, %r11, %r15; rem.s32 %r18, %r11, %r15; div.s32 %r19, %r15, %r11; rem.u32 %r20, %r13, 1000;",
+    ] {
+        same(&format!(
+            "ld.global.b32 %r11, [%rd6]; ld.global.b32 %r12, [%rd6+4]; ld.global.b32 %r13, [%rd6+8]; ld.global.b64 %rd11, [%rd6];
+            {body} mov.b64 %rd15, {{%r17, %r18}}; mov.b64 %rd16, {{%r19, %r20}}; mul.lo.u64 %rd9, %rd15, 0x9e3779b97f4a7c15;
+            xor.b64 %rd9, %rd9, %rd16; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+}
