@@ -1,5 +1,5 @@
 //! Tests of products with a sparse A (`mma.sp`, `wgmma.mma_async.sp`): the elements that registers hold, and metadata
-//! that says in which columns they are. All sums are exact.
+//! that says in which columns they are. All sums are exact, except those of one test, which were recorded on an H200.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -397,5 +397,87 @@ fn products_of_four_warps() {
         let function = gpu.function(module, &name);
         gpu.launch(function, [1; 3], [128, 1, 1], 0, &mut arguments![input, out, tile]);
         assert_eq!(gpu.read::<u32>(out, want.len()), want, "{name}");
+    }
+}
+
+/// The numbers of the program that recorded the sums of `inexact_sums_of_8_bit_numbers`.
+struct Recorded(u64);
+
+impl Recorded {
+    fn next(&mut self) -> u32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32
+    }
+
+    fn word(&mut self) -> u32 {
+        let low = self.next();
+        low ^ self.next() << 16
+    }
+
+    /// Returns a number of type e4m3 that is not a NaN.
+    fn small(&mut self) -> u32 {
+        let bits = self.word() & 0xff;
+        if bits & 0x7f == 0x7f { bits ^ 8 } else { bits }
+    }
+
+    /// Returns an f32: near 1, or with an exponent from -27 to 22.
+    fn single(&mut self, wide: bool) -> u32 {
+        let bits = self.word() & 0x807f_ffff;
+        let exponent = if wide {
+            100 + self.next() % 50
+        } else {
+            122 + self.next() % 10
+        };
+        bits | exponent << 23
+    }
+
+    /// Returns the registers of A, B and C, and the metadata, of a lane.
+    fn lane(&mut self, wide: u32) -> Vec<u32> {
+        let mut words = vec![0; 13];
+        for r in 0..4 {
+            for e in 0..4 {
+                words[r] |= self.small() << (8 * e);
+                words[4 + r] |= self.small() << (8 * e);
+            }
+        }
+        for c in &mut words[8..12] {
+            *c = if wide == 2 { 0 } else { self.single(wide > 0) };
+        }
+        for i in 0..8 {
+            words[12] |= [4, 8, 12, 9, 13, 14][self.next() as usize % 6] << (4 * i);
+        }
+        words
+    }
+}
+
+#[test]
+fn inexact_sums_of_8_bit_numbers() {
+    if architecture() != 90 {
+        return needs("a device of sm_90, whose sums were recorded");
+    }
+    let mut gpu = Gpu::new();
+    let body = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32 \
+        {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, {%b0, %b1, %b2, %b3}, {%c0, %c1, %c2, %c3}, %e0, 0;\n";
+    let operands = [('a', 4), ('b', 4), ('c', 4), ('e', 1)];
+    let text = ".version 8.5\n.target sm_90\n.address_size 64\n".to_owned() + &kernel("k", &operands, 4, body);
+    let module = gpu.text(&text);
+    let function = gpu.function(module, "k");
+    for (wide, first, hash) in [
+        (0, 0xc4c4_71ac, 0xc726_204d_3766_6897),
+        (1, 0xc82e_c5b3, 0x6e58_86ed_63f7_833d),
+        (2, 0x4645_eb79, 0xff31_2d97_3b28_d6f5),
+    ] {
+        let mut random = Recorded(1234 + u64::from(wide));
+        let input: Vec<u32> = (0..32).flat_map(|_| random.lane(wide)).collect();
+        let (input, out) = (gpu.upload(&input), gpu.alloc(512));
+        gpu.launch(function, [1; 3], [32, 1, 1], 0, &mut arguments![input, out, 0u64]);
+        let sums = gpu.read::<u32>(out, 128);
+        let mixed = sums.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
+            (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
+        });
+        assert_eq!((sums[0], mixed), (first, hash), "exponents {wide}: {sums:x?}");
     }
 }

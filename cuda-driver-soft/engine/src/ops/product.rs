@@ -51,50 +51,72 @@ pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
 pub(super) fn add_sparse(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64], places: &[Vec<usize>]) {
     let k = usize::from(mma.shape[2]).max(2);
     let columns = b.len() / k;
+    let is_small = matches!(mma.a, Type::E4M3 | Type::E5M2);
     for ((row, places), results) in a
         .chunks_exact(k / 2)
         .zip(places)
         .zip(c.chunks_exact_mut(columns.max(1)))
     {
-        let row = Line::new(mma.a, row);
-        for (column, result) in b.chunks_exact(k).zip(results) {
-            let elements: Vec<u64> = places.iter().map(|at| column.get(*at).copied().unwrap_or(0)).collect();
-            *result = dot(mma, &row, &Line::new(mma.b, &elements), *result);
+        let elements = |column: &[u64]| -> Vec<u64> {
+            let all = places.iter().map(|at| column.get(*at).copied().unwrap_or(0));
+            all.collect()
+        };
+        let columns = b.chunks_exact(k).zip(results);
+        if is_small {
+            let row = SmallLine::new(mma.a, row);
+            for (column, result) in columns {
+                *result = row.dot(&SmallLine::new(mma.b, &elements(column)), mma.d, *result);
+            }
+        } else {
+            let row = Line::new(mma.a, row);
+            for (column, result) in columns {
+                *result = dot(mma, &row, &Line::new(mma.b, &elements(column)), *result);
+            }
         }
     }
 }
 
-/// Adds the product of the 8-bit floating-point matrices A and B to C, as code for sm_90 does: it converts elements to
-/// f16, adds the products of two halves of the columns of A, then adds C in the type of the result.
-pub(super) fn add_small(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
-    let k = usize::from(mma.shape[2]).max(1);
-    let halves = |all: &[u64], ty| -> Vec<[Factors; 2]> {
+/// A row of A or a column of B of 8-bit floating-point numbers, as code for sm_90 uses them: as f16, in two halves that
+/// are added one after the other.
+struct SmallLine([Factors; 2]);
+
+impl SmallLine {
+    fn new(ty: Type, elements: &[u64]) -> Self {
         let convert = |bits: &u64| match ty {
             Type::E4M3 => u64::from(cvt_f16_from_e4m3(*bits as u8, false)),
             _ => u64::from(cvt_f16_from_e5m2(*bits as u8, false)),
         };
-        let half = |line: &[u64], upper| {
-            let elements: Vec<u64> = line
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| i % 4 / 2 == upper)
-                .map(|(_, x)| convert(x))
-                .collect();
-            Factors::new(Factor::F16, &elements)
-        };
-        all.chunks_exact(k).map(|line| [half(line, 0), half(line, 1)]).collect()
+        SmallLine([0, 1].map(|upper| {
+            let half = elements.iter().enumerate().filter(|(i, _)| i % 4 / 2 == upper);
+            let half: Vec<u64> = half.map(|(_, bits)| convert(bits)).collect();
+            Factors::new(Factor::F16, &half)
+        }))
+    }
+
+    /// Adds the products of both halves, then C in the type `ty` of the result. Returns the sum as bits.
+    fn dot(&self, other: &Self, ty: Type, c: u64) -> u64 {
+        let halves = self.0.iter().zip(&other.0);
+        if ty == Type::F16 {
+            let sum = halves.fold(0, |sum, (a, b)| dot_f16(a, b, sum));
+            u64::from(half::add_f16(sum, c as u16, false, false))
+        } else {
+            let sum = halves.fold(0.0, |sum, (a, b)| dot_f32(a, b, sum));
+            u64::from(add_f32(sum, f32::from_bits(c as u32), Rounding::Rn, false, false).to_bits())
+        }
+    }
+}
+
+/// Adds the product of the 8-bit floating-point matrices A and B to C.
+pub(super) fn add_small(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
+    let k = usize::from(mma.shape[2]).max(1);
+    let lines = |all: &[u64], ty| -> Vec<SmallLine> {
+        let lines = all.chunks_exact(k).map(|line| SmallLine::new(ty, line));
+        lines.collect()
     };
-    let (rows, columns) = (halves(a, mma.a), halves(b, mma.b));
+    let (rows, columns) = (lines(a, mma.a), lines(b, mma.b));
     for (row, results) in rows.iter().zip(c.chunks_exact_mut(columns.len().max(1))) {
         for (column, result) in columns.iter().zip(results) {
-            let halves = row.iter().zip(column);
-            *result = if mma.d == Type::F16 {
-                let sum = halves.fold(0, |sum, (a, b)| dot_f16(a, b, sum));
-                u64::from(half::add_f16(sum, *result as u16, false, false))
-            } else {
-                let sum = halves.fold(0.0, |sum, (a, b)| dot_f32(a, b, sum));
-                u64::from(add_f32(sum, f32::from_bits(*result as u32), Rounding::Rn, false, false).to_bits())
-            };
+            *result = row.dot(column, mma.d, *result);
         }
     }
 }
