@@ -95,6 +95,7 @@ mod start;
 mod stream_attributes;
 mod streams;
 mod tensor_copies;
+mod texture_formats;
 mod texture_objects;
 mod textures;
 mod usage_counts;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use crate::semantics::texture::block::Block;
 pub use crate::semantics::texture::place::Address;
 pub use crate::semantics::texture::texel::{Channel, Read};
 
@@ -40,10 +41,21 @@ pub struct Plane {
     pub address: u64,
     /// Texels per row, rows, and slices (or layers, or faces); none of them is 0.
     pub size: [u32; 3],
-    /// Bytes from one row to the next.
+    /// Bytes from one row to the next; of blocks, if texels are in blocks.
     pub pitch: u64,
     /// Bytes from one slice to the next.
     pub slice: u64,
+}
+
+/// How an array stores its texels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Channel by channel.
+    Channels,
+    /// Three channels of 10 bits and one of 2 bits, from 0 to 1, in 32 bits. They are read as [`Channel::Float`].
+    Packed,
+    /// In compressed blocks of 4 x 4 texels.
+    Blocks(Block),
 }
 
 /// Texels in device memory.
@@ -51,18 +63,34 @@ pub struct Plane {
 pub struct TexelArray {
     /// The dimensions.
     pub shape: TextureShape,
-    /// The type of a channel.
+    /// The type of a channel when it is read.
     pub channel: Channel,
     /// Channels per texel: 1, 2 or 4.
     pub channels: u32,
+    /// How texels are stored.
+    pub storage: Storage,
+    /// True if integers are always read as numbers from 0 to 1, or from -1 to 1.
+    pub normalized: bool,
     /// Mipmap levels, the largest first; at least one.
     pub levels: Vec<Plane>,
 }
 
 impl TexelArray {
-    /// Returns the size of a texel in bytes.
+    /// Returns the size of a texel in bytes, or of a block of texels.
     pub fn texel_bytes(&self) -> u32 {
-        self.channel.bytes() * self.channels
+        match self.storage {
+            Storage::Channels => self.channel.bytes() * self.channels,
+            Storage::Packed => 4,
+            Storage::Blocks(block) => block.bytes(),
+        }
+    }
+
+    /// Returns the number of texels along each side of a block, which is 1 if texels are stored one by one.
+    pub fn block_edge(&self) -> u32 {
+        match self.storage {
+            Storage::Blocks(_) => 4,
+            _ => 1,
+        }
     }
 }
 

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cuda_driver_sys::{
     CUDA_ARRAY3D_CUBEMAP, CUDA_ARRAY3D_DEFERRED_MAPPING, CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SPARSE,
-    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, CUarray_format,
+    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE,
     CUdevice_attribute as Attribute,
 };
 
+use crate::object::array_format::{TexelFormat, texel_format};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
 use crate::object::memory;
@@ -18,7 +19,7 @@ use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
 use engine::memory::{Allocation, AllocationKind, address_space};
-use engine::texture::{Channel, Plane, TexelArray as Image, TextureShape as Shape};
+use engine::texture::{Plane, Storage, TexelArray as Image, TextureShape as Shape};
 
 pub(crate) const LAYERED: u32 = CUDA_ARRAY3D_LAYERED;
 pub(crate) const SURFACE: u32 = CUDA_ARRAY3D_SURFACE_LDST;
@@ -67,21 +68,6 @@ pub(crate) struct Mipmap {
     levels: Mutex<Vec<Option<usize>>>,
 }
 
-/// Returns how the channels of a format are stored, or `None` if this driver does not support the format.
-pub(crate) fn channel(format: u32) -> Option<Channel> {
-    Some(match CUarray_format(format) {
-        CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8 => Channel::U8,
-        CUarray_format::CU_AD_FORMAT_UNSIGNED_INT16 => Channel::U16,
-        CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32 => Channel::U32,
-        CUarray_format::CU_AD_FORMAT_SIGNED_INT8 => Channel::S8,
-        CUarray_format::CU_AD_FORMAT_SIGNED_INT16 => Channel::S16,
-        CUarray_format::CU_AD_FORMAT_SIGNED_INT32 => Channel::S32,
-        CUarray_format::CU_AD_FORMAT_HALF => Channel::Half,
-        CUarray_format::CU_AD_FORMAT_FLOAT => Channel::Float,
-        _ => return None,
-    })
-}
-
 impl ArrayDescriptor {
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
@@ -118,18 +104,32 @@ impl ArrayDescriptor {
     }
 
     /// Checks the descriptor against a device's limits, which differ for mipmapped arrays.
-    fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, Channel)> {
+    fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, TexelFormat)> {
         let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO;
         if self.has(SPARSE | DEFERRED) {
             return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
-        if self.flags & !known != 0 || self.width == 0 || !matches!(self.channels, 1 | 2 | 4) {
+        if self.flags & !known != 0 || self.width == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let Some(channel) = channel(self.format) else {
-            host::log!("array format {:#x} is not supported", self.format);
+        let Some(format) = texel_format(self.format, self.channels) else {
+            host::log!(
+                "array format {:#x} of {} channels is not supported",
+                self.format,
+                self.channels
+            );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         };
+        if matches!(format.storage, Storage::Blocks(_)) {
+            if self.height == 0 {
+                host::log!("arrays of block-compressed formats have a height");
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            if self.has(SURFACE) {
+                host::log!("arrays of block-compressed formats cannot be surfaces");
+                return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+            }
+        }
         let shape = self.shape()?;
         let limits = limits(shape, self.flags, mipmapped);
         let size = [self.width, self.height, self.depth];
@@ -143,7 +143,7 @@ impl ArrayDescriptor {
             Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE,
         ];
         if fits(limits) || (shape == Shape::D3 && fits(alternate.map(Some))) {
-            Ok((shape, channel))
+            Ok((shape, format))
         } else {
             host::log!("array size {size:?} exceeds the device's limits");
             Err(Error::CUDA_ERROR_INVALID_VALUE)
@@ -151,20 +151,23 @@ impl ArrayDescriptor {
     }
 
     /// Returns the image with this number of levels at an address, and its size in bytes.
-    fn image(&self, shape: Shape, channel: Channel, levels: u32, address: u64) -> Result<(Image, u64)> {
+    fn image(&self, shape: Shape, format: TexelFormat, levels: u32, address: u64) -> Result<(Image, u64)> {
         let mut image = Image {
             shape,
-            channel,
-            channels: self.channels,
+            channel: format.channel,
+            channels: format.channels,
+            storage: format.storage,
+            normalized: format.normalized,
             levels: Vec::new(),
         };
-        let texel = u64::from(image.texel_bytes());
+        let (texel, edge) = (u64::from(image.texel_bytes()), image.block_edge());
         let mut bytes = 0u64;
         for level in 0..levels {
             let [width, height, depth] = self.size(shape, level);
             let overflow = Error::CUDA_ERROR_OUT_OF_MEMORY;
-            let pitch = u64::from(width).checked_mul(texel).ok_or(overflow)?;
-            let slice = pitch.checked_mul(height.into()).ok_or(overflow)?;
+            let [columns, rows] = [width, height].map(|size| u64::from(size.div_ceil(edge)));
+            let pitch = columns.checked_mul(texel).ok_or(overflow)?;
+            let slice = pitch.checked_mul(rows).ok_or(overflow)?;
             image.levels.push(Plane {
                 address: address.wrapping_add(bytes),
                 size: [width, height, depth],
@@ -294,10 +297,10 @@ fn allocate(context: &Context, bytes: u64) -> Result<Allocation> {
 
 /// `cuArrayCreate`, `cuArray3DCreate`
 pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<usize> {
-    let (shape, channel) = descriptor.check(context.device, false)?;
-    let (_, bytes) = descriptor.image(shape, channel, 1, 0)?;
+    let (shape, format) = descriptor.check(context.device, false)?;
+    let (_, bytes) = descriptor.image(shape, format, 1, 0)?;
     let memory = allocate(context, bytes)?;
-    let (image, _) = descriptor.image(shape, channel, 1, memory.base)?;
+    let (image, _) = descriptor.image(shape, format, 1, memory.base)?;
     let array = ARRAYS.insert_with(|handle| Array {
         handle,
         context: context.id(),
@@ -311,16 +314,16 @@ pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<u
 
 /// `cuMipmappedArrayCreate`: caps the number of levels at the largest possible one.
 pub(crate) fn create_mipmap(context: &Context, descriptor: ArrayDescriptor, levels: u32) -> Result<usize> {
-    let (shape, channel) = descriptor.check(context.device, true)?;
+    let (shape, format) = descriptor.check(context.device, true)?;
     let [width, height, depth] = descriptor.size(shape, 0);
     let longest = match shape {
         Shape::D3 => width.max(height).max(depth),
         _ => width.max(height),
     };
     let levels = levels.clamp(1, 32 - longest.leading_zeros());
-    let (_, bytes) = descriptor.image(shape, channel, levels, 0)?;
+    let (_, bytes) = descriptor.image(shape, format, levels, 0)?;
     let memory = allocate(context, bytes)?;
-    let (image, _) = descriptor.image(shape, channel, levels, memory.base)?;
+    let (image, _) = descriptor.image(shape, format, levels, memory.base)?;
     let mipmap = MIPMAPS.insert_with(|handle| Mipmap {
         handle,
         context: context.id(),

@@ -4,6 +4,7 @@
 #![deny(unsafe_code)] // one exception, in `ipc`: counters in memory shared by processes
 
 pub(crate) mod array;
+pub(crate) mod array_format;
 pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod device;

@@ -60,7 +60,8 @@ impl Reference {
                     if self.surface {
                         Object::Surface(image)
                     } else {
-                        Object::Texture(image, objects::sampler(&changed.settings))
+                        let sampler = objects::sampler(&image, &changed.settings);
+                        Object::Texture(image, sampler)
                     }
                 }
             };

@@ -8,13 +8,14 @@ use cuda_driver_sys::{
     CUdevice_attribute as Attribute, CUfilter_mode,
 };
 
-use crate::object::array::{self, channel};
+use crate::object::array::{self, ArrayDescriptor};
+use crate::object::array_format::{channel, texel_format};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
 use crate::object::leak;
 use crate::state::error::{Error, Result};
 use engine::texture::{
-    self, Address, Channel, Object, Plane, Read, Sampler, TexelArray as Image, TextureShape as Shape,
+    self, Address, Channel, Object, Plane, Read, Sampler, Storage, TexelArray as Image, TextureShape as Shape,
 };
 
 const LINEAR: u32 = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR.0;
@@ -184,6 +185,8 @@ fn flat(
         shape,
         channel,
         channels,
+        storage: Storage::Channels,
+        normalized: false,
         levels: vec![Plane {
             address,
             size: [width as u32, height as u32, 1],
@@ -202,14 +205,14 @@ fn address_mode(mode: u32) -> Address {
     }
 }
 
-/// Returns the engine's sampler for these settings. An address mode out of range counts as clamping.
-pub(crate) fn sampler(settings: &TextureSettings) -> Sampler {
+/// Returns the engine's sampler for an image with these settings. An address mode out of range counts as clamping.
+pub(crate) fn sampler(image: &Image, settings: &TextureSettings) -> Sampler {
     let has = |flag| settings.flags & flag != 0;
     Sampler {
         modes: settings.modes.map(address_mode),
         linear: settings.filter == LINEAR,
         normalized: has(NORMALIZED),
-        read: match (has(READ_AS_INTEGER), has(SRGB)) {
+        read: match (has(READ_AS_INTEGER) && !image.normalized, has(SRGB)) {
             (true, _) => Read::Element,
             (_, true) => Read::Srgb,
             _ => Read::Normalized,
@@ -240,14 +243,26 @@ fn view_format(format: u32) -> Option<(Channel, u32)> {
     Some((*kind, 1 << (index % 3)))
 }
 
+/// Returns the descriptor that the array of a resource was created with; `None` for linear memory.
+fn array_descriptor(resource: &Resource) -> Result<Option<ArrayDescriptor>> {
+    Ok(match *resource {
+        Resource::Array(handle) => Some(array::get(handle)?.descriptor),
+        Resource::Mipmap(handle) => Some(array::mipmap(handle)?.descriptor),
+        Resource::Linear { .. } | Resource::Pitch { .. } => None,
+    })
+}
+
 /// Returns the width, height and depth that the array of a resource was created with.
 fn array_size(resource: &Resource) -> Result<[u64; 3]> {
-    let descriptor = match *resource {
-        Resource::Array(handle) => array::get(handle)?.descriptor,
-        Resource::Mipmap(handle) => array::mipmap(handle)?.descriptor,
-        Resource::Linear { .. } | Resource::Pitch { .. } => return Err(Error::CUDA_ERROR_INVALID_VALUE),
-    };
+    let descriptor = array_descriptor(resource)?.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     Ok([descriptor.width, descriptor.height, descriptor.depth])
+}
+
+/// Returns true if a resource is an array whose format stores sRGB colors.
+fn is_srgb(resource: &Resource) -> Result<bool> {
+    let descriptor = array_descriptor(resource)?;
+    let format = descriptor.and_then(|array| texel_format(array.format, array.channels));
+    Ok(format.is_some_and(|format| format.srgb))
 }
 
 /// Applies a view to the image of an array of this size. Driver 580 requires a format and the array's own size, with 0
@@ -258,6 +273,7 @@ fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);
     let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if view.size != size
+        || image.storage != Storage::Channels
         || channel.bytes() * channels != image.texel_bytes()
         || view.levels[0] > view.levels[1]
         || !mipmapped && view.levels[1] > 0
@@ -266,7 +282,7 @@ fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool
     {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    (image.channel, image.channels) = (channel, channels);
+    (image.channel, image.channels, image.normalized) = (channel, channels, false);
     let [first_level, last_level] = view.levels.map(|level| (level as usize).min(last));
     image.levels = image.levels[first_level..=last_level].to_vec();
     if layers && view.layers != [0, 0] {
@@ -294,6 +310,10 @@ pub(crate) fn create(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut image = image(&resource, context.device)?;
+    if is_srgb(&resource)? && settings.flags & SRGB == 0 {
+        host::log!("a texture of an array with an sRGB format needs CU_TRSF_SRGB");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     let is_cube = matches!(image.shape, Shape::Cube | Shape::ACube);
     if settings.flags & SEAMLESS != 0 && !is_cube {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -307,7 +327,8 @@ pub(crate) fn create(
         )?;
     }
     let handle = texture::new_handle();
-    texture::bind(handle, Object::Texture(image, sampler(&settings)));
+    let sampler = sampler(&image, &settings);
+    texture::bind(handle, Object::Texture(image, sampler));
     objects().insert(
         handle,
         ObjectDescriptors {

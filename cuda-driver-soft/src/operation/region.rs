@@ -126,6 +126,7 @@ impl Side {
         let array = array::get(handle)?;
         let plane = array.image.levels[0];
         let [_, rows, slices] = plane.size;
+        let rows = rows.div_ceil(array.image.block_edge());
         let ends = [plane.pitch, rows.into(), slices.into()];
         let parts = [extent.width, extent.height, extent.depth];
         for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {

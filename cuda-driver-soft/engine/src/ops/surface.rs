@@ -4,7 +4,7 @@ use super::texels::{RESULTS, Texels};
 use crate::fault::FaultKind;
 use crate::memory::access;
 use crate::semantics::texture::texel;
-use crate::texture::{TexelArray, TextureShape};
+use crate::texture::{Storage, TexelArray, TextureShape};
 use ptx::ir::{AtomOp, Bounds, Geometry, Space, Surface, SurfaceOp, Type};
 
 /// Returns true if images of this shape fit the geometry of the instruction. The faces of cubes are layers.
@@ -96,6 +96,8 @@ pub(super) fn access(
             }
             Ok(loaded)
         }
+        // An array of packed channels is written by its words only.
+        SurfaceOp::Store if surface.formatted && image.storage != Storage::Channels => nothing,
         SurfaceOp::Store if surface.formatted => {
             let each = image.channel.bytes();
             let place = view.place(address, (bytes, u64::from(each)), write)?;

@@ -3,7 +3,7 @@
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
 use crate::memory::access;
-use crate::texture::{Plane, TexelArray};
+use crate::texture::{Plane, Storage, TexelArray};
 use ptx::ir::Space;
 
 /// Maximum number of results of an instruction: four values and a predicate.
@@ -39,9 +39,27 @@ impl<'a, 'm> Texels<'a, 'm> {
 
     /// Reads the channels of a texel.
     pub(super) fn texel(&mut self, image: &TexelArray, plane: &Plane, [x, y, z]: [u32; 3]) -> Result<[u32; 4], ()> {
-        let each = image.channel.bytes();
         let bytes = u64::from(image.texel_bytes());
-        let address = plane.address + u64::from(z) * plane.slice + u64::from(y) * plane.pitch + u64::from(x) * bytes;
+        let edge = image.block_edge();
+        let (column, row) = (u64::from(x / edge), u64::from(y / edge));
+        let address = plane.address + u64::from(z) * plane.slice + row * plane.pitch + column * bytes;
+        let each = match image.storage {
+            Storage::Channels => image.channel.bytes(),
+            Storage::Packed => {
+                let at = self.place(address, (4, 4), false)?;
+                // SAFETY: `place` found 4 bytes valid for reads, and aligned to them.
+                return Ok(unpack(unsafe { access::load32(at) }));
+            }
+            Storage::Blocks(block) => {
+                let at = self.place(address, (bytes, 8), false)?;
+                let mut copy = [0; 16];
+                for (i, byte) in copy.iter_mut().take(bytes as usize).enumerate() {
+                    // SAFETY: `place` found the block valid for reads.
+                    *byte = unsafe { access::load8(at.wrapping_add(i)) };
+                }
+                return Ok(block.texel(&copy, (y % edge * edge + x % edge) as usize));
+            }
+        };
         let at = self.place(address, (bytes, u64::from(each)), false)?;
         let mut texel = [0; 4];
         for (i, channel) in texel.iter_mut().take(image.channels as usize).enumerate() {
@@ -58,4 +76,12 @@ impl<'a, 'm> Texels<'a, 'm> {
         }
         Ok(texel)
     }
+}
+
+/// Returns the channels of a texel of three channels of 10 bits and one of 2, as f32 from 0 to 1.
+fn unpack(word: u32) -> [u32; 4] {
+    [(0, 1023), (10, 1023), (20, 1023), (30, 3)].map(|(shift, most)| {
+        let number = f64::from(word >> shift & most) / f64::from(most);
+        (number as f32).to_bits()
+    })
 }

@@ -293,11 +293,21 @@ fn finish(tex: &Tex, image: &TexelArray, sampler: &Sampler, texel: Option<[u32; 
     convert(tex, values)
 }
 
+/// Returns the number of a component for conversions from sRGB, which leave number 3 alone. As on an H200, the second of
+/// two channels counts as alpha.
+fn color(image: &TexelArray, component: usize) -> usize {
+    if image.channels == 2 && component == 1 {
+        3
+    } else {
+        component
+    }
+}
+
 /// Returns the components of a texel that is read without filtering.
 fn unfiltered(image: &TexelArray, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
     std::array::from_fn(|i| {
         if i < image.channels as usize {
-            texel::value(image.channel, sampler.read, i, texel[i])
+            texel::value(image.channel, sampler.read, color(image, i), texel[i])
         } else {
             0
         }
@@ -464,7 +474,7 @@ impl Parts {
                 return 0;
             }
             let planes = &self.planes[component][..self.count];
-            texel::mean(image.channel, sampler.read, component, planes)
+            texel::mean(image.channel, sampler.read, color(image, component), planes)
         })
     }
 }

@@ -8,9 +8,11 @@
 //! | [`place`] | the texels for a coordinate |
 //! | [`weights`] | the weights of up to eight texels |
 //! | [`texel`] | the values of texels, and their weighted mean |
+//! | [`block`] | the texels of block-compressed formats |
 //! | [`cube`] | the face of a cube for a direction |
 //! | [`level`] | the levels of a mipmap for a level of detail |
 
+pub mod block;
 pub mod cube;
 pub mod level;
 pub mod place;

@@ -1,0 +1,267 @@
+//! Tests of textures whose formats have a fixed number of channels: normalized integers, packed channels, and compressed
+//! blocks. Hashes are those of the values that an H200 returned.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use cuda_driver::sys::*;
+
+use crate::common::gpu::Gpu;
+use crate::ok;
+use crate::textures::run;
+
+/// Creates an array, and copies rows of these bytes to it.
+fn array(
+    format: CUarray_format,
+    channels: u32,
+    size: [usize; 2],
+    (bytes, rows): (usize, usize),
+    data: &[u8],
+) -> CUarray {
+    let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
+        Width: size[0],
+        Height: size[1],
+        Depth: 0,
+        Format: format,
+        NumChannels: channels,
+        Flags: 0,
+    };
+    let mut array = ptr::null_mut();
+    ok!(cuArray3DCreate(&raw mut array, &raw const descriptor));
+    assert!(bytes * rows <= data.len());
+    ok!(cuMemcpy2D(&raw const *upload(array, bytes, rows, data)));
+    array
+}
+
+/// Describes a copy of rows of bytes to an array.
+fn upload(array: CUarray, bytes: usize, rows: usize, data: &[u8]) -> Box<CUDA_MEMCPY2D> {
+    // SAFETY: zeros are a valid value of every member.
+    let mut copy: CUDA_MEMCPY2D = unsafe { MaybeUninit::zeroed().assume_init() };
+    copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+    copy.srcHost = data.as_ptr().cast();
+    copy.srcPitch = bytes;
+    copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
+    copy.dstArray = array;
+    copy.WidthInBytes = bytes;
+    copy.Height = rows;
+    Box::new(copy)
+}
+
+/// Creates a texture without filtering, of coordinates in texels; returns the code and the texture.
+fn texture(array: CUarray, flags: u32) -> (CUresult, u64) {
+    // SAFETY: zeros are a valid value of every member.
+    let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    resource.res.array.hArray = array;
+    // SAFETY: as above.
+    let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
+    settings.flags = flags;
+    let mut handle = 0;
+    // SAFETY: all arguments are live, and the array is.
+    let code = unsafe { cuTexObjectCreate(&raw mut handle, &raw const resource, &raw const settings, ptr::null()) };
+    (code, handle)
+}
+
+/// Returns the first `count` texels, row by row, as floating-point numbers.
+fn texels(gpu: &mut Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 4]> {
+    let center = |i: usize| (i as f32 + 0.5).to_bits();
+    let rows: Vec<_> = (0..count).map(|i| vec![center(i % width), center(i / width)]).collect();
+    let texels = run(gpu, "tex.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}];", texture, &rows);
+    ok!(cuTexObjectDestroy(texture));
+    texels
+}
+
+/// Returns the bytes of the image of a format, in which each mode of BC6H and BC7 is.
+fn image(format: CUarray_format) -> Vec<u8> {
+    const MODES: [u8; 16] = [0, 1, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 3];
+    let mut seed = 99 + format.0 as u64;
+    let mut next = || {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as u8
+    };
+    let mut data: Vec<u8> = (0..256).map(|_| next()).collect();
+    for (k, mode) in MODES.into_iter().enumerate() {
+        let first = &mut data[16 * k];
+        match format {
+            CUarray_format::CU_AD_FORMAT_BC7_UNORM | CUarray_format::CU_AD_FORMAT_BC7_UNORM_SRGB => {
+                *first = (u16::from(*first) << (k % 8 + 1)) as u8 | 1 << (k % 8);
+            }
+            CUarray_format::CU_AD_FORMAT_BC6H_UF16 | CUarray_format::CU_AD_FORMAT_BC6H_SF16 => {
+                let kept = if mode < 2 { 3 } else { 31 };
+                *first = *first & !kept | mode;
+            }
+            _ => {}
+        }
+    }
+    data
+}
+
+#[test]
+fn compressed_blocks() {
+    let mut gpu = Gpu::new();
+    for (format, channels, count, hash) in [
+        (CUarray_format::CU_AD_FORMAT_BC1_UNORM, 4, 256, 0x276c_a8a7_8976_9263),
+        (
+            CUarray_format::CU_AD_FORMAT_BC1_UNORM_SRGB,
+            4,
+            16,
+            0xbe6d_8b40_953d_0825,
+        ),
+        (CUarray_format::CU_AD_FORMAT_BC2_UNORM, 4, 256, 0x490d_568b_ff73_8a90),
+        (
+            CUarray_format::CU_AD_FORMAT_BC2_UNORM_SRGB,
+            4,
+            16,
+            0x3922_ab21_1bb7_b902,
+        ),
+        (CUarray_format::CU_AD_FORMAT_BC3_UNORM, 4, 256, 0x0601_a709_65a3_665c),
+        (
+            CUarray_format::CU_AD_FORMAT_BC3_UNORM_SRGB,
+            4,
+            16,
+            0x77f7_a2e3_9b92_bce7,
+        ),
+        (CUarray_format::CU_AD_FORMAT_BC4_UNORM, 1, 256, 0x4f39_486e_5695_2c5c),
+        (CUarray_format::CU_AD_FORMAT_BC4_SNORM, 1, 256, 0xee37_947d_1b16_fa17),
+        (CUarray_format::CU_AD_FORMAT_BC5_UNORM, 2, 256, 0xa08a_3f3a_7945_5dab),
+        (CUarray_format::CU_AD_FORMAT_BC5_SNORM, 2, 256, 0xd1ff_81d2_3a4e_c823),
+        (CUarray_format::CU_AD_FORMAT_BC6H_UF16, 3, 256, 0x762e_ec3c_3421_9325),
+        (CUarray_format::CU_AD_FORMAT_BC6H_SF16, 3, 256, 0x2412_2bdb_c791_1325),
+        (CUarray_format::CU_AD_FORMAT_BC7_UNORM, 4, 256, 0x6b31_c1d2_2ac3_3d0c),
+        (
+            CUarray_format::CU_AD_FORMAT_BC7_UNORM_SRGB,
+            4,
+            16,
+            0x64d8_58e8_c2ef_0825,
+        ),
+    ] {
+        let name = format.name().unwrap_or_default();
+        let data = image(format);
+        let short = name.contains("BC1") || name.contains("BC4");
+        let bytes = if short { 32 } else { 64 };
+        let array = array(format, channels, [16, 16], (bytes, 4), &data);
+        let long = [0; 1024];
+        // There are four rows of blocks.
+        // SAFETY: the rows are live.
+        let code = unsafe { cuMemcpy2D(&raw const *upload(array, bytes, 16, &long)) };
+        assert_eq!(code, CUresult::CUDA_ERROR_INVALID_VALUE);
+        let (plain, handle) = texture(array, 0);
+        let handle = if name.contains("SRGB") {
+            assert_eq!(plain, CUresult::CUDA_ERROR_INVALID_VALUE, "{name}");
+            let (code, handle) = texture(array, CU_TRSF_SRGB);
+            assert_eq!(code, CUresult::CUDA_SUCCESS, "{name}");
+            handle
+        } else {
+            assert_eq!(plain, CUresult::CUDA_SUCCESS, "{name}");
+            handle
+        };
+        let texels = texels(&mut gpu, handle, 16, count);
+        let mixed = texels.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
+            (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
+        });
+        assert_eq!(mixed, hash, "{name}: {:x?}", &texels[..16]);
+        let mut descriptor = MaybeUninit::<CUDA_ARRAY3D_DESCRIPTOR>::zeroed();
+        ok!(cuArray3DGetDescriptor(descriptor.as_mut_ptr(), array));
+        // SAFETY: zeros are a valid value of every member, and the call wrote them.
+        let descriptor = unsafe { descriptor.assume_init() };
+        assert_eq!(
+            (
+                descriptor.Width,
+                descriptor.Height,
+                descriptor.Format,
+                descriptor.NumChannels
+            ),
+            (16, 16, format, channels)
+        );
+        ok!(cuArrayDestroy(array));
+    }
+}
+
+#[test]
+fn compressed_arrays_have_two_dimensions_and_are_no_surfaces() {
+    let _gpu = Gpu::new();
+    let create = |width, height, flags| {
+        let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
+            Width: width,
+            Height: height,
+            Depth: 0,
+            Format: CUarray_format::CU_AD_FORMAT_BC3_UNORM,
+            NumChannels: 4,
+            Flags: flags,
+        };
+        let mut array = ptr::null_mut();
+        // SAFETY: both arguments are live.
+        unsafe { cuArray3DCreate(&raw mut array, &raw const descriptor) }
+    };
+    // Sizes need not be multiples of 4.
+    assert_eq!(create(10, 6, 0), CUresult::CUDA_SUCCESS);
+    assert_eq!(create(16, 0, 0), CUresult::CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(
+        create(16, 16, CUDA_ARRAY3D_SURFACE_LDST),
+        CUresult::CUDA_ERROR_NOT_SUPPORTED
+    );
+}
+
+#[test]
+fn normalized_integers() {
+    let mut gpu = Gpu::new();
+    for number in CUarray_format::CU_AD_FORMAT_UNORM_INT8X1.0..=CUarray_format::CU_AD_FORMAT_SNORM_INT16X4.0 {
+        let format = CUarray_format(number);
+        let kind = number - CUarray_format::CU_AD_FORMAT_UNORM_INT8X1.0;
+        let channels = 1usize << (kind % 3);
+        let (signed, wide) = (kind >= 6, kind / 3 % 2 == 1);
+        let values: Vec<u16> = (0..32u16).map(|i| i.wrapping_mul(0x1357) ^ (i << 12)).collect();
+        let data: Vec<u8> = if wide {
+            values.iter().flat_map(|value| value.to_le_bytes()).collect()
+        } else {
+            values.iter().map(|value| (value >> 4) as u8).collect()
+        };
+        let bytes = 8 * channels * if wide { 2 } else { 1 };
+        let array = array(format, channels as u32, [8, 1], (bytes, 1), &data);
+        let number = |i: usize| {
+            let (value, largest) = match (signed, wide) {
+                (false, false) => (f64::from(data[i]), 255.0),
+                (false, true) => (f64::from(values[i]), 65535.0),
+                (true, false) => (f64::from(data[i] as i8), 127.0),
+                (true, true) => (f64::from(values[i] as i16), 32767.0),
+            };
+            ((value / largest).max(-1.0) as f32).to_bits()
+        };
+        let component = |x: usize, c: usize| if c < channels { number(x * channels + c) } else { 0 };
+        let want: Vec<[u32; 4]> = (0..8).map(|x| std::array::from_fn(|c| component(x, c))).collect();
+        // These formats are always read as floating-point numbers.
+        for flags in [0, CU_TRSF_READ_AS_INTEGER] {
+            let (code, handle) = texture(array, flags);
+            assert_eq!(code, CUresult::CUDA_SUCCESS);
+            assert_eq!(texels(&mut gpu, handle, 8, 8), want, "{format:?}, flags {flags}");
+        }
+        ok!(cuArrayDestroy(array));
+    }
+}
+
+#[test]
+fn packed_channels() {
+    let mut gpu = Gpu::new();
+    let words: Vec<u32> = (0..16u32).map(|i| 0x0123_4567 * (i * 3 + 1)).collect();
+    let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let format = CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2;
+    let array = array(format, 4, [16, 1], (64, 1), &data);
+    let (code, handle) = texture(array, 0);
+    assert_eq!(code, CUresult::CUDA_SUCCESS);
+    let part = |word: u32, shift, most: u32| ((f64::from(word >> shift & most) / f64::from(most)) as f32).to_bits();
+    let want: Vec<[u32; 4]> = words
+        .iter()
+        .map(|word| {
+            [
+                part(*word, 0, 1023),
+                part(*word, 10, 1023),
+                part(*word, 20, 1023),
+                part(*word, 30, 3),
+            ]
+        })
+        .collect();
+    assert_eq!(texels(&mut gpu, handle, 16, 16), want);
+    ok!(cuArrayDestroy(array));
+}
