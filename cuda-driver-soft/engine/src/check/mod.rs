@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `finding` | sets of checks, and what they find |
 //! | `clock`, `order` | which threads are ordered: vector clocks, barriers, fences |
-//! | `shadow`, `race` | the last accesses to each byte, and accesses that nothing orders |
+//! | `shadow`, `parts`, `race` | the last accesses to each byte, and accesses that nothing orders |
 //! | `init` | the bytes that were written |
 //! | `plan`, `observer` | the instructions of a launch as the checkers see them |
 
@@ -15,6 +15,7 @@ mod finding;
 mod init;
 mod observer;
 mod order;
+mod parts;
 mod plan;
 mod race;
 mod shadow;

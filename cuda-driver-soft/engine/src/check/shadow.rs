@@ -4,6 +4,7 @@
 //! word, the line has one set of stamps. Otherwise it has a cell for each word or, once an access is smaller than a
 //! word, for each byte.
 
+use super::parts::{LaneMaps, Parts};
 use crate::id_map::IdMap;
 use crate::lanes::{FULL, LANES, Mask};
 
@@ -89,6 +90,8 @@ impl Cell {
 /// The cells of a line.
 #[derive(Debug)]
 enum Cells {
+    /// Words that were accessed together have one cell.
+    Parts(Box<Parts>),
     Words(Box<[Cell; LANES]>),
     Bytes(Box<[Cell; LINE as usize]>),
 }
@@ -108,6 +111,39 @@ impl Line {
     #[inline]
     pub(super) fn row(&mut self) -> Option<&mut Cell> {
         (!self.has_cells).then_some(&mut self.row)
+    }
+
+    /// Returns the parts of the line, unless a word was accessed on its own.
+    pub(super) fn parts(&mut self) -> Option<&mut Parts> {
+        if !std::mem::replace(&mut self.has_cells, true) {
+            if let Some(Cells::Parts(parts)) = &mut self.cells {
+                parts.reset(&self.row);
+            } else {
+                self.cells = Some(Cells::Parts(Box::new(Parts::of_row(&self.row))));
+            }
+        }
+        match &mut self.cells {
+            Some(Cells::Parts(parts)) => Some(parts),
+            _ => None,
+        }
+    }
+
+    /// Returns the stamps of the whole line, or of its parts; `None` if a word was accessed on its own.
+    pub(super) fn together(&self) -> Option<Result<&Cell, &Parts>> {
+        match &self.cells {
+            _ if !self.has_cells => Some(Ok(&self.row)),
+            Some(Cells::Parts(parts)) => Some(Err(parts)),
+            _ => None,
+        }
+    }
+
+    /// Gives each word its own cell.
+    pub(super) fn separate(&mut self, maps: &LaneMaps) {
+        if let Some(Cells::Parts(parts)) = &self.cells
+            && self.has_cells
+        {
+            self.cells = Some(Cells::Words(parts.to_words(maps)));
+        }
     }
 
     /// Returns the cells of the words, if there are any.
@@ -135,7 +171,14 @@ impl Line {
 
     /// Calls `visit` for the cells of an access of `bytes` bytes at an offset in the line, with the offset and the bytes
     /// of each.
-    pub(super) fn visit(&mut self, offset: u64, bytes: u64, mut visit: impl FnMut(u64, u32, &mut Cell)) {
+    pub(super) fn visit(
+        &mut self,
+        maps: &LaneMaps,
+        offset: u64,
+        bytes: u64,
+        mut visit: impl FnMut(u64, u32, &mut Cell),
+    ) {
+        self.separate(maps);
         let whole_words = offset.is_multiple_of(4) && bytes.is_multiple_of(4);
         let row = self.row;
         let fresh = !std::mem::replace(&mut self.has_cells, true);
@@ -143,7 +186,7 @@ impl Line {
             .cells
             .get_or_insert_with(|| Cells::Words(Box::new([Cell::default(); LANES])));
         if fresh {
-            if let Cells::Bytes(_) = cells {
+            if !matches!(cells, Cells::Words(_)) {
                 *cells = Cells::Words(Box::new([Cell::default(); LANES]));
             }
             if let Cells::Words(words) = cells {
@@ -163,6 +206,7 @@ impl Line {
         }
         let end = (offset + bytes).min(LINE);
         match cells {
+            Cells::Parts(_) => {}
             Cells::Words(words) => {
                 for word in offset / 4..end / 4 {
                     visit(word * 4, 4, &mut words[word as usize]);
@@ -266,7 +310,7 @@ pub(super) fn is_row(addresses: &[u64; LANES], mask: Mask, bytes: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, LINE, READS, Shadow, Stamp, add_read, is_row};
+    use super::{Cell, LINE, LaneMaps, READS, Shadow, Stamp, add_read, is_row};
 
     fn stamp(warp: u8, lanes: u32) -> Stamp {
         Stamp {
@@ -279,21 +323,23 @@ mod tests {
 
     #[test]
     fn a_row_becomes_words_and_words_become_bytes() {
-        let mut shadow = Shadow::default();
+        let (mut shadow, maps) = (Shadow::default(), LaneMaps::default());
         let line = shadow.line(4096);
         line.row().unwrap().write = stamp(3, !0);
         let mut seen = Vec::new();
-        line.visit(8, 8, |offset, _, cell| seen.push((offset, cell.write.lanes)));
+        line.visit(&maps, 8, 8, |offset, _, cell| seen.push((offset, cell.write.lanes)));
         assert_eq!(seen, [(8, 1 << 2), (12, 1 << 3)]);
         assert!(line.row().is_none());
         seen.clear();
-        line.visit(13, 2, |offset, _, cell| {
+        line.visit(&maps, 13, 2, |offset, _, cell| {
             seen.push((offset, cell.write.lanes));
             cell.write = stamp(4, 1);
         });
         assert_eq!(seen, [(13, 1 << 3), (14, 1 << 3)]);
         seen.clear();
-        line.visit(12, 4, |offset, _, cell| seen.push((offset, u32::from(cell.write.warp))));
+        line.visit(&maps, 12, 4, |offset, _, cell| {
+            seen.push((offset, u32::from(cell.write.warp)))
+        });
         assert_eq!(seen, [(12, 3), (13, 4), (14, 4), (15, 3)]);
     }
 

@@ -130,6 +130,16 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
         Some(std::mem::replace(&mut self.entries[self.last], entry).value)
     }
 
+    /// Returns true if the next request is not looked up.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause > 0
+    }
+
+    /// Returns the value that was found or added last.
+    pub(crate) fn latest(&self) -> Option<&T> {
+        self.entries.get(self.last).map(|e| &e.value)
+    }
+
     /// Returns all values that are kept.
     pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
         self.entries.into_iter().map(|e| e.value)
