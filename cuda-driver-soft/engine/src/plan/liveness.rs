@@ -7,6 +7,8 @@ use ptx::ir::{Body, Formal, Op, Reg};
 
 /// The largest number of bits in the sets of one function.
 const MOST_BITS: usize = 1 << 25;
+/// Limit on the search in one function: see [`solve`].
+const MOST_STEPS: usize = 1 << 25;
 
 /// The registers that are live at the begin and at the end of each basic block.
 pub(crate) struct Liveness {
@@ -35,43 +37,17 @@ impl Liveness {
             return None;
         }
         let mut live = Liveness {
-            at_begin: vec![Set::empty(count); blocks],
-            at_end: vec![Set::empty(count); blocks],
+            at_begin: Vec::new(),
+            at_end: Vec::new(),
             across,
             results,
         };
-        let mut changed = true;
-        let mut wants = vec![true; blocks];
-        let mut from = vec![Vec::new(); blocks];
+        let successors: Vec<&[usize]> = layout.blocks.iter().map(|b| b.successors.as_slice()).collect();
+        let mut effects: Vec<Effect> = (0..blocks).map(|_| Effect::none(count)).collect();
         for block in &layout.order {
-            for next in &layout.blocks[*block].successors {
-                from[*next].push(*block);
-            }
+            effects[*block] = live.effect(layout, *block);
         }
-        let effects: Vec<(Set, Set)> = (0..blocks).map(|block| live.effect(layout, block)).collect();
-        while changed {
-            changed = false;
-            for block in layout.order.iter().rev() {
-                if !std::mem::replace(&mut wants[*block], false) {
-                    continue;
-                }
-                let mut set = Set::empty(count);
-                for next in &layout.blocks[*block].successors {
-                    set.union(&live.at_begin[*next]);
-                }
-                live.at_end[*block] = set.clone();
-                let (read, written) = &effects[*block];
-                set.subtract(written);
-                set.union(read);
-                if set != live.at_begin[*block] {
-                    live.at_begin[*block] = set;
-                    for before in &from[*block] {
-                        wants[*before] = true;
-                        changed = true;
-                    }
-                }
-            }
-        }
+        (live.at_begin, live.at_end) = solve(&successors, &layout.order, &effects, MOST_STEPS)?;
         Some(live)
     }
 
@@ -119,10 +95,8 @@ impl Liveness {
         Some(Reg(number as u32))
     }
 
-    /// Returns the registers that a block reads before it writes them, and those that it always writes.
-    fn effect(&self, layout: &Layout<'_>, block: usize) -> (Set, Set) {
-        let count = self.across.len();
-        let (mut read, mut written) = (Set::empty(count), Set::empty(count));
+    fn effect(&self, layout: &Layout<'_>, block: usize) -> Effect {
+        let Effect { mut read, mut written } = Effect::none(self.across.len());
         for step in &layout.steps[layout.steps_of(block)] {
             reads(step, &self.results, |reg| {
                 if let Some(number) = self.number(reg)
@@ -145,8 +119,65 @@ impl Liveness {
                 }
             }
         }
-        (read, written)
+        Effect { read, written }
     }
+}
+
+/// The registers that a block reads before it writes them, and those that it always writes.
+pub(crate) struct Effect {
+    pub(crate) read: Set,
+    pub(crate) written: Set,
+}
+
+impl Effect {
+    /// Returns the effect of an empty block, with sets of `count` registers.
+    pub(crate) fn none(count: usize) -> Self {
+        Effect {
+            read: Set::empty(count),
+            written: Set::empty(count),
+        }
+    }
+}
+
+/// Returns the registers that are live at the begin and at the end of each block, or `None` if that takes too many
+/// steps: words of a set that are read. `order` are the blocks to look at; those with the end of the function are best
+/// last.
+pub(crate) fn solve(
+    successors: &[&[usize]],
+    order: &[usize],
+    effects: &[Effect],
+    most_steps: usize,
+) -> Option<(Vec<Set>, Vec<Set>)> {
+    let mut at_begin: Vec<Set> = effects.iter().map(|effect| effect.read.clone()).collect();
+    let mut at_end: Vec<Set> = effects.iter().map(|effect| effect.read.emptied()).collect();
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); effects.len()];
+    for block in order {
+        successors[*block].iter().for_each(|next| before[*next].push(*block));
+    }
+    let (mut waiting, mut waits) = (order.to_vec(), vec![true; effects.len()]);
+    let mut steps = 0;
+    while let Some(block) = waiting.pop() {
+        waits[block] = false;
+        steps += 1 + at_end[block].words() * (1 + successors[block].len());
+        if steps > most_steps {
+            return None;
+        }
+        let mut end = std::mem::replace(&mut at_end[block], Set::empty(0));
+        successors[block].iter().for_each(|next| end.union(&at_begin[*next]));
+        let mut begin = end.clone();
+        begin.subtract(&effects[block].written);
+        begin.union(&effects[block].read);
+        at_end[block] = end;
+        if begin != at_begin[block] {
+            at_begin[block] = begin;
+            for from in &before[block] {
+                if !std::mem::replace(&mut waits[*from], true) {
+                    waiting.push(*from);
+                }
+            }
+        }
+    }
+    Some((at_begin, at_end))
 }
 
 /// Calls `f` for each register that a step reads, including the function's results where it returns.

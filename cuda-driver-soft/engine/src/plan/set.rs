@@ -18,6 +18,16 @@ impl Set {
         Set(vec![!0; n.div_ceil(64)])
     }
 
+    /// Returns an empty set of the same size.
+    pub(super) fn emptied(&self) -> Self {
+        Set(vec![0; self.0.len()])
+    }
+
+    /// Returns the number of words that the set takes.
+    pub(super) fn words(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds a register.
     pub(crate) fn insert(&mut self, reg: Reg) {
         self.0[reg.0 as usize / 64] |= 1 << (reg.0 % 64);

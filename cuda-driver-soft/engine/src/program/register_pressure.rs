@@ -6,6 +6,8 @@
 //! limit the threads of a block, so an estimate that is too high refuses launches that a GPU accepts; the margin is
 //! chosen to stay below ptxas where blocks become small.
 
+use crate::plan::liveness::{Effect, solve};
+use crate::plan::set::Set;
 use ptx::ir::{
     Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Module, Op, Operand, Part, Reg, RegClass, Space,
     Special, Type,
@@ -239,16 +241,15 @@ impl<'a> Code<'a> {
     fn pressure(&self) -> Option<(u32, Calls)> {
         let blocks = self.blocks();
         let (globals, number) = self.globals(&blocks);
-        let words = globals.len().div_ceil(64);
-        let live_out = self.live_out(&blocks, &number, words)?;
+        let live_out = self.live_out(&blocks, &number, globals.len())?;
         let (mut most, mut calls) = (0, Vec::new());
         let mut live = vec![false; self.weights.len()];
         for (b, block) in blocks.iter().enumerate() {
-            let out = &live_out[b * words..][..words];
+            let out: Vec<usize> = live_out[b].registers().iter().map(|n| globals[n.0 as usize]).collect();
             let mut now = 0u32;
             // Registers that may be live at the start of the block, to be cleared for the next.
             let mut touched = Vec::new();
-            for r in bits(out).map(|bit| globals[bit]) {
+            for &r in &out {
                 live[r] = true;
                 now += u32::from(self.weights[r]);
                 touched.push(r);
@@ -285,7 +286,7 @@ impl<'a> Code<'a> {
                 peak = peak.max(now);
             }
             if peak > MOST_FREE.max(most) {
-                peak = peak.min(sink::pressure(self, block, bits(out).map(|bit| globals[bit])));
+                peak = peak.min(sink::pressure(self, block, out.iter().copied()));
             }
             most = most.max(peak);
             touched.into_iter().for_each(|r| live[r] = false);
@@ -317,64 +318,32 @@ impl<'a> Code<'a> {
         (globals, number)
     }
 
-    /// Returns the registers that are live at the end of each block: `words` words of bits for each, by number.
-    fn live_out(&self, blocks: &[Block], number: &[u32], words: usize) -> Option<Vec<u64>> {
-        let size = blocks.len() * words;
-        if size > MOST_WORDS {
+    /// Returns the registers that are live at the end of each block, by number, of which there are `count`.
+    fn live_out(&self, blocks: &[Block], number: &[u32], count: usize) -> Option<Vec<Set>> {
+        if blocks.len() * count.div_ceil(64) > MOST_WORDS {
             return None;
         }
-        let (mut reads, mut writes) = (vec![0u64; size], vec![0u64; size]);
-        for (b, block) in blocks.iter().enumerate() {
+        let numbered = |r: usize| Some(Reg(number[r])).filter(|n| n.0 != u32::MAX);
+        let effect = |block: &Block| {
+            let mut effect = Effect::none(count);
             for at in (block.start..block.end).rev() {
                 let inst = &self.body.insts[at];
-                let place = |r: usize| match number[r] {
-                    u32::MAX => None,
-                    n => Some((b * words + n as usize / 64, 1u64 << (n % 64))),
-                };
-                for r in self.writes(inst) {
-                    if let Some((word, bit)) = place(r).filter(|_| self.ends(at, inst, r)) {
-                        writes[word] |= bit;
-                        reads[word] &= !bit;
-                    }
+                let ended = self.writes(inst).filter(|&r| self.ends(at, inst, r));
+                for n in ended.filter_map(numbered) {
+                    effect.written.insert(n);
+                    effect.read.remove(n);
                 }
-                for (word, bit) in self.reads(inst).filter_map(place) {
-                    reads[word] |= bit;
-                }
+                self.reads(inst)
+                    .filter_map(numbered)
+                    .for_each(|n| effect.read.insert(n));
             }
-        }
-        let mut before: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];
-        for (b, block) in blocks.iter().enumerate() {
-            block.next.iter().for_each(|&next| before[next].push(b));
-        }
-        let mut live_in = reads.clone();
-        let mut live_out = vec![0u64; size];
-        let mut waiting: Vec<usize> = (0..blocks.len()).collect();
-        let mut waits = vec![true; blocks.len()];
-        let mut steps = 0;
-        while let Some(b) = waiting.pop() {
-            waits[b] = false;
-            steps += 1 + words * (1 + blocks[b].next.len());
-            if steps > MOST_STEPS {
-                return None;
-            }
-            let mut changed = false;
-            for word in 0..words {
-                let at = b * words + word;
-                let next = blocks[b].next.iter();
-                live_out[at] = next.fold(0, |all, n| all | live_in[n * words + word]);
-                let live = reads[at] | (live_out[at] & !writes[at]);
-                changed |= live != live_in[at];
-                live_in[at] = live;
-            }
-            if changed {
-                for &b in &before[b] {
-                    if !std::mem::replace(&mut waits[b], true) {
-                        waiting.push(b);
-                    }
-                }
-            }
-        }
-        Some(live_out)
+            effect
+        };
+        let effects: Vec<Effect> = blocks.iter().map(effect).collect();
+        let successors: Vec<&[usize]> = blocks.iter().map(|block| block.next.as_slice()).collect();
+        let order: Vec<usize> = (0..blocks.len()).collect();
+        let (_, at_end) = solve(&successors, &order, &effects, MOST_STEPS)?;
+        Some(at_end)
     }
 
     /// Returns an estimate without the search: each register counts as live from its first use to its last.
@@ -399,15 +368,6 @@ impl<'a> Code<'a> {
         });
         all.max().unwrap_or(0).clamp(0, MOST_IF_HUGE.into()) as u32
     }
-}
-
-/// Returns the indexes of the bits that are set.
-fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
-    words.iter().enumerate().flat_map(|(at, &word)| {
-        let rest = std::iter::successors(Some(word), |w| Some(w & w.wrapping_sub(1)));
-        rest.take_while(|w| *w != 0)
-            .map(move |w| at * 64 + w.trailing_zeros() as usize)
-    })
 }
 
 fn targets(op: &Op) -> &[ptx::ir::InstId] {
