@@ -25,7 +25,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::{fmt, mem, ptr, slice};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::dropping;
+use crate::error::{Error, dropping};
 use crate::receivers::Receivers;
 use crate::sys::CUlogLevel;
 use crate::{Result, checked, error_log, sys};
@@ -59,7 +59,7 @@ pub fn attach() -> Result<()> {
     if !*attached {
         // SAFETY: `receive` does not unwind, and takes any number.
         unsafe { checked::logs_register_callback(Some(receive), ptr::without_provenance_mut(ERRORS)) }?;
-        error_log::start_noting();
+        Error::attach_driver_log();
         *attached = true;
     }
     Ok(())

@@ -56,6 +56,10 @@ const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 /// there is at most one for each driver.
 static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
+/// Adds the driver's messages to an error, if the program asked for them. A pointer, because then only such programs contain
+/// the code.
+static ATTACH_LOG: OnceLock<fn(Error) -> Error> = OnceLock::new();
+
 /// Converts the code of a raw call of `function` through [`sys::DEFAULT`](crate::sys::DEFAULT) to a result.
 ///
 /// ```
@@ -92,14 +96,27 @@ pub fn check_in(library: &Library, code: CUresult, function: Function) -> Result
 
 impl Error {
     /// Returns the error of a call of [`DEFAULT`], with the messages that the driver logged.
+    // Not inline, so that the code is compiled once and not in each crate that makes calls.
     #[cold]
     pub(crate) fn new(code: CUresult, function: Function, location: &'static Location<'static>) -> Self {
         let error = Self::of(&DEFAULT, code, function, location);
-        let log = error_log::take_noted();
-        error.with_log(ErrorLog { path: "", log: &log })
+        match ATTACH_LOG.get() {
+            Some(attach) => attach(error),
+            None => error,
+        }
+    }
+
+    /// Adds the messages that the driver logs from now on to the errors of its calls.
+    #[inline]
+    pub(crate) fn attach_driver_log() {
+        let _ = ATTACH_LOG.set(|error| {
+            let log = error_log::take_noted();
+            error.with_log(ErrorLog { path: "", log: &log })
+        });
     }
 
     #[cold]
+    #[inline]
     fn of(library: &Library, code: CUresult, function: Function, location: &'static Location<'static>) -> Self {
         let error = Self {
             location,
@@ -118,6 +135,7 @@ impl Error {
 
     /// Returns an error that this crate found without calling the driver.
     #[cold]
+    #[inline]
     #[track_caller]
     pub(crate) fn unasked(code: CUresult, function: Function) -> Self {
         Self::of(&DEFAULT, code, function, Location::caller())
@@ -125,6 +143,7 @@ impl Error {
 
     /// Returns an error that this crate found without calling the driver, with a reason in place of the code's text.
     #[cold]
+    #[inline]
     #[track_caller]
     pub(crate) fn refused(code: CUresult, function: Function, reason: Refusal) -> Self {
         let mut error = Self::unasked(code, function);
@@ -135,6 +154,7 @@ impl Error {
     /// Returns the error with messages, if it is one of [`DEFAULT`] without a [`Refusal`], as those of the compiler are.
     /// Messages that it has already come after these.
     #[cold]
+    #[inline]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
         if log.path.is_empty() && log.log.is_empty() {
             return self;

@@ -5,7 +5,6 @@
 use core::cell::RefCell;
 use core::fmt;
 use core::mem;
-use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The messages that belong to an error.
@@ -101,9 +100,6 @@ impl ErrorLog<'_> {
     }
 }
 
-/// True if the driver's messages are noted.
-static NOTING: AtomicBool = AtomicBool::new(false);
-
 thread_local! {
     /// The messages that the driver logged on this thread since its last error.
     static NOTED: RefCell<String> = const { RefCell::new(String::new()) };
@@ -112,12 +108,6 @@ thread_local! {
 /// The largest size of the noted messages of one thread. Only a thread whose raw calls fail, and that never gets an
 /// error of this crate, reaches it.
 const MAX_NOTED: usize = 4096;
-
-/// Starts noting the driver's messages.
-#[inline]
-pub(crate) fn start_noting() {
-    NOTING.store(true, Ordering::Relaxed);
-}
 
 /// Notes a message that the driver logged on this thread. Drops the oldest messages if there are too many.
 #[inline]
@@ -143,20 +133,16 @@ pub(crate) fn note(message: &str) {
 /// Returns the messages that were noted on this thread since the previous call.
 #[inline]
 pub(crate) fn take_noted() -> String {
-    if !NOTING.load(Ordering::Relaxed) {
-        return String::new();
-    }
     let taken = NOTED.try_with(|noted| noted.try_borrow_mut().map(|mut noted| mem::take(&mut *noted)));
     taken.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ErrorLog, Kept, MAX_BYTES, MAX_NOTED, note, start_noting, take_noted};
+    use super::{ErrorLog, Kept, MAX_BYTES, MAX_NOTED, note, take_noted};
 
     #[test]
     fn noted_messages_are_taken_once_and_bounded() {
-        start_noting();
         note("one\n");
         note("two");
         assert_eq!(take_noted(), "one\ntwo");

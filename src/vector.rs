@@ -1,7 +1,16 @@
 //! The built-in vector types of CUDA C++, with the sizes and alignments that they have in device code: `float4` has 16 bytes
 //! and an alignment of 16, `float3` 12 and 4, `double4` 32 and 16.
 //!
-//! Types and fields have the names of CUDA C++.
+//! Types and fields have the names of CUDA C++. Types of the same layout are one type in Rust: on Linux, `long2` is
+//! `longlong2`.
+//!
+//! ```
+//! use cuda_driver::vector::float4;
+//!
+//! let mut color = float4::new(0.25, 0.5, 0.75, 1.0);
+//! color.x += 0.25;
+//! assert_eq!(color, float4::from([0.5, 0.5, 0.75, 1.0]));
+//! ```
 
 #![allow(non_camel_case_types)]
 
@@ -12,182 +21,211 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::KernelArg;
 
-macro_rules! vector {
-    ($($name:ident, $element:ident, $align:tt, $count:literal $($field:ident)+;)*) => {
+/// A type of components of vectors.
+///
+/// # Safety
+/// The type must be a number. Each alignment must be that of the vector in device code, and the size of the vector must be a
+/// multiple of it.
+pub unsafe trait Component: Pod + PartialEq + fmt::Debug {
+    /// The name in CUDA C++, as in `float4`.
+    const NAME: &'static str;
+    /// An alignment: that of vectors with one or three components.
+    type One: Pod;
+    /// An alignment: that of vectors with two components.
+    type Two: Pod;
+    /// An alignment: that of vectors with four components.
+    type Four: Pod;
+}
+
+/// A type of components of 8 bytes, of which a vector of four can be aligned to 32 bytes.
+///
+/// # Safety
+/// The type must have 8 bytes.
+pub unsafe trait Wide: Component {}
+
+macro_rules! vectors {
+    ($($doc:literal $name:ident<$bound:ident>, $align:ty, $count:literal $suffix:literal: $($field:ident)+;)*) => {
         $(
-            #[doc = concat!("The vector type `", stringify!($name), "`.")]
+            #[doc = $doc]
+            // The types are generic and the traits are not derived, because sixty types take longer to compile.
             #[repr(C)]
-            #[repr(align($align))]
-            // The traits are not derived, because derives for sixty types take longer to compile.
-            pub struct $name {
+            pub struct $name<T: $bound> {
+                align: [$align; 0],
                 $(
                     #[doc = concat!("The component `", stringify!($field), "`.")]
-                    pub $field: $element,
+                    pub $field: T,
                 )+
             }
 
-            impl $name {
+            impl<T: $bound> $name<T> {
                 /// Returns the vector with these components.
                 #[inline]
                 #[must_use]
-                pub const fn new($($field: $element),+) -> Self {
-                    Self { $($field),+ }
+                pub const fn new($($field: T),+) -> Self {
+                    Self { align: [], $($field),+ }
                 }
             }
 
-            impl Copy for $name {}
+            impl<T: $bound> Copy for $name<T> {}
 
-            impl Clone for $name {
+            impl<T: $bound> Clone for $name<T> {
                 #[inline]
                 fn clone(&self) -> Self {
                     *self
                 }
             }
 
-            impl PartialEq for $name {
+            impl<T: $bound> PartialEq for $name<T> {
                 #[inline]
                 fn eq(&self, other: &Self) -> bool {
                     $(self.$field == other.$field)&&+
                 }
             }
 
-            impl Default for $name {
+            impl<T: $bound> Default for $name<T> {
                 /// Returns the vector of zeros.
                 #[inline]
                 fn default() -> Self {
-                    Self { $($field: 0 as $element),+ }
+                    Self::zeroed()
                 }
             }
 
-            impl fmt::Debug for $name {
+            impl<T: $bound> fmt::Debug for $name<T> {
                 #[inline]
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    show(f, stringify!($name), &[$((stringify!($field), &self.$field)),+])
+                    f.debug_struct(&format!("{}{}", T::NAME, $suffix))
+                        $(.field(stringify!($field), &self.$field))+
+                        .finish()
                 }
             }
 
-            impl From<[$element; $count]> for $name {
+            impl<T: $bound> From<[T; $count]> for $name<T> {
                 #[inline]
-                fn from([$($field),+]: [$element; $count]) -> Self {
-                    Self { $($field),+ }
+                fn from([$($field),+]: [T; $count]) -> Self {
+                    Self::new($($field),+)
                 }
             }
 
-            impl From<$name> for [$element; $count] {
+            impl<T: $bound> From<$name<T>> for [T; $count] {
                 #[inline]
-                fn from(vector: $name) -> Self {
+                fn from(vector: $name<T>) -> Self {
                     [$(vector.$field),+]
                 }
             }
 
-            // SAFETY: size and alignment are the same in device code.
-            unsafe impl KernelArg for $name {}
+            // SAFETY: size and alignment are the same in device code, as `Component` guarantees.
+            unsafe impl<T: $bound> KernelArg for $name<T> {}
 
-            // SAFETY: zeros are valid numbers.
-            unsafe impl Zeroable for $name {}
+            // SAFETY: zeros are valid components.
+            unsafe impl<T: $bound> Zeroable for $name<T> {}
 
-            // SAFETY: any bytes are valid numbers, and there is no padding, as asserted below.
-            unsafe impl Pod for $name {}
+            // SAFETY: any bytes are valid components, and there is no padding, as `Component` guarantees.
+            unsafe impl<T: $bound> Pod for $name<T> {}
         )*
-
-        const _: () = {
-            $(
-                assert!(
-                    size_of::<$name>() == size_of::<$element>() * $count
-                        && align_of::<$name>() == $align
-                );
-            )*
-        };
     };
 }
 
-/// Prints a vector as a struct.
-#[inline]
-fn show(f: &mut fmt::Formatter<'_>, name: &str, fields: &[(&str, &dyn fmt::Debug)]) -> fmt::Result {
-    let mut vector = f.debug_struct(name);
-    for (field, value) in fields {
-        vector.field(field, value);
-    }
-    vector.finish()
+vectors! {
+    "A vector with one component." Vector1<Component>, T::One, 1 "1": x;
+    "A vector with two components." Vector2<Component>, T::Two, 2 "2": x y;
+    "A vector with three components." Vector3<Component>, T::One, 3 "3": x y z;
+    "A vector with four components." Vector4<Component>, T::Four, 4 "4": x y z w;
+    "A vector with four components and an alignment of 32 bytes." Vector4Align32<Wide>, Align32, 4 "4_32a": x y z w;
 }
 
-vector! {
-    char1, i8, 1, 1 x;
-    char2, i8, 2, 2 x y;
-    char3, i8, 1, 3 x y z;
-    char4, i8, 4, 4 x y z w;
-    uchar1, u8, 1, 1 x;
-    uchar2, u8, 2, 2 x y;
-    uchar3, u8, 1, 3 x y z;
-    uchar4, u8, 4, 4 x y z w;
-    short1, i16, 2, 1 x;
-    short2, i16, 4, 2 x y;
-    short3, i16, 2, 3 x y z;
-    short4, i16, 8, 4 x y z w;
-    ushort1, u16, 2, 1 x;
-    ushort2, u16, 4, 2 x y;
-    ushort3, u16, 2, 3 x y z;
-    ushort4, u16, 8, 4 x y z w;
-    int1, i32, 4, 1 x;
-    int2, i32, 8, 2 x y;
-    int3, i32, 4, 3 x y z;
-    int4, i32, 16, 4 x y z w;
-    uint1, u32, 4, 1 x;
-    uint2, u32, 8, 2 x y;
-    uint3, u32, 4, 3 x y z;
-    uint4, u32, 16, 4 x y z w;
-    longlong1, i64, 8, 1 x;
-    longlong2, i64, 16, 2 x y;
-    longlong3, i64, 8, 3 x y z;
-    longlong4, i64, 16, 4 x y z w;
-    ulonglong1, u64, 8, 1 x;
-    ulonglong2, u64, 16, 2 x y;
-    ulonglong3, u64, 8, 3 x y z;
-    ulonglong4, u64, 16, 4 x y z w;
-    float1, f32, 4, 1 x;
-    float2, f32, 8, 2 x y;
-    float3, f32, 4, 3 x y z;
-    float4, f32, 16, 4 x y z w;
-    double1, f64, 8, 1 x;
-    double2, f64, 16, 2 x y;
-    double3, f64, 8, 3 x y z;
-    double4, f64, 16, 4 x y z w;
+macro_rules! alignments {
+    ($($name:ident $align:literal)*) => {
+        $(
+            /// A type without bytes, for its alignment.
+            #[derive(Debug, Clone, Copy)]
+            #[repr(align($align))]
+            pub struct $name;
+
+            // SAFETY: there are no bytes.
+            unsafe impl Zeroable for $name {}
+
+            // SAFETY: as above.
+            unsafe impl Pod for $name {}
+        )*
+    };
+}
+alignments! { Align8 8 Align16 16 Align32 32 }
+
+macro_rules! aliases {
+    ($($name:ident = $vector:ty;)*) => {
+        $(
+            #[doc = concat!("The vector type `", stringify!($name), "`.")]
+            pub type $name = $vector;
+        )*
+    };
+}
+
+macro_rules! components {
+    ($($ty:ident $name:literal $one:ident $two:ident $four:ident: $v1:ident $v2:ident $v3:ident $v4:ident;)*) => {
+        $(
+            // SAFETY: the alignments are those of CUDA C++, and the sizes are asserted below.
+            unsafe impl Component for $ty {
+                const NAME: &'static str = $name;
+                type One = $one;
+                type Two = $two;
+                type Four = $four;
+            }
+
+            const _: () = assert!(
+                size_of::<$v1>() == size_of::<$ty>()
+                    && size_of::<$v2>() == size_of::<$ty>() * 2
+                    && size_of::<$v3>() == size_of::<$ty>() * 3
+                    && size_of::<$v4>() == size_of::<$ty>() * 4
+            );
+
+            aliases! { $v1 = Vector1<$ty>; $v2 = Vector2<$ty>; $v3 = Vector3<$ty>; $v4 = Vector4<$ty>; }
+        )*
+    };
+}
+
+components! {
+    i8 "char" u8 u16 u32: char1 char2 char3 char4;
+    u8 "uchar" u8 u16 u32: uchar1 uchar2 uchar3 uchar4;
+    i16 "short" u16 u32 Align8: short1 short2 short3 short4;
+    u16 "ushort" u16 u32 Align8: ushort1 ushort2 ushort3 ushort4;
+    i32 "int" u32 Align8 Align16: int1 int2 int3 int4;
+    u32 "uint" u32 Align8 Align16: uint1 uint2 uint3 uint4;
+    i64 "longlong" Align8 Align16 Align16: longlong1 longlong2 longlong3 longlong4;
+    u64 "ulonglong" Align8 Align16 Align16: ulonglong1 ulonglong2 ulonglong3 ulonglong4;
+    f32 "float" u32 Align8 Align16: float1 float2 float3 float4;
+    f64 "double" Align8 Align16 Align16: double1 double2 double3 double4;
+}
+
+// SAFETY: these types have 8 bytes.
+unsafe impl Wide for i64 {}
+// SAFETY: as above.
+unsafe impl Wide for u64 {}
+// SAFETY: as above.
+unsafe impl Wide for f64 {}
+
+aliases! {
+    long1 = Vector1<c_long>;
+    long2 = Vector2<c_long>;
+    long3 = Vector3<c_long>;
+    long4 = Vector4<c_long>;
+    ulong1 = Vector1<c_ulong>;
+    ulong2 = Vector2<c_ulong>;
+    ulong3 = Vector3<c_ulong>;
+    ulong4 = Vector4<c_ulong>;
     // The variants with an explicit alignment, which CUDA 13 added.
-    longlong4_16a, i64, 16, 4 x y z w;
-    longlong4_32a, i64, 32, 4 x y z w;
-    ulonglong4_16a, u64, 16, 4 x y z w;
-    ulonglong4_32a, u64, 32, 4 x y z w;
-    double4_16a, f64, 16, 4 x y z w;
-    double4_32a, f64, 32, 4 x y z w;
+    long4_16a = Vector4<c_long>;
+    ulong4_16a = Vector4<c_ulong>;
+    longlong4_16a = Vector4<i64>;
+    longlong4_32a = Vector4Align32<i64>;
+    ulonglong4_16a = Vector4<u64>;
+    ulonglong4_32a = Vector4Align32<u64>;
+    double4_16a = Vector4<f64>;
+    double4_32a = Vector4Align32<f64>;
 }
 
 // C's `long` has 8 bytes, except on Windows.
 #[cfg(all(not(windows), target_pointer_width = "64"))]
-vector! {
-    long1, c_long, 8, 1 x;
-    long2, c_long, 16, 2 x y;
-    long3, c_long, 8, 3 x y z;
-    long4, c_long, 16, 4 x y z w;
-    long4_16a, c_long, 16, 4 x y z w;
-    long4_32a, c_long, 32, 4 x y z w;
-    ulong1, c_ulong, 8, 1 x;
-    ulong2, c_ulong, 16, 2 x y;
-    ulong3, c_ulong, 8, 3 x y z;
-    ulong4, c_ulong, 16, 4 x y z w;
-    ulong4_16a, c_ulong, 16, 4 x y z w;
-    ulong4_32a, c_ulong, 32, 4 x y z w;
-}
-
-#[cfg(any(windows, not(target_pointer_width = "64")))]
-vector! {
-    long1, c_long, 4, 1 x;
-    long2, c_long, 8, 2 x y;
-    long3, c_long, 4, 3 x y z;
-    long4, c_long, 16, 4 x y z w;
-    long4_16a, c_long, 16, 4 x y z w;
-    ulong1, c_ulong, 4, 1 x;
-    ulong2, c_ulong, 8, 2 x y;
-    ulong3, c_ulong, 4, 3 x y z;
-    ulong4, c_ulong, 16, 4 x y z w;
-    ulong4_16a, c_ulong, 16, 4 x y z w;
+aliases! {
+    long4_32a = Vector4Align32<c_long>;
+    ulong4_32a = Vector4Align32<c_ulong>;
 }

@@ -4,9 +4,7 @@
 use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::sys::{CUarray_format as Format, CUresult, Function};
-use crate::vector::{
-    char2, char4, float2, float4, int2, int4, short2, short4, uchar2, uchar4, uint2, uint4, ushort2, ushort4,
-};
+use crate::vector::{Component, Vector2, Vector4};
 use crate::{Download, Result, Upload};
 
 /// A type whose values are the texels of an array: it has a format and a number of channels.
@@ -54,29 +52,41 @@ pub trait Texel: Upload + Download {
 }
 
 macro_rules! texels {
-    ($($format:ident: $one:ident $v2:ident $v4:ident;)*) => {
-        $(
-            texels!($format: 1 $one, 2 [$one; 2], 4 [$one; 4], 2 $v2, 4 $v4);
-        )*
-    };
-    ($format:ident: $($channels:literal $ty:ty),*) => {
+    ($($format:ident: $ty:ident;)*) => {
         $(
             impl Texel for $ty {
                 const FORMAT: Format = Format::$format;
-                const CHANNELS: u32 = $channels;
+                const CHANNELS: u32 = 1;
             }
         )*
     };
 }
-
 texels! {
-    CU_AD_FORMAT_UNSIGNED_INT8: u8 uchar2 uchar4;
-    CU_AD_FORMAT_UNSIGNED_INT16: u16 ushort2 ushort4;
-    CU_AD_FORMAT_UNSIGNED_INT32: u32 uint2 uint4;
-    CU_AD_FORMAT_SIGNED_INT8: i8 char2 char4;
-    CU_AD_FORMAT_SIGNED_INT16: i16 short2 short4;
-    CU_AD_FORMAT_SIGNED_INT32: i32 int2 int4;
-    CU_AD_FORMAT_FLOAT: f32 float2 float4;
+    CU_AD_FORMAT_UNSIGNED_INT8: u8;
+    CU_AD_FORMAT_UNSIGNED_INT16: u16;
+    CU_AD_FORMAT_UNSIGNED_INT32: u32;
+    CU_AD_FORMAT_SIGNED_INT8: i8;
+    CU_AD_FORMAT_SIGNED_INT16: i16;
+    CU_AD_FORMAT_SIGNED_INT32: i32;
+    CU_AD_FORMAT_FLOAT: f32;
+}
+
+macro_rules! texels_of_channels {
+    ($($count:literal $ty:ty;)*) => {
+        $(
+            impl<T: Texel + Component> Texel for $ty {
+                const FORMAT: Format = T::FORMAT;
+                const CHANNELS: u32 = $count;
+            }
+        )*
+    };
+}
+// Components are numbers, so these are not channels of channels.
+texels_of_channels! {
+    2 [T; 2];
+    4 [T; 4];
+    2 Vector2<T>;
+    4 Vector4<T>;
 }
 
 /// Returns the bytes of a texel; `None` for formats of blocks and planes.

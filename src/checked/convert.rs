@@ -94,6 +94,7 @@ pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUni
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 fn out_of_memory(function: Function) -> Error {
     Error::refused(CUresult::CUDA_ERROR_OUT_OF_MEMORY, function, Refusal::HostMemory)
@@ -159,6 +160,7 @@ pub(super) fn string(buffer: &[u8]) -> String {
 /// Returns the result of an older function in place of a missing one. If both are missing, returns the error of the newer
 /// one.
 #[cold]
+#[inline]
 pub(super) fn or_older<T>(error: Error, older: Result<T>) -> Result<T> {
     match older {
         Err(older) if older.is_missing_function() => Err(error),

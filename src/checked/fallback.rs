@@ -13,6 +13,7 @@ use crate::{Error, Result};
 
 /// `cuGetProcAddress` of CUDA 11.3 returns no status. The status is derived from the driver's exports.
 #[cold]
+#[inline]
 #[track_caller]
 pub(super) unsafe fn get_proc_address(symbol: &CStr, cuda_version: i32, flags: u64) -> Result<GetProcAddress> {
     // SAFETY: upheld by the caller.
@@ -71,6 +72,7 @@ fn older(params: &CUDA_KERNEL_NODE_PARAMS, function: Function) -> Result<CUDA_KE
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 pub(super) unsafe fn graph_add_kernel_node(
     graph: sys::CUgraph,
@@ -83,6 +85,7 @@ pub(super) unsafe fn graph_add_kernel_node(
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 pub(super) unsafe fn graph_kernel_node_get_params(node: sys::CUgraphNode) -> Result<CUDA_KERNEL_NODE_PARAMS> {
     // SAFETY: upheld by the caller.
@@ -104,6 +107,7 @@ pub(super) unsafe fn graph_kernel_node_get_params(node: sys::CUgraphNode) -> Res
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 pub(super) unsafe fn graph_kernel_node_set_params(
     node: sys::CUgraphNode,
@@ -115,6 +119,7 @@ pub(super) unsafe fn graph_kernel_node_set_params(
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 pub(super) unsafe fn graph_exec_kernel_node_set_params(
     graph_exec: sys::CUgraphExec,
@@ -128,6 +133,7 @@ pub(super) unsafe fn graph_exec_kernel_node_set_params(
 
 /// The older function does not return which node of the new graph caused the failure.
 #[cold]
+#[inline]
 #[track_caller]
 pub(super) unsafe fn graph_exec_update(
     graph_exec: sys::CUgraphExec,

@@ -26,6 +26,7 @@ pub struct GraphError {
 
 impl GraphError {
     #[cold]
+    #[inline]
     pub(super) fn of_instantiate(
         error: Error,
         result: Option<CUgraphInstantiateResult>,
@@ -40,6 +41,7 @@ impl GraphError {
     }
 
     #[cold]
+    #[inline]
     pub(super) fn of_update(
         error: Error,
         result: CUgraphExecUpdateResult,

@@ -2,6 +2,7 @@
 
 use core::any::Any;
 use core::ffi::c_void;
+use core::mem::ManuallyDrop;
 use core::ptr;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,10 +26,12 @@ struct Entry {
 
 /// The functions of nodes, by their numbers. The driver gets the number instead of a pointer: if a pending launch calls
 /// a function that was removed, nothing happens.
-static FUNCTIONS: Mutex<Functions> = Mutex::new(Functions {
+///
+/// Statics are never dropped. `ManuallyDrop` keeps the code for that out of this crate.
+static FUNCTIONS: Mutex<ManuallyDrop<Functions>> = Mutex::new(ManuallyDrop::new(Functions {
     entries: BTreeMap::new(),
     last: 0,
-});
+}));
 
 struct Functions {
     entries: BTreeMap<usize, Entry>,
@@ -36,7 +39,7 @@ struct Functions {
 }
 
 #[inline]
-fn functions() -> MutexGuard<'static, Functions> {
+fn functions() -> MutexGuard<'static, ManuallyDrop<Functions>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
