@@ -1,4 +1,4 @@
-//! Borrowed objects, whose handles another owner destroys.
+//! Borrowed objects, whose handles another owner destroys, and the accessors of all owners of handles.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -60,3 +60,35 @@ impl<T: fmt::Debug> fmt::Debug for Borrowed<'_, T> {
         self.object.fmt(f)
     }
 }
+
+/// Defines the accessors of an owner with the fields `raw` and `context`. `leaked` and `context` complete their
+/// documentation. The caller imports `Context`, which is above this module.
+macro_rules! handle {
+    ([$($owner:tt)+] $raw:ident, leaked: $leaked:literal, context: $context:literal) => {
+        impl $($owner)+ {
+            /// Returns the raw handle, which is valid as long as `self`.
+            #[inline]
+            #[must_use]
+            pub const fn as_raw(&self) -> $crate::sys::$raw {
+                self.raw
+            }
+
+            #[doc = concat!("Releases ownership of the handle. ", $leaked)]
+            #[inline]
+            #[must_use]
+            pub fn into_raw(self) -> $crate::sys::$raw {
+                let raw = self.raw;
+                core::mem::forget(self);
+                raw
+            }
+
+            #[doc = concat!("Returns the context ", $context)]
+            #[inline]
+            #[must_use]
+            pub const fn context(&self) -> Option<&Context> {
+                self.context.as_ref()
+            }
+        }
+    };
+}
+pub(crate) use handle;

@@ -3,6 +3,7 @@
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::borrowed::handle;
 use crate::error::{Error, dropping};
 use crate::sys::{self, CUresult};
 use crate::{Borrowed, Context, Result, checked, host_fn};
@@ -167,13 +168,6 @@ impl Event {
         unsafe { checked::event_destroy(mem::replace(&mut self.raw, core::ptr::null_mut())) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUevent {
-        self.raw
-    }
-
     /// Takes ownership of an event in `context`.
     ///
     /// # Safety
@@ -193,22 +187,12 @@ impl Event {
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUevent) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None))
     }
+}
 
-    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUevent {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the event; `None` for a borrowed event.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [Event] CUevent,
+    leaked: "The reference to the context is leaked, so the context stays alive.",
+    context: "of the event; `None` for a borrowed event."
 }
 
 impl Drop for Event {

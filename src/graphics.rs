@@ -5,6 +5,7 @@
 
 use core::{mem, ptr};
 
+use crate::borrowed::handle;
 use crate::error::dropping;
 use crate::sys::{self, CUgraphicsMapResourceFlags};
 use crate::{Borrowed, Context, Result, Stream, checked};
@@ -157,13 +158,6 @@ impl GraphicsResource {
         unsafe { checked::graphics_unregister_resource(raw) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUgraphicsResource {
-        self.raw
-    }
-
     /// Takes ownership of a resource that was registered in `context`.
     ///
     /// # Safety
@@ -187,22 +181,12 @@ impl GraphicsResource {
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraphicsResource) -> Borrowed<'a, Self> {
         Borrowed::new(Self { raw, context: None })
     }
+}
 
-    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUgraphicsResource {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the resource; `None` for a borrowed resource.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [GraphicsResource] CUgraphicsResource,
+    leaked: "The reference to the context is leaked, so the context stays alive.",
+    context: "of the resource; `None` for a borrowed resource."
 }
 
 impl Drop for GraphicsResource {

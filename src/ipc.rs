@@ -7,8 +7,9 @@ use core::marker::PhantomData;
 use core::{fmt, mem};
 
 use crate::error::dropping;
+use crate::memory::{device_values, device_views};
 use crate::sys::{self, CUevent_flags, CUipcMem_flags};
-use crate::{Context, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Event, Result, checked};
+use crate::{Context, DeviceBuffer, Event, Result, checked};
 
 /// The size of a handle in bytes.
 pub const HANDLE_BYTES: usize = 64;
@@ -102,7 +103,8 @@ impl<T> DeviceBuffer<T> {
 
 /// Device memory of another process. Dropping closes it; the other process frees it.
 ///
-/// It covers the whole allocation of the other process, even if the handle was made from a part of it.
+/// It covers the whole allocation of the other process, even if the handle was made from a part of it. Order the use of the
+/// memory here and in the other process with an [event](Event::open_ipc).
 pub struct IpcBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -155,50 +157,6 @@ impl<T> IpcBuffer<T> {
         unsafe { checked::ipc_close_mem_handle(mem::take(&mut self.raw)) }
     }
 
-    /// Returns the address of the first value.
-    #[inline]
-    #[must_use]
-    pub const fn ptr(&self) -> DevicePtr {
-        DevicePtr::from_raw(self.raw)
-    }
-
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are no values.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns a view of all values. Order its use and that of the other process with an [event](Event::open_ipc).
-    #[inline]
-    #[must_use]
-    pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
-        // SAFETY: the memory has `len` values and stays open as long as `self`.
-        unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
-    }
-
-    /// Returns a mutable view of all values. Order its use and that of the other process with an [event](Event::open_ipc).
-    #[inline]
-    #[must_use]
-    pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
-        // SAFETY: the memory has `len` values and stays open as long as `self`.
-        unsafe { DeviceSliceMut::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
-    }
-
-    /// Returns the raw address, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUdeviceptr {
-        self.raw
-    }
-
     /// Takes ownership of memory that was opened in `context`.
     ///
     /// # Safety
@@ -224,21 +182,10 @@ impl<T> IpcBuffer<T> {
         mem::forget(self);
         raw
     }
-
-    /// Returns the context in which the memory is open.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> &Context {
-        &self.context
-    }
 }
 
-impl<'a, T> From<&'a IpcBuffer<T>> for DeviceSlice<'a, T> {
-    #[inline]
-    fn from(buffer: &'a IpcBuffer<T>) -> Self {
-        buffer.as_slice()
-    }
-}
+device_values!(IpcBuffer);
+device_views!(IpcBuffer);
 
 impl<T> fmt::Debug for IpcBuffer<T> {
     #[inline]

@@ -4,6 +4,7 @@ use core::{fmt, mem, ptr, slice};
 use std::ffi::CString;
 use std::path::Path;
 
+use crate::borrowed::handle;
 use crate::context::Entered;
 use crate::error::{Error, dropping};
 use crate::jit::{self, Format, JitError, JitOptions};
@@ -298,13 +299,6 @@ impl Linker {
         unsafe { checked::link_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUlinkState {
-        self.raw
-    }
-
     /// Takes ownership of a linker that was created in `context`.
     ///
     /// # Safety
@@ -333,23 +327,12 @@ impl Linker {
             request: None,
         })
     }
+}
 
-    /// Releases ownership of the handle. The options and logs are leaked, because the driver writes to them, and so is the
-    /// reference to the context.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUlinkState {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the linker; `None` for a borrowed linker.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [Linker] CUlinkState,
+    leaked: "The options and logs are leaked, because the driver writes to them, and so is the reference to the context.",
+    context: "of the linker; `None` for a borrowed linker."
 }
 
 impl Drop for Linker {

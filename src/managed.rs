@@ -10,9 +10,10 @@ pub use batch::{discard, discard_and_prefetch, prefetch};
 pub use range::RangeAttributes;
 
 use crate::error::{Error, dropping};
+use crate::memory::{device_values, device_views};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUdevice_attribute, CUmemAttach_flags, CUresult, Function};
-use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Download, Result, Stream, Upload, checked};
+use crate::{Context, Download, Result, Stream, Upload, checked};
 
 /// A buffer of a fixed number of values in managed memory, which the host and devices access at the same address: the
 /// driver moves its pages.
@@ -38,7 +39,8 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Download, Result, S
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access any managed
 /// memory while a kernel runs. The copies of the [views](DeviceSlice) work on every device.
 ///
-/// A program may allocate more managed memory than the device has, but becomes very slow.
+/// The address is valid on the host and on devices. A program may allocate more managed memory than the device has, but
+/// becomes very slow.
 pub struct ManagedBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -160,50 +162,6 @@ impl<T> ManagedBuffer<T> {
         Ok(core::ptr::with_exposed_provenance_mut(self.raw as usize))
     }
 
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are no values.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the size in bytes.
-    #[inline]
-    #[must_use]
-    pub const fn size_bytes(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
-    /// Returns the address, which is valid until the buffer is dropped, on the host and on devices.
-    #[inline]
-    #[must_use]
-    pub const fn ptr(&self) -> DevicePtr {
-        DevicePtr::from_raw(self.raw)
-    }
-
-    /// Returns a view of all values.
-    #[inline]
-    #[must_use]
-    pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
-        // SAFETY: the buffer has this length, and the view borrows it.
-        unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
-    }
-
-    /// Returns a view of all values that can be written.
-    #[inline]
-    #[must_use]
-    pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
-        // SAFETY: as above.
-        unsafe { DeviceSliceMut::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
-    }
-
     /// Restricts the memory, in stream order, to a stream (`CU_MEM_ATTACH_SINGLE`) or to the host (`CU_MEM_ATTACH_HOST`), or
     /// lifts the restriction (`CU_MEM_ATTACH_GLOBAL`) ([`cuStreamAttachMemAsync`](checked::stream_attach_mem_async)).
     ///
@@ -244,13 +202,6 @@ impl<T> ManagedBuffer<T> {
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
-    /// Returns the raw address, which is valid until the buffer is dropped.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUdeviceptr {
-        self.raw
-    }
-
     /// Takes ownership of managed memory that was allocated in `context`.
     ///
     /// # Safety
@@ -280,21 +231,10 @@ impl<T> ManagedBuffer<T> {
         mem::forget(self);
         raw
     }
-
-    /// Returns the context of the memory.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> &Context {
-        &self.context
-    }
 }
 
-impl<'a, T> From<&'a ManagedBuffer<T>> for DeviceSlice<'a, T> {
-    #[inline]
-    fn from(buffer: &'a ManagedBuffer<T>) -> Self {
-        buffer.as_slice()
-    }
-}
+device_values!(ManagedBuffer);
+device_views!(ManagedBuffer);
 
 impl<T> fmt::Debug for ManagedBuffer<T> {
     #[inline]

@@ -7,6 +7,7 @@ mod pitched;
 mod pointer;
 mod slice;
 mod slice_mut;
+mod values;
 
 pub use device::DeviceBuffer;
 pub use element::{Download, Upload};
@@ -15,3 +16,4 @@ pub use pitched::PitchedBuffer;
 pub use pointer::DevicePtr;
 pub use slice::DeviceSlice;
 pub use slice_mut::DeviceSliceMut;
+pub(crate) use values::{device_values, device_views};

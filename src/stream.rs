@@ -5,6 +5,7 @@ mod record;
 
 use core::{mem, ptr};
 
+use crate::borrowed::handle;
 use crate::error::dropping;
 use crate::event::done;
 use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
@@ -252,13 +253,6 @@ impl Stream {
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUstream {
-        self.raw
-    }
-
     /// Takes ownership of a stream in `context`.
     ///
     /// # Safety
@@ -279,26 +273,16 @@ impl Stream {
         Borrowed::new(Self::of(raw, None))
     }
 
-    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUstream {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
     #[inline]
     fn context_raw(&self) -> Option<sys::CUcontext> {
         self.context.as_ref().map(Context::as_raw)
     }
+}
 
-    /// Returns the context of the stream; `None` for a borrowed stream.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [Stream] CUstream,
+    leaked: "The reference to the context is leaked, so the context stays alive.",
+    context: "of the stream; `None` for a borrowed stream."
 }
 
 impl Drop for Stream {

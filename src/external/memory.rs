@@ -7,8 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::error::dropping;
+use crate::memory::device_values;
 use crate::sys::{self, CUDA_EXTERNAL_MEMORY_HANDLE_DESC};
-use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
+use crate::{Context, DeviceSlice, DeviceSliceMut, Result, checked};
 
 /// Memory that another API allocated and exported. Each buffer in it holds a reference to it; dropping the last
 /// reference releases it.
@@ -237,27 +238,6 @@ impl<T> ExternalBuffer<T> {
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
-    /// Returns the address of the first value.
-    #[inline]
-    #[must_use]
-    pub const fn ptr(&self) -> DevicePtr {
-        DevicePtr::from_raw(self.raw)
-    }
-
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are no values.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Returns a view of all values. Order accesses with those of the other API by an
     /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
@@ -276,17 +256,10 @@ impl<T> ExternalBuffer<T> {
         unsafe { DeviceSliceMut::from_raw_parts(self.ptr(), self.len, Some(self.memory.context())) }
     }
 
-    /// Returns the raw address, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUdeviceptr {
-        self.raw
-    }
-
     /// Takes ownership of `len` values that were mapped from `memory`.
     ///
     /// # Safety
-    /// The address must be that of a mapping of this memory with this number of values, and no other code may free it.
+    /// The address must be the start of a mapping of this memory with this number of values, and no other code may free it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, memory: &ExternalMemory) -> Self {
@@ -314,6 +287,8 @@ impl<T> ExternalBuffer<T> {
         &self.memory
     }
 }
+
+device_values!(ExternalBuffer);
 
 impl<T> fmt::Debug for ExternalBuffer<T> {
     #[inline]

@@ -4,6 +4,7 @@ use core::mem;
 #[cfg(unix)]
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::borrowed::handle;
 use crate::error::dropping;
 #[cfg(unix)]
 use crate::sys::CUexternalSemaphoreHandleType;
@@ -159,13 +160,6 @@ impl ExternalSemaphore {
         unsafe { checked::destroy_external_semaphore(raw) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUexternalSemaphore {
-        self.raw
-    }
-
     /// Takes ownership of a semaphore that was imported in `context`.
     ///
     /// # Safety
@@ -188,22 +182,12 @@ impl ExternalSemaphore {
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUexternalSemaphore) -> Borrowed<'a, Self> {
         Borrowed::new(Self { raw, context: None })
     }
+}
 
-    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUexternalSemaphore {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the semaphore; `None` for a borrowed semaphore.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [ExternalSemaphore] CUexternalSemaphore,
+    leaked: "The reference to the context is leaked, so the context stays alive.",
+    context: "of the semaphore; `None` for a borrowed semaphore."
 }
 
 impl Drop for ExternalSemaphore {

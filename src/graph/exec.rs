@@ -1,9 +1,8 @@
 //! Executable graphs.
 
-use core::mem;
-
 use super::kept::Kept;
 use super::node::Node;
+use crate::borrowed::handle;
 use crate::context::Entered;
 use crate::error::dropping;
 use crate::{Borrowed, Context, Result, Stream, checked, sys};
@@ -187,13 +186,6 @@ impl GraphExec {
         unsafe { checked::graph_exec_destroy(self.raw) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUgraphExec {
-        self.raw
-    }
-
     /// Takes ownership of an executable graph, which was instantiated in `context`.
     ///
     /// # Safety
@@ -216,27 +208,17 @@ impl GraphExec {
         Borrowed::new(Self::of(raw, None, Kept::leaking()))
     }
 
-    /// Releases ownership of the handle. The values that the graph keeps, and the reference to the context, are leaked.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUgraphExec {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context in which the graph was instantiated; `None` if it is not known.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
-
     /// Returns the context's handle; null means the current context.
     #[inline]
     pub(super) fn context_raw(&self) -> sys::CUcontext {
         self.context.as_ref().map_or(core::ptr::null_mut(), Context::as_raw)
     }
+}
+
+handle! {
+    [GraphExec] CUgraphExec,
+    leaked: "The values that the graph keeps, and the reference to the context, are leaked.",
+    context: "in which the graph was instantiated; `None` if it is not known."
 }
 
 impl Drop for GraphExec {

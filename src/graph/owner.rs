@@ -1,9 +1,10 @@
 //! Owned and borrowed graphs.
 
-use core::{mem, ptr};
+use core::ptr;
 use std::sync::Arc;
 
 use super::kept::Kept;
+use crate::borrowed::handle;
 use crate::context::Entered;
 use crate::error::dropping;
 use crate::{Borrowed, Context, Result, checked, sys};
@@ -169,13 +170,6 @@ impl Graph {
         unsafe { checked::graph_destroy(self.raw) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUgraph {
-        self.raw
-    }
-
     /// Takes ownership of a graph, whose nodes run in `context`.
     ///
     /// # Safety
@@ -198,22 +192,12 @@ impl Graph {
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraph) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None, Kept::leaking()))
     }
+}
 
-    /// Releases ownership of the handle. The values that the graph keeps, and the reference to the context, are leaked.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUgraph {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the graph; `None` if it is not known.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [Graph] CUgraph,
+    leaked: "The values that the graph keeps, and the reference to the context, are leaked.",
+    context: "of the graph; `None` if it is not known."
 }
 
 impl Drop for Graph {

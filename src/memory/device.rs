@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::ops::RangeBounds;
 use core::{fmt, mem};
 
-use super::{DevicePtr, DeviceSlice, DeviceSliceMut, Download, Upload};
+use super::{DeviceSlice, DeviceSliceMut, Download, Upload, device_values, device_views};
 use crate::error::dropping;
 use crate::{Context, Result, Stream, checked, sys};
 
@@ -96,48 +96,6 @@ impl<T> DeviceBuffer<T> {
         let mut buffer = Self::alloc(context, values.len())?;
         buffer.copy_from(values)?;
         Ok(buffer)
-    }
-
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are no values.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the size in bytes.
-    #[inline]
-    #[must_use]
-    pub const fn size_bytes(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
-    /// Returns the address, which is valid until the buffer is dropped.
-    #[inline]
-    #[must_use]
-    pub const fn ptr(&self) -> DevicePtr {
-        DevicePtr::from_raw(self.raw)
-    }
-
-    /// Returns a view of all values.
-    #[inline]
-    #[must_use]
-    pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
-        DeviceSlice::new(self.ptr(), self.len, Some(&self.context))
-    }
-
-    /// Returns a view of all values that can be written.
-    #[inline]
-    #[must_use]
-    pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
-        DeviceSliceMut::new(self.ptr(), self.len, Some(&self.context))
     }
 
     /// Returns a view of a range of values.
@@ -457,13 +415,6 @@ impl<T> DeviceBuffer<T> {
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
-    /// Returns the raw address, which is valid until the buffer is dropped.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUdeviceptr {
-        self.raw
-    }
-
     /// Takes ownership of memory that was allocated in `context`.
     ///
     /// # Safety
@@ -488,21 +439,10 @@ impl<T> DeviceBuffer<T> {
         mem::forget(self);
         raw
     }
-
-    /// Returns the context of the memory.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> &Context {
-        &self.context
-    }
 }
 
-impl<'a, T> From<&'a DeviceBuffer<T>> for DeviceSlice<'a, T> {
-    #[inline]
-    fn from(buffer: &'a DeviceBuffer<T>) -> Self {
-        buffer.as_slice()
-    }
-}
+device_values!(DeviceBuffer);
+device_views!(DeviceBuffer);
 
 impl<T> fmt::Debug for DeviceBuffer<T> {
     #[inline]

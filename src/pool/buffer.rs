@@ -5,9 +5,10 @@ use core::{fmt, mem};
 
 use super::MemPool;
 use crate::error::{Error, dropping};
+use crate::memory::{device_values, device_views};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, CUstreamCaptureStatus, Function};
-use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
+use crate::{Context, Result, Stream, checked};
 
 /// A buffer of a fixed number of values that a stream allocated from a [memory pool](MemPool): work that is queued in that
 /// stream afterwards may use it. Allocating does not wait for the device.
@@ -101,50 +102,6 @@ impl<T> StreamBuffer<T> {
         })
     }
 
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are no values.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the size in bytes.
-    #[inline]
-    #[must_use]
-    pub const fn size_bytes(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
-    /// Returns the address, which is valid until the buffer is freed.
-    #[inline]
-    #[must_use]
-    pub const fn ptr(&self) -> DevicePtr {
-        DevicePtr::from_raw(self.raw)
-    }
-
-    /// Returns a view of all values.
-    #[inline]
-    #[must_use]
-    pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
-        // SAFETY: the buffer has this length, and the view borrows it.
-        unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
-    }
-
-    /// Returns a view of all values that can be written.
-    #[inline]
-    #[must_use]
-    pub const fn as_mut_slice(&mut self) -> DeviceSliceMut<'_, T> {
-        // SAFETY: as above.
-        unsafe { DeviceSliceMut::from_raw_parts(self.ptr(), self.len, Some(&self.context)) }
-    }
-
     /// Frees the memory in stream order, without waiting ([`cuMemFreeAsync`](checked::mem_free_async)): earlier work in the
     /// stream may still use it.
     ///
@@ -177,13 +134,6 @@ impl<T> StreamBuffer<T> {
         unsafe { free_after_work(&self.context, mem::take(&mut self.raw)) }
     }
 
-    /// Returns the raw address, which is valid until the buffer is freed.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUdeviceptr {
-        self.raw
-    }
-
     /// Takes ownership of memory of a pool, which is used in `context`.
     ///
     /// # Safety
@@ -207,21 +157,10 @@ impl<T> StreamBuffer<T> {
         mem::forget(self);
         raw
     }
-
-    /// Returns the context in which the buffer is used.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> &Context {
-        &self.context
-    }
 }
 
-impl<'a, T> From<&'a StreamBuffer<T>> for DeviceSlice<'a, T> {
-    #[inline]
-    fn from(buffer: &'a StreamBuffer<T>) -> Self {
-        buffer.as_slice()
-    }
-}
+device_values!(StreamBuffer);
+device_views!(StreamBuffer);
 
 impl<T> fmt::Debug for StreamBuffer<T> {
     #[inline]

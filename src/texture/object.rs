@@ -7,6 +7,7 @@ use core::mem;
 use super::descriptor::{ResourceView, TextureDescriptor};
 use super::resource::TextureResource;
 use crate::array::{Keep, Texel};
+use crate::borrowed::handle;
 use crate::context::Entered;
 use crate::error::dropping;
 use crate::{Borrowed, Context, Device, KernelArg, Result, checked, sys};
@@ -72,7 +73,7 @@ pub struct TextureHandle<'a> {
     texture: PhantomData<&'a ()>,
 }
 
-// SAFETY: the handle is a number of 64 bits in device code, too.
+// SAFETY: the handle is a 64-bit number in device code, too.
 unsafe impl KernelArg for TextureHandle<'_> {}
 
 impl TextureHandle<'_> {
@@ -234,13 +235,6 @@ impl<'a> Texture<'a> {
         self.context.as_ref().map(Context::enter).transpose()
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUtexObject {
-        self.raw
-    }
-
     /// Takes ownership of a texture in `context`.
     ///
     /// # Safety
@@ -261,22 +255,12 @@ impl<'a> Texture<'a> {
     pub const unsafe fn borrow_raw(raw: sys::CUtexObject) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None, None))
     }
+}
 
-    /// Releases ownership of the handle. The references to the context and the array are leaked, so that they stay alive.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUtexObject {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the texture; `None` for a borrowed one, and if the resource's is not known.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [Texture<'_>] CUtexObject,
+    leaked: "The references to the context and the array are leaked, so that they stay alive.",
+    context: "of the texture; `None` for a borrowed one, and if the resource's is not known."
 }
 
 impl Drop for Texture<'_> {

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use core::mem;
 
 use crate::array::{Array, Keep};
+use crate::borrowed::handle;
 use crate::context::Entered;
 use crate::error::dropping;
 use crate::sys::{self, CUresourcetype};
@@ -65,7 +66,7 @@ pub struct SurfaceHandle<'a> {
     surface: PhantomData<&'a ()>,
 }
 
-// SAFETY: the handle is a number of 64 bits in device code, too.
+// SAFETY: the handle is a 64-bit number in device code, too.
 unsafe impl KernelArg for SurfaceHandle<'_> {}
 
 impl SurfaceHandle<'_> {
@@ -159,13 +160,6 @@ impl Surface {
         self.context.as_ref().map(Context::enter).transpose()
     }
 
-    /// Returns the raw handle, which is valid as long as `self`.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(&self) -> sys::CUsurfObject {
-        self.raw
-    }
-
     /// Takes ownership of a surface in `context`.
     ///
     /// # Safety
@@ -194,22 +188,12 @@ impl Surface {
             keep: None,
         })
     }
+}
 
-    /// Releases ownership of the handle. The references to the context and the array are leaked, so that they stay alive.
-    #[inline]
-    #[must_use]
-    pub fn into_raw(self) -> sys::CUsurfObject {
-        let raw = self.raw;
-        mem::forget(self);
-        raw
-    }
-
-    /// Returns the context of the surface; `None` for a borrowed one.
-    #[inline]
-    #[must_use]
-    pub const fn context(&self) -> Option<&Context> {
-        self.context.as_ref()
-    }
+handle! {
+    [Surface] CUsurfObject,
+    leaked: "The references to the context and the array are leaked, so that they stay alive.",
+    context: "of the surface; `None` for a borrowed one."
 }
 
 impl Drop for Surface {
