@@ -248,6 +248,20 @@ fn launches(all: &mut Vec<Variant>) {
             expect_ok(unsafe { function.launch(&stream, config(), arguments) });
         }
     }));
+    all.push(Variant::new("launch: array made once", move |rounds| {
+        let (function, stream) = (function(), stream());
+        let (mut a, mut b, mut c, mut n) = (address(1), address(2), address(3), 4u32);
+        let params: [*mut c_void; 4] = [
+            (&raw mut a).cast(),
+            (&raw mut b).cast(),
+            (&raw mut c).cast(),
+            (&raw mut n).cast(),
+        ];
+        for _ in 0..rounds {
+            // SAFETY: nothing is launched.
+            expect_ok(unsafe { function.launch(&stream, config(), &params[..]) });
+        }
+    }));
     all.push(Variant::new("launch: packed, filled once", move |rounds| {
         let (function, stream) = (function(), stream());
         let mut buffer = ParamBuffer::new();

@@ -89,6 +89,12 @@ fn main() -> ExitCode {
             1.0,
         ),
         (
+            "launch of an array over a pointer",
+            "launch: array made once",
+            "launch: pointer, array made once",
+            0.5,
+        ),
+        (
             "packed launch over raw",
             "launch: packed, filled once",
             "launch: raw, array made once",
