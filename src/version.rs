@@ -13,13 +13,20 @@ use core::fmt;
 /// use cuda_driver::{Version, sys};
 ///
 /// let needed = Version::from_raw(sys::Function::cuCtxCreate_v4.since());
-/// assert!(needed > Version::from_raw(12020));
+/// assert!(needed > Version::new(12, 2));
 /// assert_eq!(needed.to_string(), "12.5");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u32);
 
 impl Version {
+    /// Returns the version with these numbers: `new(12, 5)` is CUDA 12.5.
+    #[inline]
+    #[must_use]
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self(1000 * major + 10 * minor)
+    }
+
     /// Returns the version for C's number, for instance 12050.
     #[inline]
     #[must_use]

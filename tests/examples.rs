@@ -404,3 +404,24 @@ fn ptx_jit_passes() {
         assert!(out.contains(part), "no `{part}`: {out}");
     }
 }
+
+#[test]
+fn cooperative_passes() {
+    let Some(out) = passes("cooperative") else { return };
+    assert!(
+        out.contains("cuLaunchCooperativeKernel failed: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"),
+        "{out}"
+    );
+}
+
+#[test]
+fn libraries_passes() {
+    let Some(out) = passes("libraries") else { return };
+    assert!(out.contains("the factor 10: [10.0, 20.0, 30.0], 1 launch"), "{out}");
+}
+
+#[test]
+fn green_contexts_passes() {
+    let Some(out) = passes("green_contexts") else { return };
+    assert!(out.contains("512 blocks on "), "{out}");
+}
