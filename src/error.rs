@@ -29,7 +29,7 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 pub struct Error {
     location: &'static Location<'static>,
     /// From the lowest bit: 32 bits for the code, [`FUNCTION_BITS`] for the function's index, 6 for the number of a
-    /// [`Refusal`] or [`HAS_LOG`], 16 for the library's number, or with `HAS_LOG` for that of an [`ErrorLog`]. Packed
+    /// [`Refusal`] or [`HAS_LOG`], 16 for the library's number, or with `HAS_LOG` for the number of an [`ErrorLog`]. Packed
     /// into one number, so that a `Result<()>` has two words and is returned in registers.
     packed: u64,
 }
@@ -151,8 +151,8 @@ impl Error {
         error
     }
 
-    /// Returns the error with messages, if it is one of [`DEFAULT`] without a [`Refusal`], as those of the compiler are.
-    /// Messages that it has already come after these.
+    /// Returns the error with messages, if it is of [`DEFAULT`] and has no [`Refusal`]; errors of the compiler never have
+    /// one. Messages that it already has come after the new ones.
     #[cold]
     #[inline]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
@@ -181,8 +181,8 @@ impl Error {
         }
     }
 
-    /// Returns messages that belong to the error: those of the compiler, for an error that was converted from a
-    /// [`JitError`](crate::JitError), and those of the [driver's log](crate::driver_log), if it is attached.
+    /// Returns messages that belong to the error: the compiler's, for an error that was converted from a
+    /// [`JitError`](crate::JitError), and the driver's, if its [log](crate::driver_log) is attached.
     ///
     /// They are kept as long as the process runs, equal ones only once, up to 1 MiB in total. For later messages, this
     /// method returns a sentence that says so.
@@ -238,8 +238,8 @@ impl Error {
         self.code().name()
     }
 
-    /// Returns a short description of the code; `None` for an unknown code. The text differs from that of
-    /// `cuGetErrorString`.
+    /// Returns a short description of the code; `None` for an unknown code. The text differs from the one
+    /// that `cuGetErrorString` returns.
     #[inline]
     #[doc(alias = "cuGetErrorString")]
     #[must_use]

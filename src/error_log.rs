@@ -1,5 +1,5 @@
-//! The store for messages that do not fit into an [`Error`](crate::Error): those of larger errors that were converted
-//! to one, and those that the driver logs.
+//! Stores messages that do not fit into an [`Error`](crate::Error): the messages of larger errors that were converted to
+//! one, and messages that the driver logs.
 #![forbid(unsafe_code)]
 
 use core::cell::RefCell;

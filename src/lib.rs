@@ -62,7 +62,7 @@
 //!
 //! # Features
 //!
-//! Both features are those of [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`, for
+//! Both features belong to [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`, for
 //! programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and adds
 //! newer items. The feature `loader` of [`sys`] is always on.
 

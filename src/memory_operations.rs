@@ -134,7 +134,7 @@ impl Stream {
     /// Queues a write of a 32-bit number ([`cuStreamWriteValue32`](checked::stream_write_value32)).
     ///
     /// # Safety
-    /// The address must be a multiple of 4 and that of device memory, or page-locked host memory, that stays allocated
+    /// The address must be a multiple of 4, in device memory or page-locked host memory that stays allocated
     /// until the write is done, and host code must not access it as ordinary memory until then.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Stream {
     /// ([`cuStreamWaitValue32`](checked::stream_wait_value32)).
     ///
     /// # Safety
-    /// The address must be a multiple of 4 and that of device memory, or page-locked host memory, that stays allocated until
+    /// The address must be a multiple of 4, in device memory or page-locked host memory that stays allocated until
     /// the wait is over.
     ///
     /// # Errors

@@ -126,7 +126,7 @@ impl DevicePtr {
     /// earlier ([`cuPointerSetAttribute`](checked::pointer_set_attribute)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the address is not that of memory of `cuMemAlloc`.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the address is not in memory that `cuMemAlloc` allocated.
     #[inline]
     #[doc(alias = "cuPointerSetAttribute")]
     #[doc(alias = "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS")]

@@ -24,16 +24,16 @@ use crate::KernelArg;
 /// A type of components of vectors.
 ///
 /// # Safety
-/// The type must be a number. Each alignment must be that of the vector in device code, and the size of the vector must be a
+/// The type must be a number. Each alignment must be the vector's in device code, and the size of the vector must be a
 /// multiple of it.
 pub unsafe trait Component: Pod + PartialEq + fmt::Debug {
     /// The name in CUDA C++, as in `float4`.
     const NAME: &'static str;
-    /// An alignment: that of vectors with one or three components.
+    /// A type with the alignment of vectors with one or three components.
     type One: Pod;
-    /// An alignment: that of vectors with two components.
+    /// A type with the alignment of vectors with two components.
     type Two: Pod;
-    /// An alignment: that of vectors with four components.
+    /// A type with the alignment of vectors with four components.
     type Four: Pod;
 }
 

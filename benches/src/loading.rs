@@ -10,7 +10,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 /// has just been written, so the system still has it in memory, and loading it does not wait for the disk.
 const TIMES: usize = 200;
 
-/// Returns the tenth percentile, in microseconds, of two times: that of `dlopen` alone, and that of loading a
+/// Returns the tenth percentile, in microseconds, of two times: of `dlopen` alone, and of loading a
 /// [`sys::Library`] and calling `cuInit`.
 pub(crate) fn measure(driver: &Path) -> Result<(f64, f64), String> {
     let copies = driver.with_extension("copies");

@@ -23,7 +23,7 @@ use crate::probe::{Place, Prober, Task};
 #[must_use]
 pub fn gather(surroundings: &Surroundings, prober: &Prober) -> Findings {
     let user = identity::user(surroundings);
-    // Before the driver is examined: as root, `cuInit` of NVIDIA's driver makes device nodes.
+    // Device nodes come first: if this process is root, `cuInit` of NVIDIA's driver creates missing ones.
     let nodes = nodes::find(surroundings, user.as_ref());
     let choice = choose::choose(surroundings);
     let mut findings = Findings {
@@ -41,7 +41,7 @@ pub fn gather(surroundings: &Surroundings, prober: &Prober) -> Findings {
         choice,
         ..Findings::default()
     };
-    // The loader refuses to load a driver into a program that is not of 64 bits.
+    // The loader refuses to load a driver into a program that is not 64-bit.
     if surroundings.bits == 64 {
         examine(surroundings, prober, &mut findings);
     }
@@ -84,7 +84,7 @@ fn places(surroundings: &Surroundings, choice: &Choice) -> Vec<Place> {
     files.iter().map(|path| Place::File(text(path))).collect()
 }
 
-/// Runs the test kernel on each device, each in a process of its own: a fault is sticky in its process.
+/// Runs the test kernel on each device, each in its own process, because a fault breaks its process.
 fn kernel_runs(places: &[Place], library: &DriverLibrary, driver: &Driver, prober: &Prober) -> Vec<KernelRun> {
     let Some(place) = places.iter().find(|place| place.to_string() == library.place) else {
         return Vec::new();

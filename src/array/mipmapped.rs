@@ -111,7 +111,7 @@ impl<T> MipmappedArray<T> {
     /// ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, or if the shape has
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
     /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). Sizes in formats of blocks and planes are
     /// not checked.
     #[inline]

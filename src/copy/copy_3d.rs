@@ -170,8 +170,9 @@ impl<'a, T> Copy3d<'a, T> {
     /// [`cuMemcpyAtoHAsync`](checked::memcpy_atoh_async). In a default stream, the caller must make a context current.
     ///
     /// # Safety
-    /// Until the copy is done, source and target must stay valid. Host memory of the target must not be accessed, and that of
-    /// the source must not be written. Other work must not write the source or access the target, unless it waits for the copy.
+    /// Until the copy is done, source and target must stay valid. Host memory of the target must not be accessed, and host
+    /// memory of the source must not be written. Other work must not write the source or access the target, unless it waits
+    /// for the copy.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, or if a pitch is shorter than a row.
@@ -289,7 +290,7 @@ impl<'a> Plan<'a> {
     /// # Safety
     /// The target must be in host memory, and must stay borrowed as long as the returned slice is used.
     #[inline]
-    #[allow(clippy::mut_from_ref)] // The memory is not that of `self`.
+    #[allow(clippy::mut_from_ref)] // The memory does not belong to `self`.
     unsafe fn host_target(&self) -> &mut [mem::MaybeUninit<u8>] {
         // SAFETY: the memory contains the row; the rest is upheld by the caller.
         unsafe { slice::from_raw_parts_mut(self.target.host.cast(), self.extent[0]) }

@@ -28,7 +28,7 @@ impl<'g> ConditionalHandle<'g> {
     /// Returns the handle with this number.
     ///
     /// # Safety
-    /// The number must be that of a handle that was created for the graph.
+    /// The number must come from a handle that was created for the graph.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: sys::CUgraphConditionalHandle, graph: &'g Graph) -> Self {
@@ -148,7 +148,7 @@ impl Graph {
     /// kernels, copies and fills of device memory, empty nodes, child graphs, and conditional nodes.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, one that another node has, no bodies, or more than
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, a handle that another node uses, no bodies, or more than
     /// the kind can have, and a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]

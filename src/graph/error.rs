@@ -20,7 +20,7 @@ pub struct GraphError {
     instantiate_result: Option<CUgraphInstantiateResult>,
     update_result: Option<CUgraphExecUpdateResult>,
     node_index: Option<usize>,
-    /// The lines of the message after that of `error`.
+    /// The lines of the message after the line of `error`.
     details: String,
 }
 
@@ -167,7 +167,7 @@ const fn kind_name(kind: CUgraphNodeType) -> Option<&'static str> {
     })
 }
 
-/// Returns name, cause and fix; `None` if the result says no more than the error's code.
+/// Returns name, cause and fix; `None` if the result adds nothing to the error's code.
 #[inline]
 const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str> {
     Some(match result {
@@ -191,7 +191,7 @@ const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str
     })
 }
 
-/// Returns name, cause and fix; `None` if the result says no more than the error's code.
+/// Returns name, cause and fix; `None` if the result adds nothing to the error's code.
 #[inline]
 const fn of_update(result: CUgraphExecUpdateResult) -> Option<&'static str> {
     Some(match result {
@@ -247,5 +247,5 @@ impl From<GraphError> for Error {
     }
 }
 
-/// Has no source, because its message already contains that of [`error`](GraphError::error).
+/// Has no source, because its message already contains the message of [`error`](GraphError::error).
 impl core::error::Error for GraphError {}

@@ -121,7 +121,7 @@ impl GraphExec {
     /// the event alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not a record of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not an event record node of the graph.
     #[inline]
     #[doc(alias = "cuGraphExecEventRecordNodeSetEvent")]
     #[track_caller]
@@ -136,7 +136,7 @@ impl GraphExec {
     /// event alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not a wait of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not an event wait node of the graph.
     #[inline]
     #[doc(alias = "cuGraphExecEventWaitNodeSetEvent")]
     #[track_caller]

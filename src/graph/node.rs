@@ -38,7 +38,7 @@ impl<'g> Node<'g> {
     /// Returns a node of a graph by its handle.
     ///
     /// # Safety
-    /// The handle must be that of a node of the graph.
+    /// The handle must belong to a node of the graph.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: sys::CUgraphNode, graph: &'g Graph) -> Self {
@@ -134,7 +134,8 @@ impl<'g> Node<'g> {
     }
 
     /// Returns the handle of the graph that contains the node
-    /// ([`cuGraphNodeGetContainingGraph`](checked::graph_node_get_containing_graph)): that of [`graph`](Self::graph).
+    /// ([`cuGraphNodeGetContainingGraph`](checked::graph_node_get_containing_graph)), which is also the handle of
+    /// [`graph`](Self::graph).
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.

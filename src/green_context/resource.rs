@@ -54,7 +54,7 @@ impl DeviceResource {
     #[inline]
     #[must_use]
     pub fn sm_count(&self) -> Option<u32> {
-        // SAFETY: the member is that of the kind; any number is valid.
+        // SAFETY: the driver writes this member for this kind; any number is valid.
         (self.kind() == CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM).then(|| unsafe { self.0.sm() }.smCount)
     }
 

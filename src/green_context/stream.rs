@@ -5,8 +5,8 @@ use crate::{Result, Stream, checked, sys};
 
 impl GreenContext {
     /// Creates a non-blocking stream whose work runs on the green context's multiprocessors
-    /// ([`cuGreenCtxStreamCreate`](checked::green_ctx_stream_create)). A lower
-    /// number is a higher priority: the device prefers that work, but does not guarantee an order.
+    /// ([`cuGreenCtxStreamCreate`](checked::green_ctx_stream_create)). A lower number is a higher priority: the device
+    /// prefers that work, but does not guarantee an order.
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.
@@ -53,8 +53,7 @@ impl Stream {
     }
 
     /// Returns the handle of the green context that the stream was created in; `None` if that context is not a green
-    /// context
-    /// ([`cuStreamGetGreenCtx`](checked::stream_get_green_ctx)).
+    /// context ([`cuStreamGetGreenCtx`](checked::stream_get_green_ctx)).
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.

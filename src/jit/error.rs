@@ -158,5 +158,5 @@ impl From<Error> for JitError {
     }
 }
 
-/// Has no source, because its message already contains that of [`error`](JitError::error).
+/// Has no source, because its message already contains the message of [`error`](JitError::error).
 impl core::error::Error for JitError {}

@@ -73,7 +73,7 @@ fn cubin_end(image: &[u8]) -> Option<u64> {
     Some(segments.max(sections).max(0x40))
 }
 
-/// Returns the end of a fat binary: its header states its own length and that of the entries.
+/// Returns the end of a fat binary: its header states the lengths of the header and of the entries.
 #[inline]
 fn fat_binary_end(image: &[u8]) -> Option<u64> {
     Some(u64_at(image, 8)?.saturating_add(u16_at(image, 6)?.into()))

@@ -29,7 +29,7 @@ pub struct JitOptions {
     pub threads_per_block: Option<NonZeroU32>,
     /// The optimisation level from 0 to 4; 4 by default (`CU_JIT_OPTIMIZATION_LEVEL`).
     pub optimization_level: Option<u32>,
-    /// The architecture to compile for; by default, that of the context (`CU_JIT_TARGET`,
+    /// The architecture to compile for; by default, the architecture of the context's device (`CU_JIT_TARGET`,
     /// `CU_JIT_TARGET_FROM_CUCONTEXT`).
     pub target: Option<JitTarget>,
     /// The choice if a fat binary has no machine code for the device (`CU_JIT_FALLBACK_STRATEGY`). A linker does not accept
@@ -170,7 +170,7 @@ pub(super) struct Number {
 }
 
 impl JitOptions {
-    /// Returns the options that are set and are numbers, but those of the logs.
+    /// Returns the options that are set and are numbers, except the options of the logs.
     #[inline]
     pub(super) fn numbers(&self) -> Vec<Number> {
         let mut numbers = Vec::new();

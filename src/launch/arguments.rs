@@ -44,7 +44,7 @@ use crate::{DevicePtr, DeviceSlice, DeviceSliceMut, sys};
     note = "for a `repr(C)` struct of kernel arguments write `unsafe impl KernelArg for TheStruct {{}}`"
 )]
 pub unsafe trait KernelArg: Sized {
-    /// Size and alignment of the parameter: those of the type.
+    /// Size and alignment of the parameter; by default, of the type.
     const LAYOUT: Layout = Layout::new::<Self>();
 }
 

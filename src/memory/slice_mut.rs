@@ -25,8 +25,7 @@ use crate::{Context, DevicePtr, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// The rules are those of [`DeviceSlice`]. Copies without a stream are as described at
-/// [`DeviceBuffer`](crate::DeviceBuffer).
+/// The rules are the same as for a [`DeviceSlice`]. [`DeviceBuffer`](crate::DeviceBuffer) describes copies without a stream.
 #[repr(transparent)] // As an argument of a kernel, the view is the first field of the other type.
 pub struct DeviceSliceMut<'a, T> {
     view: DeviceSlice<'a, T>,
@@ -51,8 +50,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// for the methods that copy or fill.
     ///
     /// # Safety
-    /// For all of `'a`, and until the work that the view's methods queue is done, the address must be that of device memory
-    /// with `len` values, which belongs to `context` if that is given.
+    /// For all of `'a`, and until the work that the view's methods queue is done, the address must point to device memory with
+    /// `len` values, which belongs to `context` if one is given.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
@@ -94,7 +93,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.view.context
     }
 
-    /// Returns a view that only reads, and borrows this one.
+    /// Returns a read-only view that borrows this one.
     #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> DeviceSlice<'_, T> {
@@ -108,7 +107,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         DeviceSliceMut::over(self.view)
     }
 
-    /// Returns a view of a range of values that only reads.
+    /// Returns a read-only view of a range of values.
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
@@ -128,7 +127,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.reborrow().into_slice(range)
     }
 
-    /// Returns two views that only read: of the values before `index`, and of the others.
+    /// Returns two read-only views: of the values before `index`, and of the others.
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
@@ -169,7 +168,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         Ok((Self::over(first), Self::over(second)))
     }
 
-    /// Returns a view of the same bytes as values of another type that only reads.
+    /// Returns a read-only view of the same bytes as values of another type.
     ///
     /// # Errors
     /// Same as [`DeviceSlice::cast`].

@@ -76,7 +76,7 @@ impl MemPool {
     /// `handle` must be what C expects for a valid handle of this kind.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not that of a pool.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not a pool's.
     #[inline]
     #[doc(alias = "cuMemPoolImportFromShareableHandle")]
     #[track_caller]
@@ -95,7 +95,7 @@ impl MemPool {
     /// done there, and must not be freed there before it is freed here.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the bytes are not those of a buffer of this pool.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the bytes were not exported from a buffer of this pool.
     #[inline]
     #[doc(alias = "cuMemPoolImportPointer")]
     #[track_caller]

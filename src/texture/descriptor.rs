@@ -202,7 +202,7 @@ impl ResourceView {
         }
     }
 
-    /// Limits the view to some levels of a mipmapped array; without this option, it is of the first.
+    /// Limits the view to some levels of a mipmapped array; without this option, it has the first level only.
     #[inline]
     pub const fn levels(mut self, levels: RangeInclusive<u32>) -> Self {
         self.raw.firstMipmapLevel = *levels.start();

@@ -45,7 +45,7 @@ impl<'a> TextureResource<'a> {
     /// of a [`DeviceBuffer`](crate::DeviceBuffer).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format.
     #[inline]
     #[track_caller]
     pub fn linear<T>(values: DeviceSlice<'a, T>, format: CUarray_format, channels: u32) -> Result<Self> {
@@ -81,7 +81,7 @@ impl<'a> TextureResource<'a> {
     /// Returns a two-dimensional picture in device memory, in a format that `T` does not determine.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of `T` is not that of `channels` values in the format, and the errors of
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the errors of
     /// [`pitched`](Self::pitched).
     #[inline]
     #[track_caller]

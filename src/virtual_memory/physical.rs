@@ -208,7 +208,7 @@ impl PhysicalMemory {
     /// `handle` must be what C expects for a valid handle of this kind, of memory of this size.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not that of memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not a handle of memory.
     #[inline]
     #[doc(alias = "cuMemImportFromShareableHandle")]
     #[track_caller]

@@ -651,7 +651,7 @@ fn raw_handles() {
         assert_eq!(code(added), CUresult::CUDA_ERROR_INVALID_CONTEXT.0);
         assert_eq!(borrowed.nodes().expect("nodes").len(), 1);
     }
-    // SAFETY: the graph is live and owned by nobody; its module is loaded until the end.
+    // SAFETY: the graph is live and has no owner; its module is loaded until the end.
     let graph = unsafe { Graph::from_raw(raw, &s.context) };
     // SAFETY: the node is in the graph.
     let node = unsafe { cuda_driver::graph::Node::from_raw(node, &graph) };
@@ -660,7 +660,7 @@ fn raw_handles() {
     // SAFETY: the handle is valid during the calls.
     let borrowed = unsafe { GraphExec::borrow_raw(exec) };
     assert_eq!(s.run(&borrowed)[0], 4);
-    // SAFETY: the graph is live and owned by nobody.
+    // SAFETY: the graph is live and has no owner.
     let exec = unsafe { GraphExec::from_raw(exec, &s.context) };
     assert_eq!(exec.as_raw(), borrowed.as_raw());
     exec.destroy().expect("its end");

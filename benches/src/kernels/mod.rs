@@ -1,8 +1,8 @@
 //! Measures kernels against the same work as native code: `cargo run --release -p cuda-driver-benches -- engine [--csv]
 //! [SECONDS] [KERNEL…]`.
 //!
-//! Kernel and reference take turns; the best of many runs counts, in processor time of the thread. Results must be equal
-//! bit by bit, except for kernels with approximate functions. The rows:
+//! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the thread.
+//! Outputs must be equal bit by bit, except for kernels with approximate functions. The rows of the output:
 //!
 //! | kind | columns |
 //! | --- | --- |
@@ -235,7 +235,7 @@ fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>>
     Ok((best.map(|time| per_thread(case, time)), per_thread(case, native)))
 }
 
-/// Returns nanoseconds per thread with one host thread and with two, by the clock.
+/// Returns nanoseconds per thread of elapsed time, with one host thread and with two.
 fn two_cores(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
     let loaded = Loaded::new(case)?;
     loaded.run_on(Engine::Auto, 1)?;

@@ -1,4 +1,4 @@
-//! Findings about files of driver libraries, from their paths and headers. Nothing is loaded to make them.
+//! Findings about files of driver libraries. They are read from paths and headers, without loading a library.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct LibraryFile {
     pub path: String,
     /// The path with all symbolic links resolved, if it differs.
     pub real_path: Option<String>,
-    /// The role that its folder gives it.
+    /// The role of the library, derived from its folder.
     pub role: LibraryRole,
     /// The driver's version in the real file's name; `None` if that name has none.
     pub version: Option<String>,
@@ -17,19 +17,19 @@ pub struct LibraryFile {
     pub elf: Option<Elf>,
 }
 
-/// The role of a library, by its folder.
+/// The role of a library, derived from its folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LibraryRole {
-    /// A driver's library.
+    /// The library of an installed driver.
     Driver,
-    /// A newer driver's library for an older kernel module, from NVIDIA's forward compatibility package.
+    /// The library of a newer driver for an older kernel module, from NVIDIA's forward compatibility package.
     Compatibility,
     /// A toolkit's stub.
     Stub,
 }
 
-/// The part of an ELF header that says which programs can load the file.
+/// The part of an ELF header that determines which programs can load the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Elf {
     /// 32 or 64.

@@ -28,7 +28,7 @@ pub struct KernelModule {
     pub is_open: bool,
 }
 
-/// A GPU of NVIDIA on the PCI bus.
+/// An NVIDIA GPU on the PCI bus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     /// Its address: `0000:17:00.0`.

@@ -4,7 +4,7 @@ use super::paths;
 use super::surroundings::Surroundings;
 use crate::findings::User;
 
-/// The bit of the capability to ignore permission bits, `CAP_DAC_OVERRIDE`.
+/// The bit of `CAP_DAC_OVERRIDE`, the capability to ignore file permissions.
 const OVERRIDE: u64 = 1 << 1;
 
 /// Returns the user of this process from `/proc/self/status`, or `None` where there is no such file.
@@ -16,7 +16,7 @@ pub(super) fn user(surroundings: &Surroundings) -> Option<User> {
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
             .map(str::split_whitespace)
     };
-    // Real, effective, saved and file-system numbers; permissions are checked for the last.
+    // The line has the real, effective, saved and file-system numbers. Permissions are checked with the last.
     let id = field("Uid")?.nth(3)?.parse().ok()?;
     let own = field("Gid").and_then(|mut numbers| numbers.nth(3));
     let others = field("Groups").into_iter().flatten();

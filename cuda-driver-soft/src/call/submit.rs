@@ -211,7 +211,7 @@ pub(crate) fn join(stream: &StreamRef) {
     stream.submit(&[], Work::Join, 0);
 }
 
-/// Submits memory operations, done one after the other; captured, they become one node.
+/// Submits memory operations, which run one after the other. In a capture, they become one node.
 pub(crate) fn memory_operations(operations: Vec<MemoryOperation>, stream: &StreamRef) -> Result<()> {
     if stream.is_capturing() {
         return capture::add(stream, Operation::Operations(Batch::new(operations)));

@@ -16,7 +16,7 @@ use host::environment;
 
 /// Number of sessions of all threads.
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);
-/// Number of these that check for reads of memory that nobody wrote.
+/// Number of these that check for reads of uninitialised memory.
 static INIT_SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {

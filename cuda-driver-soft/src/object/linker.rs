@@ -70,7 +70,7 @@ pub(crate) fn create(device: &'static Device, options: Options) -> usize {
 }
 
 /// Links the fat binaries of separately compiled files for the first device; returns `None` if none of them has PTX for
-/// it. Calls of the device runtime library get the driver's own.
+/// it. Calls of functions of the device runtime library are linked to the driver's own implementation.
 pub(crate) fn link_parts(parts: &[Vec<u8>]) -> Result<Option<Arc<[u8]>>> {
     let linker = Linker {
         device: device::all().first().ok_or(Error::CUDA_ERROR_NO_DEVICE)?,

@@ -75,7 +75,7 @@ impl Queues {
         }
     }
 
-    /// Puts work at the end of a queue, also after `after`. `cost` is its estimated duration in nanoseconds.
+    /// Appends work to a queue; it also waits for the tasks `after`. `cost` is its estimated duration in nanoseconds.
     pub(crate) fn submit(&mut self, queue: QueueId, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         let mut before = self.tails(queue);
         before.extend_from_slice(after);

@@ -64,7 +64,7 @@ fn sum_has_no_bank_conflicts() {
     assert_eq!(report.kernel("sum").expect("a launch").total.bank_conflicts(), 0);
 }
 
-/// No two threads access the same value without an order between them, and none reads memory that nobody wrote.
+/// There are no data races and no reads of uninitialised memory.
 #[test]
 fn kernels_have_no_races() {
     let gpu = gpu();

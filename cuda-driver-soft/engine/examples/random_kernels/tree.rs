@@ -181,7 +181,7 @@ pub(crate) enum Statement {
         from: Vec<Value>,
         guard: Option<(u8, bool)>,
     },
-    /// A load from the input, which nobody writes. `vector` is the number of elements.
+    /// A load from the input, which is only read. `vector` is the number of elements.
     LoadInput {
         to: Var,
         vector: u8,

@@ -15,7 +15,7 @@ impl Checks {
     /// Accesses out of bounds, misaligned, to freed memory or to the wrong space. Costs nothing: kernels always run with
     /// these checks.
     pub const MEMORY: Checks = Checks(1);
-    /// Reads of memory that nobody wrote.
+    /// Reads of uninitialised memory.
     pub const INIT: Checks = Checks(2);
     /// Accesses to the same byte that nothing orders.
     pub const RACE: Checks = Checks(4);

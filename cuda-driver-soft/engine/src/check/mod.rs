@@ -1,4 +1,4 @@
-//! Checkers of kernels: accesses that race, reads of memory that nobody wrote, barriers that threads misuse.
+//! Checkers of kernels: for data races, reads of uninitialised memory, and misused barriers.
 //!
 //! | file | |
 //! | --- | --- |

@@ -172,7 +172,7 @@ impl LaunchObserver for CheckedLaunch {
         let mut found: Vec<_> = self.state().findings.drain().map(|(_, found)| found).collect();
         found.sort_by_key(|(rank, finding)| (*rank, finding.places.clone()));
         for (_, finding) in found {
-            // An access out of bounds is not a read of memory that nobody wrote, too.
+            // An access out of bounds is not also reported as a read of uninitialised memory.
             let faulted = fault.is_some_and(|fault| finding.places.iter().any(|p| p.ptx_line == fault.line));
             if finding.check != Checks::INIT || !faulted {
                 self.checker.add(finding);

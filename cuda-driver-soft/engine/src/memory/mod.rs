@@ -10,7 +10,7 @@
 //! * `index` holds the allocations in order, behind a lock; `pages` finds the `Record` of an address without one;
 //! * `usage` counts bytes by owner, and refuses allocations that exceed a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;
-//! * `written` knows the bytes that somebody has written, for a checker;
+//! * `written` tracks initialised bytes, for a checker;
 //! * `access` does every load and store of device memory. Kernels may race, so Rust's own loads and stores must not be
 //!   used for memory that another thread may be writing.
 //!

@@ -1,4 +1,4 @@
-//! The bytes of device memory that somebody has written, for the checker of uninitialised reads.
+//! Tracks the initialised bytes of device memory, for the checker of uninitialised reads.
 //!
 //! Nothing is tracked until the checker is first used. Memory that was allocated before counts as written, and so does
 //! all memory that the host can write without a call of the driver.
@@ -208,7 +208,7 @@ impl Written {
         self.users.fetch_add(1, Relaxed);
     }
 
-    /// Ends the tracking for a checker. After the last one, all memory counts as written: kernels that nobody observes
+    /// Ends the tracking for a checker. After the last one, all memory counts as written: kernels without an observer
     /// do not set bits.
     pub(super) fn end(&self) {
         if self.users.fetch_sub(1, Relaxed) == 1 {

@@ -102,7 +102,7 @@ pub(crate) fn tanh(x: f64) -> f64 {
     let magnitude = x.abs();
     let square = magnitude * magnitude;
     // Near zero this is the continued fraction x / (1 + x² / (3 + x² / (5 + …))), computed as one fraction; elsewhere
-    // 2^x gives it.
+    // the result is computed from 2^x.
     let (mut above, mut below) = (1.0, 21.0);
     let mut odd = 19.0;
     while odd > 0.0 {

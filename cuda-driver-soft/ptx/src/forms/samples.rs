@@ -100,7 +100,7 @@ pub fn samples() -> Vec<Sample> {
                     continue;
                 }
                 for candidate in &form.candidates {
-                    // A form of two rows has the operands of both. Only the operands of this row are used.
+                    // A form that is in two rows has the operands of both rows. Only the operands of this row are used.
                     let mods = Mods::new(&modifiers);
                     let own = compiled.operands.iter().any(|list| {
                         list.len() == candidate.operands.len()

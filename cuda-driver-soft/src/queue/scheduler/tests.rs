@@ -101,7 +101,7 @@ fn every_task_runs_after_its_dependencies() {
             ids.lock().unwrap().push(id);
             edges.push(before);
             if index % 500 == 499 {
-                // Several threads wait, and therefore work, at the same time.
+                // A waiting thread runs queued work itself, so several threads work at the same time.
                 scope.spawn(|| {
                     let all = ids.lock().unwrap().clone();
                     scheduler.wait_all(&all);
@@ -177,7 +177,7 @@ fn a_panic_ends_its_task_as_a_fault() {
     assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
 }
 
-/// A kernel that is not finished before its gate is opened; it reports when a thread is inside.
+/// A kernel that does not finish before `open` is set. `inside` counts the threads that run it.
 #[derive(Default)]
 struct Gated {
     inside: AtomicU32,
@@ -232,7 +232,7 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
 #[derive(Default)]
 struct Prints {
     calls: AtomicU32,
-    /// The number of further calls after which all is done.
+    /// The number of calls after the first one; then the kernel is finished.
     others: u32,
     open: AtomicU32,
     written: AtomicU32,
@@ -289,7 +289,7 @@ fn the_last_thread_to_leave_a_kernel_finishes_it() {
         prints.open.store(1, SeqCst);
         assert!(!done);
     });
-    assert_eq!(prints.calls.load(SeqCst), 2, "who enters what is done");
+    assert_eq!(prints.calls.load(SeqCst), 2, "a thread entered a finished kernel");
 }
 
 #[test]

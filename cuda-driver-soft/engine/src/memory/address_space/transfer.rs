@@ -171,7 +171,7 @@ impl AddressSpace {
                 // SAFETY: both are valid for the piece, as `each_piece` promises.
                 unsafe { access::copy(target, source.add(at), part) };
             });
-            // A copy of bytes that nobody wrote writes nothing.
+            // A copy of uninitialised bytes leaves its target uninitialised.
             self.written.copy(to + offset as u64, from + offset as u64, part as u64);
             done = done.and(piece);
         })?;

@@ -99,7 +99,7 @@ fn from_int<S: Int>(c: Cvt, a: u64) -> Option<u64> {
     })
 }
 
-/// Converts a floating-point number to an integer type, or as the remaining match arms do.
+/// Converts a floating-point number to the integer type `$c.to`. `$rest` are match arms for other types.
 macro_rules! to_int {
     ($c:ident, $convert:ident($($arguments:expr),*) $($rest:tt)*) => {
         match $c.to {
