@@ -423,5 +423,5 @@ fn libraries_passes() {
 #[test]
 fn green_contexts_passes() {
     let Some(out) = passes("green_contexts") else { return };
-    assert!(out.contains("512 blocks on "), "{out}");
+    assert!(out.contains("512 blocks are done on "), "{out}");
 }
