@@ -1,7 +1,6 @@
 //! The driver's log: messages that explain failed calls. Drivers from CUDA 12.9 on have it.
 //!
-//! After [`attach`], every [`Error`](crate::Error) of this crate contains the messages that the driver logged on the same
-//! thread:
+//! After [`attach`], every [`Error`] of this crate contains the messages that the driver logged on the same thread:
 //!
 //! ```
 //! # use cuda_driver::{Context, Device, DeviceBuffer};

@@ -37,7 +37,7 @@ use crate::{Context, Download, Result, Stream, Upload, checked};
 ///
 /// [`host`](Self::host) and [`host_mut`](Self::host_mut) wait for all work of the buffer's context. On a device that lacks
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access any managed
-/// memory while a kernel runs. The copies of the [views](DeviceSlice) work on every device.
+/// memory while a kernel runs. The copies of the [views](crate::DeviceSlice) work on every device.
 ///
 /// The address is valid on the host and on devices. A program may allocate more managed memory than the device has, but
 /// becomes very slow.
