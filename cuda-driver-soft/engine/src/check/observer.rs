@@ -666,7 +666,7 @@ impl WorkerObserver for CheckWorker {
         if let Some(races) = &mut self.races
             && self.launch.cluster == [1; 3]
         {
-            races.end_block(block.number as u32);
+            races.end_block(block.number as u32, self.launch.shared_bytes);
         }
         self.spare = Some(state);
     }

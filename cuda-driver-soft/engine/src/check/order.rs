@@ -265,6 +265,13 @@ impl BlockOrder {
         }
     }
 
+    /// Returns true if a lane of a warp may have something to publish.
+    pub(super) fn has_fences(&self, warp: u8) -> bool {
+        self.warps
+            .get(usize::from(warp))
+            .is_some_and(|own| own.fences.is_some())
+    }
+
     /// Returns what a thread publishes with a store or an atomic operation: the moments before its last fence.
     pub(super) fn published(&self, warp: u8, lane: u8) -> SharedClock {
         self.warps
@@ -348,6 +355,11 @@ pub(super) struct Published {
 }
 
 impl Published {
+    /// Returns true if threads have published nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.locations.is_empty()
+    }
+
     /// Adds what a thread publishes at a location.
     pub(super) fn release(&mut self, location: u64, clock: SharedClock) {
         let Some(clock) = clock else { return };

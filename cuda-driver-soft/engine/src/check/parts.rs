@@ -240,7 +240,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    const JOIN_AT: u32 = 6;
+    const JOIN_AT: u32 = 8;
 
     /// Returns the parts of a line whose words were accessed in rows.
     pub(super) fn of_row(row: &Cell) -> Self {

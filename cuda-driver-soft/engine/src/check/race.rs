@@ -168,8 +168,9 @@ impl Races {
     }
 
     /// A block has ended: forgets its shared memory.
-    pub(super) fn end_block(&mut self, block: u32) {
-        self.shadow.forget(shared_address(block, 0), 1 << SHARED_BITS);
+    pub(super) fn end_block(&mut self, block: u32, shared_bytes: u64) {
+        let bytes = shared_bytes.min(1 << SHARED_BITS);
+        self.shadow.forget(shared_address(block, 0), bytes);
     }
 
     /// An access of lanes of a warp. Conflicts with earlier accesses are added to `found`.
@@ -335,6 +336,9 @@ impl Races {
     fn synchronise(&mut self, order: &mut BlockOrder, access: &WarpAccess<'_>) {
         if access.release {
             order.fence(access.warp, access.lanes);
+        }
+        if self.published.is_empty() && !order.has_fences(access.warp) {
+            return;
         }
         for lane in lanes::iter(access.lanes) {
             let location = access.addresses[lane];

@@ -1,8 +1,9 @@
 //! Shadow memory of the race checker: the last accesses to each byte.
 //!
 //! Memory is divided into lines of 32 words of 4 bytes. As long as only whole warps access a line, each lane its own
-//! word, the line has one set of stamps. Otherwise it has a cell for each word or, once an access is smaller than a
-//! word, for each byte.
+//! word, the line has one set of stamps. As long as accesses have known patterns and no order of single lanes matters, it
+//! has a set for each part of the line whose words were accessed together. Otherwise it has a cell for each word or, once
+//! an access is smaller than a word, for each byte.
 
 use super::parts::{LaneMaps, Parts};
 use crate::id_map::IdMap;
