@@ -126,6 +126,14 @@ fn shared_memory_out_of_range() {
 }
 
 #[test]
+fn shared_memory_past_its_end() {
+    // The window of shared memory has 16 MiB.
+    child!("shared_memory_past_its_end", {
+        fault("fault_shared", 32, 700, |_, out| arguments![1_u32 << 18, out]);
+    });
+}
+
+#[test]
 fn misaligned() {
     child!("misaligned", {
         fault("fault_misaligned", 1, 716, |_, out| arguments![out, 2_u32, out + 64])

@@ -49,12 +49,19 @@ fn upload(array: CUarray, bytes: usize, rows: usize, data: &[u8]) -> Box<CUDA_ME
 
 /// Creates a texture without filtering, of coordinates in texels; returns the code and the texture.
 fn texture(array: CUarray, flags: u32) -> (CUresult, u64) {
+    filtered(array, flags, 0, CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP)
+}
+
+/// Creates a texture with a border color; returns the code and the texture.
+fn filtered(array: CUarray, flags: u32, filter: u32, mode: CUaddress_mode) -> (CUresult, u64) {
     // SAFETY: zeros are a valid value of every member.
     let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
     resource.res.array.hArray = array;
     // SAFETY: as above.
     let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
-    settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
+    settings.addressMode = [mode; 3];
+    settings.filterMode = CUfilter_mode(filter);
+    settings.borderColor = [0.3, -0.6, 0.8, 0.5];
     settings.flags = flags;
     let mut handle = 0;
     // SAFETY: all arguments are live, and the array is.
@@ -264,4 +271,162 @@ fn packed_channels() {
         .collect();
     assert_eq!(texels(&mut gpu, handle, 16, 16), want);
     ok!(cuArrayDestroy(array));
+}
+
+/// Returns the bytes of an array that was recorded with this seed.
+fn random(mut seed: u64, count: usize) -> Vec<u32> {
+    let mut next = || {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as u32
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn filters_and_borders() {
+    let mut gpu = Gpu::new();
+    let mut wrong = Vec::new();
+    for (format, filter, mode, flags, count, hash) in recorded() {
+        let name = format.name().unwrap_or_default();
+        let is_block = name.contains("BC");
+        let channels = match name {
+            _ if name.contains("BC4") || name.ends_with("X1") => 1,
+            _ if name.contains("BC5") || name.ends_with("X2") => 2,
+            _ if name.contains("BC6H") => 3,
+            _ => 4,
+        };
+        let texel = match name {
+            _ if name.contains("BC1") || name.contains("BC4") => 8,
+            _ if is_block => 16,
+            _ if name.contains("INT16") => 2 * channels,
+            _ if name.contains("INT8") => channels,
+            _ => 4,
+        };
+        let seed = u64::from(format.0) + if is_block { 7 } else { 0 };
+        let data: Vec<u8> = random(seed, 1024).into_iter().map(|word| word as u8).collect();
+        let (size, rows) = if is_block {
+            ([8, 8], (2 * texel as usize, 2))
+        } else {
+            ([8, 4], (8 * texel as usize, 4))
+        };
+        let array = array(format, channels, size, rows, &data);
+        let (code, handle) = filtered(array, flags, filter, CUaddress_mode(mode));
+        assert_eq!(code, CUresult::CUDA_SUCCESS, "{name}");
+        let at = |(word, size): (&u32, usize)| ((word % (256 * (size as u32 + 2))) as f32 / 256.0 - 1.0).to_bits();
+        let points: Vec<Vec<u32>> = random(5, 2 * count)
+            .chunks(2)
+            .map(|pair| pair.iter().zip(size).map(at).collect())
+            .collect();
+        let samples = run(
+            &mut gpu,
+            "tex.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}];",
+            handle,
+            &points,
+        );
+        let mixed = samples.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
+            (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
+        });
+        if mixed != hash {
+            wrong.push(format!(
+                "{name} filter {filter} mode {mode} flags {flags}: {:x?}",
+                &samples[..3]
+            ));
+        }
+        ok!(cuTexObjectDestroy(handle));
+        ok!(cuArrayDestroy(array));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The format, filter mode, address mode, flags, number of samples, and hash of the samples.
+type RecordedSamples = (CUarray_format, u32, u32, u32, usize, u64);
+
+/// Returns the samples that an H200 returned.
+#[rustfmt::skip] // a table
+fn recorded() -> Vec<RecordedSamples> {
+    vec![
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2, 1, 1, 0, 40, 0x333b_09ce_4abf_76a2),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2, 1, 3, 0, 40, 0xeec9_1bac_4a4f_81bd),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2, 0, 1, 0, 40, 0x7287_f720_12d8_7f58),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2, 0, 3, 0, 40, 0x3e56_e607_68f1_0ad2),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2, 1, 1, 16, 40, 0x333b_09ce_4abf_76a2),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X1, 1, 1, 0, 40, 0x5a09_dacc_feca_f2b8),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X1, 1, 3, 0, 40, 0x985e_8f4e_4d34_733d),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X1, 0, 1, 0, 40, 0x0347_5b0c_aa13_c4bf),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X1, 0, 3, 0, 40, 0x56e6_63e0_f324_525d),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X2, 1, 1, 0, 40, 0xb320_eb9c_e3e8_a855),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X2, 1, 3, 0, 40, 0x59dc_1f57_23e4_8dd1),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X2, 0, 1, 0, 40, 0x81f0_300a_c81c_936e),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X2, 0, 3, 0, 40, 0x256e_aa22_7d16_dbec),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X4, 1, 1, 0, 40, 0xa252_bdd6_4168_d91e),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X4, 1, 3, 0, 40, 0x5be2_bb90_7534_3f65),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X4, 0, 1, 0, 40, 0xf695_c782_5c99_df0a),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT8X4, 0, 3, 0, 40, 0xe137_c8b2_b206_ec79),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X1, 1, 1, 0, 40, 0x84f5_3f2b_d9f1_2bcc),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X1, 1, 3, 0, 40, 0x7eca_02ee_6f37_3299),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X1, 0, 1, 0, 40, 0x4007_7185_65f4_368d),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X1, 0, 3, 0, 40, 0x0d84_fb88_cb1e_c9f5),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X1, 1, 1, 16, 40, 0x84f5_3f2b_d9f1_2bcc),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X2, 1, 1, 0, 40, 0x2498_d553_c2f7_3b5d),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X2, 1, 3, 0, 40, 0x434a_f41c_77d9_67a4),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X2, 0, 1, 0, 40, 0x9265_ebe2_fe74_6c68),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X2, 0, 3, 0, 40, 0x46ca_3108_6999_3d27),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X2, 1, 1, 16, 40, 0x2498_d553_c2f7_3b5d),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X4, 1, 1, 0, 40, 0x1571_c6b2_b935_c944),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X4, 1, 3, 0, 40, 0x6647_9bef_22ed_dc0b),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X4, 0, 1, 0, 40, 0x23d2_04fb_1d6d_9ed9),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X4, 0, 3, 0, 40, 0x53d7_6b0b_4a4f_5c21),
+        (CUarray_format::CU_AD_FORMAT_UNORM_INT16X4, 1, 1, 16, 40, 0x1571_c6b2_b935_c944),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT8X1, 0, 1, 0, 40, 0x4cbf_cb3c_7c80_1656),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT8X1, 0, 3, 0, 40, 0xd20e_82fc_8085_ea34),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT8X2, 0, 1, 0, 40, 0xb3a1_643d_e457_b5b3),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT8X2, 0, 3, 0, 40, 0x4d9a_b41a_d191_0cc9),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT8X4, 0, 1, 0, 40, 0x0aa5_b0e6_1594_d1e4),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT8X4, 0, 3, 0, 40, 0x0f3a_fdfd_c0bf_e2c6),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X1, 1, 1, 0, 40, 0x1cb1_8c7a_1456_8dde),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X1, 1, 3, 0, 40, 0xd9a0_888c_a609_966d),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X1, 0, 1, 0, 40, 0xb8ff_42a0_1166_61c5),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X1, 0, 3, 0, 40, 0x6535_2216_ce25_1821),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X1, 1, 1, 16, 40, 0x1cb1_8c7a_1456_8dde),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X2, 1, 1, 0, 40, 0xb5d3_fa9b_dacf_0307),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X2, 1, 3, 0, 40, 0xf4cd_88a0_ffb5_3bc2),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X2, 0, 1, 0, 40, 0x172e_cf5c_1de3_b409),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X2, 0, 3, 0, 40, 0x72ff_00a4_8e6d_4f54),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X2, 1, 1, 16, 40, 0xb5d3_fa9b_dacf_0307),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X4, 1, 1, 0, 40, 0x160c_964a_c7a7_000d),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X4, 1, 3, 0, 40, 0x8d9b_4f88_3824_9a9b),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X4, 0, 1, 0, 40, 0x4d78_6680_48ed_f2eb),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X4, 0, 3, 0, 40, 0x29a8_2c2c_ed52_cb35),
+        (CUarray_format::CU_AD_FORMAT_SNORM_INT16X4, 1, 1, 16, 40, 0x160c_964a_c7a7_000d),
+        (CUarray_format::CU_AD_FORMAT_BC1_UNORM, 1, 1, 0, 40, 0x35fc_d3aa_0e90_fee8),
+        (CUarray_format::CU_AD_FORMAT_BC1_UNORM, 1, 3, 0, 40, 0xcf17_689b_919b_3d60),
+        (CUarray_format::CU_AD_FORMAT_BC1_UNORM, 0, 3, 0, 20, 0x6d7e_8a5e_d282_4bcd),
+        (CUarray_format::CU_AD_FORMAT_BC2_UNORM, 1, 1, 0, 40, 0x53d3_90f3_0bfe_ea4f),
+        (CUarray_format::CU_AD_FORMAT_BC2_UNORM, 1, 3, 0, 40, 0x5827_fe4e_5005_c9e6),
+        (CUarray_format::CU_AD_FORMAT_BC2_UNORM, 0, 3, 0, 20, 0x3be0_af87_c728_ea98),
+        (CUarray_format::CU_AD_FORMAT_BC3_UNORM, 0, 3, 0, 20, 0x86b3_740c_a28b_4a8b),
+        (CUarray_format::CU_AD_FORMAT_BC4_UNORM, 1, 1, 0, 40, 0x98d2_9abe_4694_0623),
+        (CUarray_format::CU_AD_FORMAT_BC4_UNORM, 1, 3, 0, 40, 0xacb0_91a7_aa24_185e),
+        (CUarray_format::CU_AD_FORMAT_BC4_UNORM, 0, 3, 0, 20, 0x5d1b_ce6f_80b3_ead2),
+        (CUarray_format::CU_AD_FORMAT_BC4_SNORM, 1, 1, 0, 40, 0xe676_1cdd_7f33_5ab1),
+        (CUarray_format::CU_AD_FORMAT_BC4_SNORM, 1, 3, 0, 40, 0x5b34_9a14_a419_1984),
+        (CUarray_format::CU_AD_FORMAT_BC4_SNORM, 0, 3, 0, 20, 0x9ec4_9e1e_16f8_8442),
+        (CUarray_format::CU_AD_FORMAT_BC5_UNORM, 1, 1, 0, 40, 0x5b28_c090_6a95_907b),
+        (CUarray_format::CU_AD_FORMAT_BC5_UNORM, 1, 3, 0, 40, 0x0406_81ea_8eb1_8bd7),
+        (CUarray_format::CU_AD_FORMAT_BC5_UNORM, 0, 3, 0, 20, 0xf9e3_bfd5_7e62_8679),
+        (CUarray_format::CU_AD_FORMAT_BC5_SNORM, 1, 1, 0, 40, 0x3a88_2179_050f_3771),
+        (CUarray_format::CU_AD_FORMAT_BC5_SNORM, 1, 3, 0, 40, 0xbe1c_2797_8c72_16d2),
+        (CUarray_format::CU_AD_FORMAT_BC5_SNORM, 0, 3, 0, 20, 0xd60b_3daa_29a5_94dd),
+        (CUarray_format::CU_AD_FORMAT_BC6H_UF16, 1, 1, 0, 40, 0x7619_c419_6709_1fa5),
+        (CUarray_format::CU_AD_FORMAT_BC6H_UF16, 1, 3, 0, 40, 0x7af2_76e1_7700_1fa5),
+        (CUarray_format::CU_AD_FORMAT_BC6H_UF16, 0, 3, 0, 20, 0x1916_7b6d_c968_2965),
+        (CUarray_format::CU_AD_FORMAT_BC6H_SF16, 1, 1, 0, 40, 0x33fa_7297_3050_5fa5),
+        (CUarray_format::CU_AD_FORMAT_BC6H_SF16, 1, 3, 0, 40, 0xa098_f148_5235_1fa5),
+        (CUarray_format::CU_AD_FORMAT_BC6H_SF16, 0, 3, 0, 20, 0xefd0_9583_e874_a965),
+        (CUarray_format::CU_AD_FORMAT_BC7_UNORM, 1, 1, 0, 40, 0x5a33_699a_1d74_79e0),
+        (CUarray_format::CU_AD_FORMAT_BC7_UNORM, 1, 3, 0, 40, 0x5dd1_8c8d_4243_2f6b),
+        (CUarray_format::CU_AD_FORMAT_BC7_UNORM, 0, 3, 0, 20, 0x806d_5975_88e1_686d),
+    ]
 }

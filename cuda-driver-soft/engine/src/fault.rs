@@ -272,6 +272,9 @@ pub enum FaultKind {
     OutOfMemory,
 }
 
+/// The end of the window of shared memory of a GPU, as an offset into a block's shared memory.
+const SHARED_WINDOW: u64 = (1 << 24) - 1024;
+
 impl Fault {
     /// Returns the line that a failed assertion writes to stderr.
     pub fn assertion(&self) -> Option<String> {
@@ -296,6 +299,8 @@ impl Fault {
             FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } | FaultKind::StackOverflow { .. } => {
                 700
             }
+            // On an H200, threads fault like this in the window of shared memory, which begins with 1 KiB of the system.
+            FaultKind::SharedOutOfRange { address, size, .. } if size <= 16 && address < SHARED_WINDOW => 700,
             FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
             FaultKind::Misaligned { .. } => 716,
             FaultKind::InvalidPc { .. } => 718,

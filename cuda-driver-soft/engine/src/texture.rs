@@ -52,7 +52,7 @@ pub struct Plane {
 pub enum Storage {
     /// Channel by channel.
     Channels,
-    /// Three channels of 10 bits and one of 2 bits, from 0 to 1, in 32 bits. They are read as [`Channel::Float`].
+    /// Three channels of 10 bits and one of 2 bits, from 0 to 1, in 32 bits. They are read as [`Channel::U16`].
     Packed,
     /// In compressed blocks of 4 x 4 texels.
     Blocks(Block),

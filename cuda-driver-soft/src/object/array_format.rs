@@ -99,7 +99,7 @@ pub(crate) fn texel_format(format: u32, channels: u32) -> Option<TexelFormat> {
         let packed = name == CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2 && channels == 4;
         packed.then(|| TexelFormat {
             storage: Storage::Packed,
-            ..plain(Channel::Float, 4, true)
+            ..plain(Channel::U16, 4, true)
         })
     }
 }

@@ -348,6 +348,10 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     };
     let image = image(&resource, context.device)?;
+    if matches!(image.storage, Storage::Blocks(_)) {
+        host::log!("arrays of block-compressed formats cannot be surfaces");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     let handle = texture::new_handle();
     texture::bind(handle, Object::Surface(image));
     objects().insert(

@@ -78,10 +78,11 @@ impl<'a, 'm> Texels<'a, 'm> {
     }
 }
 
-/// Returns the channels of a texel of three channels of 10 bits and one of 2, as f32 from 0 to 1.
+/// Returns the channels of a texel of three channels of 10 bits and one of 2, widened to 16 bits.
 fn unpack(word: u32) -> [u32; 4] {
-    [(0, 1023), (10, 1023), (20, 1023), (30, 3)].map(|(shift, most)| {
-        let number = f64::from(word >> shift & most) / f64::from(most);
-        (number as f32).to_bits()
-    })
+    let wide = |shift: u32| {
+        let channel = word >> shift & 0x3ff;
+        channel << 6 | channel >> 4
+    };
+    [wide(0), wide(10), wide(20), (word >> 30) * 0x5555]
 }

@@ -12,7 +12,7 @@ use crate::semantics::texture::level::{self, Choice, Levels};
 use crate::semantics::texture::place::{self, Address, TexelPair};
 use crate::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
 use crate::semantics::texture::{cube, weights};
-use crate::texture::{Object, Plane, Sampler, TexelArray, TextureShape, object};
+use crate::texture::{Object, Plane, Sampler, Storage, TexelArray, TextureShape, object};
 use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
 use std::sync::Arc;
 
@@ -307,7 +307,11 @@ fn color(image: &TexelArray, component: usize) -> usize {
 fn unfiltered(image: &TexelArray, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4] {
     std::array::from_fn(|i| {
         if i < image.channels as usize {
-            texel::value(image.channel, sampler.read, color(image, i), texel[i])
+            // An unfiltered packed channel has its own scale.
+            match image.storage {
+                Storage::Packed if i < 3 => ((f64::from(texel[i] >> 6) / 1023.0) as f32).to_bits(),
+                _ => texel::value(image.channel, sampler.read, color(image, i), texel[i]),
+            }
         } else {
             0
         }
@@ -369,7 +373,12 @@ impl SamplePoint<'_> {
                 None => {
                     let color = self.sampler.border;
                     return Ok(std::array::from_fn(|i| {
-                        texel::border(self.image.channel, self.sampler.read, color[i])
+                        let border =
+                            texel::border(self.image.channel, self.sampler.read, color[i], self.image.normalized);
+                        match self.image.storage {
+                            Storage::Blocks(block) => block.border(i, border),
+                            _ => border,
+                        }
                     }));
                 }
             }

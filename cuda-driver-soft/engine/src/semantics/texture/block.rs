@@ -47,6 +47,23 @@ impl Block {
         }
     }
 
+    /// Returns a channel of the border color, in the representation of [`Channel::widen`]: `given`, or the constant of a
+    /// channel that the format does not store.
+    pub fn border(self, channel: usize, given: u32) -> u32 {
+        let stored = match self {
+            Block::Bc4(_) => 1,
+            Block::Bc5(_) => 2,
+            Block::Bc6h(_) => 3,
+            _ => 4,
+        };
+        match (self, channel) {
+            _ if channel < stored => given,
+            (Block::Bc4(signed) | Block::Bc5(signed), 3) => one(signed),
+            (Block::Bc6h(_), 3) => 0x3c00,
+            _ => 0,
+        }
+    }
+
     /// Decodes one texel of a block: the texel `at` of 16, row by row. Channels are in the representation of
     /// [`Channel::widen`]. Blocks of 8 bytes are in the first half.
     pub fn texel(self, block: &[u8; 16], at: usize) -> [u32; 4] {
@@ -107,16 +124,16 @@ fn color(block: u64, at: usize, cut: bool) -> [u32; 4] {
     let green = match index {
         0 => a,
         1 => b,
-        2 => between(a, b, if four { 80 } else { 128 }, 1),
-        _ => between(b, a, 80, 1),
+        2 => between(a, b, if four { 80 } else { 128 }, 2),
+        _ => between(b, a, 80, 2),
     };
     [red, green as u32, blue, 255]
 }
 
-/// Returns the value that is `weight + quarters / 4` 256ths of the way from `near` to `far`.
-fn between(near: i32, far: i32, weight: i32, quarters: i32) -> i32 {
+/// Returns the value that is `weight + eighths / 8` 256ths of the way from `near` to `far`.
+fn between(near: i32, far: i32, weight: i32, eighths: i32) -> i32 {
     let distance = far - near;
-    (256 * near + distance * weight + distance * quarters / 4 + 128) >> 8
+    (256 * near + distance * weight + distance * eighths / 8 + 128) >> 8
 }
 
 /// Returns the index of a texel in a block with two endpoints and three bits a texel.
@@ -131,15 +148,15 @@ fn alpha(block: u64, at: usize) -> u32 {
         (_, 0) => first,
         (_, 1) => second,
         (true, 2) => between(first, second, 36, 1),
-        (true, 3) => between(first, second, 72, 1),
-        (true, 4) => between(first, second, 112, -2),
-        (true, 5) => between(second, first, 112, -2),
-        (true, 6) => between(second, first, 72, 1),
+        (true, 3) => between(first, second, 72, 2),
+        (true, 4) => between(first, second, 112, -4),
+        (true, 5) => between(second, first, 112, -4),
+        (true, 6) => between(second, first, 72, 2),
         (true, _) => between(second, first, 36, 1),
-        (false, 2) => between(first, second, 48, 1),
-        (false, 3) => between(first, second, 96, 1),
-        (false, 4) => between(second, first, 96, 1),
-        (false, 5) => between(second, first, 48, 1),
+        (false, 2) => between(first, second, 48, 2),
+        (false, 3) => between(first, second, 96, 2),
+        (false, 4) => between(second, first, 96, 2),
+        (false, 5) => between(second, first, 48, 2),
         (false, 6) => 0,
         (false, _) => 255,
     };

@@ -122,10 +122,16 @@ pub fn value(channel: Channel, read: Read, component: usize, wide: u32) -> u32 {
     }
 }
 
-/// Returns the border color for a channel, in the representation of [`Channel::widen`].
-pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
+/// Returns the border color for a channel, in the representation of [`Channel::widen`]. `normalized` is true for formats
+/// of normalized integers, for which an H200 rounds ties down.
+pub fn border(channel: Channel, read: Read, color: f32, normalized: bool) -> u32 {
     match (channel, channel.largest()) {
         (Channel::Half, _) => half_toward_zero(color.to_bits()),
+        (_, Some(largest)) if normalized => {
+            let least = if channel.is_signed() { -1.0 } else { 0.0 };
+            let n = f64::from(color.clamp(least, 1.0) * largest as f32);
+            (n - 0.5).ceil() as i32 as u32
+        }
         (_, Some(largest)) if read != Read::Element => {
             let least = if channel.is_signed() { -1.0 } else { 0.0 };
             // Ties are rounded up.
