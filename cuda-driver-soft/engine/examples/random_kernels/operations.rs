@@ -83,7 +83,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     ("min.relu.s32", "r:rr"),
     ("shf.r.wrap.b32", "r:rrs"),
     ("shf.l.clamp.b32", "r:rrs"),
-    ("bfi.b32", "r:rrsr"),
+    ("bfi.b32", "r:rrsR"),
     ("bfind.s32", "r:r"),
     ("bfind.shiftamt.s32", "r:r"),
     ("prmt.b32", "r:rrs"),

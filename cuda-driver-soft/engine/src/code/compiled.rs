@@ -1,6 +1,7 @@
 //! Machine code of a kernel, and the part of a warp's state that it shares with the interpreter.
 
 use super::registers::Slot;
+use super::share::Share;
 use host::executable::Executable;
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -26,8 +27,8 @@ pub(crate) struct Compiled {
     pub(crate) entries: Vec<CompiledEntry>,
     /// Number of memory instructions that have a [`Window`].
     pub(crate) windows: usize,
-    /// Percentage of the instructions that are machine code, where those in loops count more.
-    pub(crate) share: u32,
+    /// The ways in which its instructions run.
+    pub(crate) share: Share,
     /// [`Variant::leaving`]
     pub(crate) leaving: bool,
 }

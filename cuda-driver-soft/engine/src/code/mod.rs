@@ -10,6 +10,7 @@
 //! | `collective`, `matrix`, `tensor`, `texture` | operands of such instructions |
 //! | `constant` | slots that no instruction writes |
 //! | `function`, `converged` | a whole function |
+//! | `compiled`, `share` | machine code of a function, and how its instructions run |
 //! | `site`, `watch` | the origin of instructions, and the observers that see them run |
 
 pub(crate) mod action;
@@ -24,6 +25,7 @@ pub(crate) mod isa;
 pub(crate) mod machine;
 pub(crate) mod matrix;
 pub(crate) mod registers;
+pub(crate) mod share;
 pub(crate) mod site;
 pub(crate) mod tensor;
 pub(crate) mod texture;

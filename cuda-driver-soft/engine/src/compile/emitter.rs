@@ -2,11 +2,11 @@
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
 use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
-use super::share::Share;
 use crate::code::compiled::{CompiledContext, Exit};
 use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
 use crate::code::registers::Slot;
+use crate::code::share::{RunBy, Share};
 use crate::plan::Plan;
 use crate::plan::class::{Class, Scheduled};
 use crate::plan::defined;
@@ -106,8 +106,7 @@ pub(super) struct Output {
     pub(super) ways: Vec<Way>,
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) windows: usize,
-    /// Percentage of the instructions that are machine code.
-    pub(super) share: u32,
+    pub(super) share: Share,
 }
 
 /// The number of the next use of a register that only other pieces read.
@@ -243,7 +242,7 @@ impl<'a> Emitter<'a> {
             ways,
             pool: self.pool,
             windows: self.windows as usize,
-            share: self.share.percent(),
+            share: self.share,
         })
     }
 
@@ -421,7 +420,14 @@ impl<'a> Emitter<'a> {
                 Step::Plain(inst) => match stops(inst) {
                     Some(exit) => {
                         let at = self.insts(step).0;
-                        self.count_share(step, exit != Exit::Leave);
+                        self.count_share(
+                            step,
+                            if exit == Exit::Leave {
+                                RunBy::Interpreter
+                            } else {
+                                RunBy::MachineCode
+                            },
+                        );
                         self.exit_now(&live, at, exit, rest);
                         if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
                             return;
@@ -441,7 +447,7 @@ impl<'a> Emitter<'a> {
                     guard: Some((reg, negated)),
                     ..
                 } => {
-                    self.count_share(step, true);
+                    self.count_share(step, RunBy::MachineCode);
                     self.branch(block, number, step, (*reg, *negated), layout.block_of[*to], &live, rest);
                     return;
                 }
@@ -461,9 +467,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// Counts the instructions of a step of the running piece.
-    fn count_share(&mut self, step: usize, native: bool) {
+    fn count_share(&mut self, step: usize, by: RunBy) {
         let nesting = self.input.plan.flow.nesting(self.block);
-        self.share.count(nesting, self.counted(step), native);
+        self.share.count(nesting, self.counted(step), by);
     }
 
     /// Returns the number of interpreter instructions of a step.
@@ -731,7 +737,7 @@ impl<'a> Emitter<'a> {
             return;
         }
         let native = self.native(step, inst, live, rest);
-        self.count_share(step, native);
+        self.count_share(step, if native { RunBy::MachineCode } else { RunBy::Call });
         if native {
             return;
         }

@@ -27,7 +27,6 @@
 //! | `convert` | conversions |
 //! | `compare` | comparisons and predicates |
 //! | `memory` | loads and stores |
-//! | `share` | how much of a kernel is machine code |
 
 #![forbid(unsafe_code)]
 
@@ -55,8 +54,6 @@ mod product;
 mod registers;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
-#[cfg(target_arch = "x86_64")]
-mod share;
 #[cfg(target_arch = "x86_64")]
 mod value;
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,46 @@
+//! How the instructions of a compiled kernel run.
+
+#![forbid(unsafe_code)]
+
+/// Times that a loop is assumed to run.
+const ROUNDS: u64 = 8;
+/// Nesting of loops up to which inner instructions count more.
+const MOST_NESTING: u32 = 5;
+
+/// The way in which compiled code runs an instruction of the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) enum RunBy {
+    /// As machine code.
+    MachineCode,
+    /// By a call of the interpreter for each group.
+    Call,
+    /// The code leaves, and the interpreter goes on.
+    Interpreter,
+}
+
+/// Numbers of instructions of the interpreter, weighted by the loops around them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    /// All instructions.
+    pub(crate) all: u64,
+    /// Those that are called.
+    pub(crate) called: u64,
+    /// Those at which the code leaves.
+    pub(crate) outside: u64,
+}
+
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl Share {
+    /// Counts instructions with this number of loops around them.
+    pub(crate) fn count(&mut self, nesting: usize, insts: u32, by: RunBy) {
+        let nesting = u32::try_from(nesting).map_or(MOST_NESTING, |n| n.min(MOST_NESTING));
+        let weight = u64::from(insts) * ROUNDS.pow(nesting);
+        self.all += weight;
+        match by {
+            RunBy::MachineCode => {}
+            RunBy::Call => self.called += weight,
+            RunBy::Interpreter => self.outside += weight,
+        }
+    }
+}
