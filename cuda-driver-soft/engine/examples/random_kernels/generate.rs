@@ -2,8 +2,8 @@
 
 use super::operations::{OPERATIONS, kind_of};
 use super::tree::{
-    Condition, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Rounds, SLOTS, SPECIALS, Statement, Term,
-    VARIABLES, Value, Var, With,
+    Condition, Elements, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Order, Rounds, SLOTS, SPECIALS,
+    Statement, Term, VARIABLES, Value, Var, With,
 };
 
 /// A generator of random numbers (SplitMix64).
@@ -115,30 +115,47 @@ impl Generator {
                 on: self.number(),
                 cases: (0..4).map(|_| self.statements(depth + 1, false)).collect(),
             },
-            8..=10 => Statement::LoadInput {
-                to: self.memory_variable(),
-                vector: self.random.pick(&[1, 1, 1, 2, 4]),
-                index: self.index(),
-                guard: self.guard(),
-            },
-            11..=12 => Statement::Store {
-                from: self.memory_variable(),
-                vector: self.random.pick(&[1, 1, 2, 4]),
-                slot: self.random.small(SLOTS),
-                guard: self.guard(),
-            },
-            13 => Statement::Load {
-                to: self.memory_variable(),
-                slot: self.random.small(SLOTS),
-            },
-            14 => {
-                let from = self.memory_variable();
-                Statement::Local {
-                    from,
-                    to: self.of_kind(from.kind),
-                    slot: self.random.small(SLOTS),
+            8..=10 => {
+                let to = self.elements();
+                Statement::LoadInput {
+                    to,
+                    distance: to.bytes().max(1 << self.random.below(5)),
+                    index: self.index(),
+                    guard: self.guard(),
                 }
             }
+            11 => Statement::Store {
+                from: self.elements(),
+                slot: self.random.small(SLOTS),
+                guard: self.guard(),
+            },
+            12 => Statement::StoreCell {
+                from: self.elements(),
+                order: self.order(),
+                guard: self.guard(),
+            },
+            13 => match self.random.below(3) {
+                0 => Statement::Load {
+                    to: self.elements(),
+                    slot: self.random.small(SLOTS),
+                },
+                1 => Statement::LoadCell {
+                    to: self.elements(),
+                    order: self.order(),
+                    guard: self.guard(),
+                },
+                _ => Statement::SharedCell {
+                    from: self.elements(),
+                    to: self.number(),
+                    wide: self.random.once_in(2),
+                },
+            },
+            14 => Statement::Local {
+                from: self.elements(),
+                to: self.elements(),
+                slot: self.random.small(SLOTS),
+                index: self.random.once_in(2).then(|| self.number()),
+            },
             15 => Statement::Count {
                 op: self.random.small(6),
                 from: self.number(),
@@ -301,6 +318,22 @@ impl Generator {
         Var {
             kind,
             number: self.number(),
+        }
+    }
+
+    fn order(&mut self) -> Order {
+        self.random.pick(&[Order::Forward, Order::Backward, Order::Swapped])
+    }
+
+    fn elements(&mut self) -> Elements {
+        let first = self.memory_variable();
+        let stored = self.random.pick(first.kind.stored());
+        let count = self.random.pick(&[1, 1, 1, 2, 4]);
+        let most = (16 / stored.1) as u8;
+        Elements {
+            first,
+            stored,
+            count: count.min(most),
         }
     }
 

@@ -2,22 +2,36 @@
 
 use super::operations::OPERATIONS;
 use super::tree::{
-    Condition, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Rounds, SLOTS, SPECIALS, Statement, Term,
-    VARIABLES, Value, Var, With,
+    Condition, Elements, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Order, Rounds, SLOTS, SPECIALS,
+    Statement, Term, VARIABLES, Value, Var, With,
 };
 use std::fmt::Write;
 
 /// Number of elements of 16 bytes in the input; a power of two.
 pub(crate) const ELEMENTS: u32 = 1024;
-/// Number of counters; a power of two.
+/// Number of counters for each operation; a power of two.
 pub(crate) const COUNTERS: u32 = 64;
+/// The operations of counters. The order of one operation does not matter, but that of several does.
+const ATOMICS: [&str; 6] = ["add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"];
+/// Bytes of the counters of all operations.
+pub(crate) const COUNTER_BYTES: u64 = 4 * COUNTERS as u64 * ATOMICS.len() as u64;
 
 /// Bytes of the input: the elements, and those that a thread reads behind the last one.
 pub(crate) const INPUT_BYTES: u64 = 16 * ELEMENTS as u64 + 256;
 
 /// Returns the bytes of a kernel's output.
 pub(crate) fn output_bytes(kernel: &Kernel) -> u64 {
-    u64::from(kernel.threads()) * (16 * u64::from(SLOTS) + u64::from(VARIABLES) * 32)
+    u64::from(first_table(kernel)) + 3 * 5 * u64::from(table_bytes(kernel.threads()))
+}
+
+/// Returns the offset of the tables in the output.
+fn first_table(kernel: &Kernel) -> u32 {
+    kernel.threads() * (16 * u32::from(SLOTS) + u32::from(VARIABLES) * 32)
+}
+
+/// Returns the bytes of a table of cells.
+fn table_bytes(threads: u32) -> u32 {
+    16 * threads.next_multiple_of(4)
 }
 
 /// Returns the PTX of a kernel named `k` with the parameters `in`, `out`, `counters` and `len`.
@@ -27,6 +41,8 @@ pub(crate) fn ptx(kernel: &Kernel) -> String {
         labels: 0,
         loops: 0,
         counter: None,
+        threads: [kernel.threads(), kernel.block_threads()],
+        tables: first_table(kernel),
     };
     text.kernel(kernel);
     text.lines
@@ -51,6 +67,10 @@ struct Text {
     loops: u32,
     /// The innermost loop.
     counter: Option<u32>,
+    /// Number of threads of the grid, and of a block.
+    threads: [u32; 2],
+    /// Offset of the tables in the output.
+    tables: u32,
 }
 
 impl Text {
@@ -74,6 +94,8 @@ impl Text {
             labels: self.labels,
             loops: 0,
             counter: None,
+            threads: self.threads,
+            tables: self.tables,
         };
         body.statements(&kernel.body);
         self.lines.push_str(
@@ -114,6 +136,7 @@ FOLD:
             ".shared .align 16 .b8 part[{}]; .shared .align 4 .b32 total;",
             8 * threads
         ));
+        self.line(format!(".shared .align 16 .b8 cells[{}];", 5 * table_bytes(threads)));
         self.line(format!(".local .align 16 .b8 frame[{}];", 16 * SLOTS));
         self.open();
         self.line("ld.param.u64 %in, [in]; cvta.to.global.u64 %in, %in;");
@@ -226,47 +249,82 @@ FOLD:
             }
             Statement::LoadInput {
                 to,
-                vector,
+                distance,
                 index,
                 guard,
             } => {
-                let access = self.address("%in", *index, ELEMENTS, 16, *guard);
-                let (vector, registers) = list(*to, *vector);
-                let bits = to.kind.bits();
-                self.line(format!("{}ld.global{vector}.{bits} {registers}, [%at];", access.guard));
+                let access = self.address("%in", *index, ELEMENTS, *distance, *guard);
+                self.line(format!("{}ld.global{};", access.guard, load(*to, "%at")));
                 self.end(access);
             }
-            Statement::Store {
-                from,
-                vector,
-                slot,
-                guard,
-            } => {
+            Statement::Store { from, slot, guard } => {
                 self.own(*slot);
-                let (vector, registers) = list(*from, *vector);
-                let bits = from.kind.bits();
-                self.line(format!(
-                    "{}st.global{vector}.{bits} [%at], {registers};",
-                    prefix(*guard)
-                ));
+                self.line(format!("{}st.global{};", prefix(*guard), store(*from, "%at")));
             }
             Statement::Load { to, slot } => {
                 self.own(*slot);
-                self.line(format!("ld.global.{} {}, [%at];", to.kind.bits(), name(*to)));
+                self.line(format!("ld.global{};", load(*to, "%at")));
             }
-            Statement::Local { from, to, slot } => {
-                let at = u32::from(*slot) * 16;
-                self.line(format!("st.local.{} [frame+{at}], {};", from.kind.bits(), name(*from)));
-                self.line(format!("ld.local.{} {}, [frame+{at}];", to.kind.bits(), name(*to)));
+            Statement::StoreCell { from, order, guard } => {
+                self.cell(*from, *order);
+                self.line(format!("{}st.global{};", prefix(*guard), store(*from, "%at")));
+            }
+            Statement::LoadCell { to, order, guard } => {
+                self.cell(*to, *order);
+                self.line(format!("{}ld.global{};", prefix(*guard), load(*to, "%at")));
+            }
+            Statement::SharedCell { from, to, wide } => {
+                let table = from.bytes().trailing_zeros();
+                let offset = table * table_bytes(self.threads[1]);
+                let to = Elements {
+                    first: Var {
+                        number: *to,
+                        ..from.first
+                    },
+                    ..*from
+                };
+                let at = if *wide {
+                    self.line(format!(
+                        "mov.u64 %at, cells; mul.wide.u32 %off, %lin, {};",
+                        from.bytes()
+                    ));
+                    self.line("add.u64 %at, %at, %off;");
+                    format!("%at+{offset}")
+                } else {
+                    self.line(format!("mov.u32 %i, cells; mad.lo.u32 %i, %lin, {}, %i;", from.bytes()));
+                    format!("%i+{offset}")
+                };
+                self.line(format!("st.shared{};", store(*from, &at)));
+                self.line(format!("ld.shared{};", load(to, &at)));
+            }
+            Statement::Local { from, to, slot, index } => {
+                let mut at = format!("frame+{}", u32::from(*slot) * 16);
+                if let Some(var) = index {
+                    self.line(format!(
+                        "and.b32 %i, %r{var}, {}; mul.wide.u32 %off, %i, 16;",
+                        SLOTS - 1
+                    ));
+                    self.line("mov.u64 %at, frame; add.u64 %at, %at, %off;");
+                    at = "%at".to_string();
+                }
+                self.line(format!("st.local{};", store(*from, &at)));
+                self.line(format!("ld.local{};", load(*to, &at)));
             }
             Statement::Count { op, from, counter } => {
                 let access = self.address("%counters", *counter, COUNTERS, 4, None);
-                self.line(format!("{}red.global.{} [%at], %r{from};", access.guard, atomic(*op)));
+                let (op, first) = (usize::from(*op), 4 * COUNTERS * u32::from(*op));
+                self.line(format!(
+                    "{}red.global.{} [%at+{first}], %r{from};",
+                    access.guard, ATOMICS[op]
+                ));
                 self.end(access);
             }
             Statement::CountShared { op, from, to } => {
                 self.line("setp.eq.u32 %c, %lin, 0; @%c st.shared.b32 [total], 100; bar.sync 0;");
-                self.line(format!("red.shared.{} [total], %r{from}; bar.sync 0;", atomic(*op)));
+                self.line(format!(
+                    "red.shared.{} [total], %r{from}; bar.sync 0;",
+                    ATOMICS[usize::from(*op)]
+                ));
                 self.line(format!("ld.shared.b32 %r{to}, [total]; bar.sync 0;"));
             }
             Statement::Exchange { from, to, index } => {
@@ -397,7 +455,7 @@ FOLD:
         };
         match index {
             // There are more elements than threads, but not more counters.
-            Index::Thread { factor: 1, plus } if size == 16 => self.line(format!("add.u32 %i, %gid, {plus};")),
+            Index::Thread { factor: 1, plus } if base == "%in" => self.line(format!("add.u32 %i, %gid, {plus};")),
             Index::Thread { factor, plus } => self.line(format!(
                 "mad.lo.u32 %i, %gid, {factor}, {plus}; and.b32 %i, %i, {mask};"
             )),
@@ -415,7 +473,7 @@ FOLD:
                 }
             }
         }
-        let signed = if size == 16 { "s32" } else { "u32" };
+        let signed = if base == "%in" { "s32" } else { "u32" };
         self.line(format!(
             "mul.wide.{signed} %off, %i, {size}; add.u64 %at, {base}, %off;"
         ));
@@ -456,6 +514,31 @@ FOLD:
         let at = 16 * u32::from(slot);
         self.line(format!(
             "mul.wide.s32 %off, %gid, {part}; add.u64 %at, %out, %off; add.u64 %at, %at, {at};"
+        ));
+    }
+
+    /// Puts the address of the thread's cell in a table for such accesses into `%at`.
+    fn cell(&mut self, elements: Elements, order: Order) {
+        let bytes = elements.bytes();
+        let [threads, _] = self.threads;
+        let set = match order {
+            Order::Forward => {
+                self.line("mov.u32 %i, %gid;");
+                0
+            }
+            Order::Backward => {
+                self.line(format!("sub.u32 %i, {}, %gid;", threads - 1));
+                5
+            }
+            Order::Swapped => {
+                self.line("xor.b32 %i, %gid, 3;");
+                10
+            }
+        };
+        let table = set + bytes.trailing_zeros();
+        let offset = self.tables + table * table_bytes(threads);
+        self.line(format!(
+            "mul.wide.s32 %off, %i, {bytes}; add.u64 %at, %out, %off; add.u64 %at, %at, {offset};"
         ));
     }
 
@@ -503,22 +586,29 @@ fn prefix(guard: Option<(u8, bool)>) -> String {
     }
 }
 
-/// Returns the modifier and the registers of a load or store of several elements, which has at most 16 bytes.
-fn list(first: Var, vector: u8) -> (String, String) {
-    let count = u32::from(vector).min(16 / first.kind.size());
-    if count <= 1 {
-        return (String::new(), name(first));
+/// Returns the modifiers, the type and the operands of a load.
+fn load(to: Elements, at: &str) -> String {
+    let (modifier, registers) = list(to);
+    format!("{modifier} {registers}, [{at}]")
+}
+
+/// Returns the modifiers, the type and the operands of a store.
+fn store(from: Elements, at: &str) -> String {
+    let (modifier, registers) = list(from);
+    format!("{modifier} [{at}], {registers}")
+}
+
+/// Returns the modifiers with the type, and the registers.
+fn list(Elements { first, stored, count }: Elements) -> (String, String) {
+    let bits = stored.0;
+    if count == 1 {
+        return (format!(".{bits}"), name(first));
     }
     let registers: Vec<String> = (0..count)
         .map(|i| {
-            let number = (first.number + i as u8) % VARIABLES;
+            let number = (first.number + i) % VARIABLES;
             name(Var { number, ..first })
         })
         .collect();
-    (format!(".v{count}"), format!("{{{}}}", registers.join(", ")))
-}
-
-/// Operations of counters whose order does not matter.
-fn atomic(op: u8) -> &'static str {
-    ["add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"][usize::from(op)]
+    (format!(".v{count}.{bits}"), format!("{{{}}}", registers.join(", ")))
 }

@@ -59,6 +59,18 @@ impl Kind {
         }
     }
 
+    /// Returns the types that loads and stores of such a variable can have.
+    pub(crate) fn stored(self) -> &'static [Stored] {
+        match self {
+            Kind::Pred => &[],
+            Kind::Half => &[("b16", 2), ("u8", 1), ("s8", 1), ("b16", 2)],
+            Kind::Word => &[("b32", 4), ("b32", 4), ("u8", 1), ("s8", 1), ("u16", 2), ("s16", 2)],
+            Kind::Long => &[("b64", 8), ("b64", 8), ("u32", 4), ("s32", 4), ("s16", 2), ("u8", 1)],
+            Kind::Single => &[("f32", 4)],
+            Kind::Double => &[("f64", 8)],
+        }
+    }
+
     /// Returns the size in bytes; predicates have none in memory.
     pub(crate) fn size(self) -> u32 {
         match self {
@@ -67,6 +79,34 @@ impl Kind {
             Kind::Long | Kind::Double => 8,
         }
     }
+}
+
+/// The type of a load or store, and its size in bytes.
+pub(crate) type Stored = (&'static str, u32);
+
+/// One or several elements of variables in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Elements {
+    pub(crate) first: Var,
+    pub(crate) stored: Stored,
+    /// Number of elements.
+    pub(crate) count: u8,
+}
+
+impl Elements {
+    /// Returns the size of all elements in bytes.
+    pub(crate) fn bytes(self) -> u32 {
+        self.stored.1 * u32::from(self.count)
+    }
+}
+
+/// The thread that a cell of a table belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Forward,
+    Backward,
+    /// Neighbours of four in reverse order.
+    Swapped,
 }
 
 /// A variable.
@@ -181,24 +221,42 @@ pub(crate) enum Statement {
         from: Vec<Value>,
         guard: Option<(u8, bool)>,
     },
-    /// A load from the input, which is only read. `vector` is the number of elements.
+    /// A load from the input, which is only read. The distance of elements is a power of two, at least their size.
     LoadInput {
-        to: Var,
-        vector: u8,
+        to: Elements,
+        distance: u32,
         index: Index,
         guard: Option<(u8, bool)>,
     },
     /// A store to the thread's part of the output, at one of [`SLOTS`] places.
     Store {
-        from: Var,
-        vector: u8,
+        from: Elements,
         slot: u8,
         guard: Option<(u8, bool)>,
     },
     /// A load from the thread's part of the output.
-    Load { to: Var, slot: u8 },
-    /// A store to local memory and a load from it.
-    Local { from: Var, to: Var, slot: u8 },
+    Load { to: Elements, slot: u8 },
+    /// A store to the thread's cell in a table of the output whose cells have the size of the access.
+    StoreCell {
+        from: Elements,
+        order: Order,
+        guard: Option<(u8, bool)>,
+    },
+    /// A load from such a cell.
+    LoadCell {
+        to: Elements,
+        order: Order,
+        guard: Option<(u8, bool)>,
+    },
+    /// A store to such a cell in shared memory, and a load from it. With `wide` the address has 64 bits.
+    SharedCell { from: Elements, to: u8, wide: bool },
+    /// A store to local memory and a load from it. With `index` the place depends on a variable.
+    Local {
+        from: Elements,
+        to: Elements,
+        slot: u8,
+        index: Option<u8>,
+    },
     /// Adds to a counter in global memory, without a result.
     Count { op: u8, from: u8, counter: Index },
     /// Adds to a counter in shared memory, whose value all threads read behind a barrier.
