@@ -12,7 +12,7 @@ use crate::object::ipc::{self, EventCounters};
 use crate::object::stream::StreamRef;
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
-use crate::queue::scheduler::observe_fault;
+use crate::queue::scheduler::{observe_fault, scheduler};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
@@ -129,6 +129,10 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     refuse_captured(&event, true)?;
     capture::check_unsafe()?;
     let done = event.is_done();
+    if let Some(task) = event.task().filter(|_| done) {
+        // The program may go on as after a wait.
+        scheduler().wait(task);
+    }
     observe_fault()?;
     if done { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }

@@ -5,8 +5,9 @@ use crate::object::stream::{self, LEGACY, NON_BLOCKING, NullStream, PER_THREAD, 
 use crate::object::{context, green, stream_attribute};
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
-use crate::queue::scheduler::{observe_fault, scheduler};
-use crate::queue::streams::QueueId;
+use crate::queue::order;
+use crate::queue::scheduler::observe_fault;
+use crate::queue::streams::{QueueId, is_forgettable};
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
@@ -50,6 +51,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     }
     let context = context::current_exactly()?;
     let green = green::of(&context);
+    order::note_several();
     Ok(stream::create(&context.owner()?, green.as_deref(), flags, priority))
 }
 
@@ -85,6 +87,10 @@ pub(crate) fn context_of(handle: usize, mode: NullStream) -> Result<usize> {
 pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
     let idle = stream.is_idle();
+    if idle {
+        // The program may go on as after a wait.
+        stream.drain();
+    }
     observe_fault()?;
     if idle { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }
@@ -123,7 +129,7 @@ pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Resul
         None => capture::check_valid(key)?,
     }
     capture::check_legacy(key)?;
-    if let Some(task) = event.task().filter(|&task| !scheduler().is_done(task)) {
+    if let Some(task) = event.task().filter(|&task| !is_forgettable(task)) {
         stream.submit(&[task], Work::Join, 0);
     }
     Ok(())

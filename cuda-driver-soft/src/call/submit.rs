@@ -11,14 +11,16 @@ use crate::operation::fill::Fill;
 use crate::operation::kernel::{Attributes, KernelLaunch, PRIORITY};
 use crate::operation::launch::ReadyLaunch;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
+use crate::operation::ordered::{Ordered, span};
 use crate::operation::outcome::{RangeResult, cost, freed_fault};
 use crate::operation::region::{Base, Extent, Side, copy_rows};
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{HostFunction, Operation};
-use crate::queue::scheduler::observe_fault;
+use crate::queue::scheduler::{observe_fault, scheduler};
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::trace::{self, Job};
+use engine::check::Span;
 use engine::memory::host::HostRange;
 
 /// Copies from pageable memory of up to this many bytes read their source at once and write it later.
@@ -33,9 +35,17 @@ fn run(
     stream: &StreamRef,
     wait: bool,
     job: impl FnOnce() -> Job,
+    (ordered, spans): (Option<Ordered>, impl FnOnce() -> Vec<Span>),
 ) -> Result<()> {
+    let ordered = ordered.map(|ordered| (ordered, spans()));
     if !wait {
-        let task = || task().map_err(freed_fault);
+        let task = || {
+            task().map_err(freed_fault)?;
+            if let Some((ordered, spans)) = ordered {
+                ordered.used_by_task(&spans);
+            }
+            Ok(())
+        };
         let work = recorded(Work::Run(Box::new(task)), || Some(job()));
         let task = stream.submit(&[], work, cost);
         for place in places {
@@ -45,9 +55,17 @@ fn run(
         }
         return Ok(());
     }
-    stream.drain();
+    if stream.is_blocking() {
+        // The task waits for the default stream, too.
+        scheduler().wait(stream.submit(&[], Work::Join, 0));
+    } else {
+        stream.drain();
+    }
     observe_fault()?;
     let _span = trace::on().then(|| job().begin());
+    if let Some((ordered, spans)) = ordered {
+        ordered.used_by_host(&spans);
+    }
     task().map_err(|gone| {
         host::log!("memory of a copy or fill was freed before the copy or fill ran: {gone}");
         Error::CUDA_ERROR_INVALID_VALUE
@@ -106,12 +124,15 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
         {
             let staged = host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
             let task = move || write_staged(to, &staged);
-            run(&[to], task, cost(bytes), stream, false, job)
+            let used = (Ordered::copy(bytes), || span(&to, bytes, true));
+            run(&[to], task, cost(bytes), stream, false, job, used)
         }
         _ => {
             let wait = host_waits(&to, &from, waits);
             let task = move || copy_bytes(to, from, bytes);
-            run(&places, task, cost(bytes), stream, wait, job)
+            let used = || [span(&to, bytes, true), span(&from, bytes, false)].concat();
+            let used = (Ordered::copy(bytes), used);
+            run(&places, task, cost(bytes), stream, wait, job, used)
         }
     }
 }
@@ -122,7 +143,8 @@ pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stre
     let wait = to.is_pageable();
     let task = move || write_staged(to, &staged);
     let job = || timeline::copy(&to, &from, bytes, stream);
-    run(&[to], task, cost(bytes), stream, wait, job)
+    let used = (Ordered::copy(bytes), || span(&to, bytes, true));
+    run(&[to], task, cost(bytes), stream, wait, job, used)
 }
 
 /// Copies a box. `host` turns an address and a length into memory of the program, which the caller keeps valid.
@@ -150,7 +172,9 @@ pub(crate) fn copy_box(
     let places = [to.place, from.place];
     let task = move || copy_rows(&to, &from, extent);
     let job = || timeline::copy(&places[0], &places[1], extent.bytes(), stream);
-    run(&places, task, cost(extent.bytes()), stream, wait, job)
+    let used = || [to.spans(extent, true), from.spans(extent, false)].concat();
+    let used = (Ordered::copy(extent.bytes()), used);
+    run(&places, task, cost(extent.bytes()), stream, wait, job, used)
 }
 
 /// Sets memory. As documented, the host waits for it if the memory is host memory, unless the call is asynchronous.
@@ -166,8 +190,9 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     let place = fill.place()?;
     let wait = waits == Waits::Synchronous && is_host(&place);
     let bytes = fill.reach()?;
-    let job = || timeline::fill(fill.width * fill.value.bytes() * fill.height, stream);
-    run(&[place], move || fill.run(&place), cost(bytes), stream, wait, job)
+    let job = || timeline::fill(fill.bytes(), stream);
+    let used = (Ordered::fill(fill.bytes()), || fill.spans());
+    run(&[place], move || fill.run(&place), cost(bytes), stream, wait, job, used)
 }
 
 /// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as

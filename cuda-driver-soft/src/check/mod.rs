@@ -14,6 +14,8 @@ use engine::check::{Checker, Checks, Finding};
 use engine::memory::address_space;
 use host::environment;
 
+/// Number of sessions that check for races.
+static RACE_SESSIONS: AtomicUsize = AtomicUsize::new(0);
 /// Number of sessions of all threads.
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);
 /// Number of these that check for reads of uninitialised memory.
@@ -61,6 +63,11 @@ pub(crate) fn of_work() -> Vec<Checker> {
         checkers.push(Checker::new(Checks::INIT));
     }
     checkers
+}
+
+/// Returns true if the process or a thread checks for races.
+pub(crate) fn finds_races() -> bool {
+    RACE_SESSIONS.load(Relaxed) > 0 || of_process().is_some_and(|checker| checker.checks().contains(Checks::RACE))
 }
 
 /// Notes an allocation that a call of this thread has made.
@@ -209,6 +216,9 @@ pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
         if checks.contains(Checks::INIT) {
             INIT_SESSIONS.fetch_add(1, Relaxed);
         }
+        if checks.contains(Checks::RACE) {
+            RACE_SESSIONS.fetch_add(1, Relaxed);
+        }
         *session = Some(Session {
             checker: Checker::new(checks),
             made: leaks::Made::new(),
@@ -242,6 +252,9 @@ fn end() -> Vec<Finding> {
     let checks = session.checker.checks();
     if checks.contains(Checks::INIT) {
         INIT_SESSIONS.fetch_sub(1, Relaxed);
+    }
+    if checks.contains(Checks::RACE) {
+        RACE_SESSIONS.fetch_sub(1, Relaxed);
     }
     let mut findings = session.checker.findings();
     if checks.contains(Checks::LEAKS) {

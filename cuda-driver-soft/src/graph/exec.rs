@@ -14,6 +14,7 @@ use crate::operation::conditional::ConditionalHandle;
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{self, EventUse, Operation, fill};
 use crate::queue::edge::EdgeData;
+use crate::queue::order;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
@@ -327,6 +328,7 @@ impl Exec {
         let points = known_points(&all);
         use_memory(&state.plan);
 
+        order::note_several();
         let mut recorded = Vec::new();
         let mut queues = stream.context.queues();
         let mut start = queues.submit(stream.queue, &[state.last], Work::Join, 0);

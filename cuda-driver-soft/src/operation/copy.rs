@@ -8,6 +8,7 @@ use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
 use crate::operation::region::{self, Base, Extent, Region, Side};
 use crate::state::error::{Error, Result};
+use engine::check::Span;
 use engine::memory::address_space;
 use engine::memory::host::HostRange;
 
@@ -122,6 +123,14 @@ impl CopyOperation {
         [&self.to, &self.from]
             .iter()
             .any(|side| matches!(side.base, Base::Array(..)))
+    }
+
+    /// Returns the rows of both sides, for the check of races.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let [to, from] = self.reach.map(|region| region.locate());
+        let mut spans = to.map_or_else(|_| Vec::new(), |to| to.spans(self.extent, true));
+        spans.extend(from.map_or_else(|_| Vec::new(), |from| from.spans(self.extent, false)));
+        spans
     }
 
     /// Performs the copy.

@@ -3,7 +3,9 @@
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
+use crate::operation::region::MOST_ROWS;
 use crate::state::error::{Error, Result};
+use engine::check::Span;
 use engine::memory::address_space;
 
 /// The value of a fill.
@@ -47,6 +49,28 @@ impl Fill {
         let before_last = self.pitch.checked_mul(self.height - 1);
         let all = before_last.and_then(|before| before.checked_add(row));
         all.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// Returns the number of bytes that are set.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.width
+            .saturating_mul(self.value.bytes())
+            .saturating_mul(self.height)
+    }
+
+    /// Returns the rows that are set, for the check of races.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let Ok(MemoryPlace::Device(allocation, _)) = self.place() else {
+            return Vec::new();
+        };
+        let rows = 0..self.height.min(MOST_ROWS);
+        let row = |y: u64| self.address + y * self.pitch;
+        let spans = rows.map(|y| Span {
+            allocation: allocation.id,
+            range: row(y)..row(y) + self.width * self.value.bytes(),
+            writes: true,
+        });
+        spans.collect()
     }
 
     /// Returns the memory, which may be page-locked host memory.

@@ -10,6 +10,7 @@ use crate::object::device::Device;
 use crate::object::function::Function;
 use crate::object::{cluster, library, occupancy, register_limit};
 use crate::observation;
+use crate::operation::ordered::{self, Ordered};
 use crate::operation::progress;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
@@ -312,8 +313,9 @@ impl ReadyLaunch {
             .iter()
             .chain(&self.shape.block)
             .fold(1u64, |all, &n| all.saturating_mul(n.into()));
+        let ordered = Ordered::kernel(self.function.kernel.name());
         let start = move || -> Arc<dyn Divisible> {
-            let execution = launch.start();
+            let execution = ordered::start(launch, ordered);
             let kernel: Arc<dyn Divisible> = if checkers.is_empty() {
                 execution.clone()
             } else {

@@ -14,6 +14,7 @@ use crate::operation::copy::CopyOperation;
 use crate::operation::fill::Fill;
 use crate::operation::kernel::KernelLaunch;
 use crate::operation::memory_operation::Batch;
+use crate::operation::ordered::Ordered;
 use crate::queue::work::Work;
 use crate::state::error::Result;
 
@@ -23,6 +24,7 @@ pub(crate) mod fill;
 pub(crate) mod kernel;
 pub(crate) mod launch;
 pub(crate) mod memory_operation;
+pub(crate) mod ordered;
 pub(crate) mod outcome;
 mod progress;
 pub(crate) mod region;
@@ -123,12 +125,28 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
         Operation::Kernel(kernel) => kernel.ready.work()?,
         Operation::Copy(copy) => {
             let (cost, copy) = (outcome::cost(copy.extent.bytes()), copy.clone());
-            let task = move || copy.run().map_err(outcome::freed_fault);
+            let ordered = Ordered::copy(copy.extent.bytes());
+            let task = move || {
+                let spans = ordered.as_ref().map(|_| copy.spans());
+                copy.run().map_err(outcome::freed_fault)?;
+                if let (Some(ordered), Some(spans)) = (ordered, spans) {
+                    ordered.used_by_task(&spans);
+                }
+                Ok(())
+            };
             (Work::Run(Box::new(task)), cost)
         }
         Operation::Fill(fill) => {
             let (cost, fill) = (outcome::cost(fill.reach()?), *fill);
-            let task = move || fill.find_and_run().map_err(outcome::freed_fault);
+            let ordered = Ordered::fill(fill.bytes());
+            let task = move || {
+                let spans = ordered.as_ref().map(|_| fill.spans());
+                fill.find_and_run().map_err(outcome::freed_fault)?;
+                if let (Some(ordered), Some(spans)) = (ordered, spans) {
+                    ordered.used_by_task(&spans);
+                }
+                Ok(())
+            };
             (Work::Run(Box::new(task)), cost)
         }
         Operation::Host(host) => (host.work(), 0),

@@ -4,6 +4,7 @@ use crate::object::array;
 use crate::object::place::MemoryPlace;
 use crate::operation::outcome::RangeResult;
 use crate::state::error::{Error, Result};
+use engine::check::Span;
 use engine::memory::host::HostRange;
 use engine::memory::{Allocation, address_space};
 
@@ -186,6 +187,28 @@ impl Extent {
     pub(crate) fn bytes(&self) -> u64 {
         let slice = self.width.saturating_mul(self.height);
         slice.saturating_mul(self.depth)
+    }
+}
+
+/// Rows of a copy or fill that the check of races looks at.
+pub(crate) const MOST_ROWS: u64 = 4096;
+
+impl Located {
+    /// Returns the rows of a copy, for the check of races.
+    pub(crate) fn spans(&self, extent: Extent, writes: bool) -> Vec<Span> {
+        let MemoryPlace::Device(allocation, address) = self.place else {
+            return Vec::new();
+        };
+        let starts = (0..extent.depth).flat_map(|z| (0..extent.height).map(move |y| (z, y)));
+        let spans = starts.take(MOST_ROWS as usize).map(|(z, y)| {
+            let start = address + z * self.slice + y * self.pitch;
+            Span {
+                allocation: allocation.id,
+                range: start..start + extent.width,
+                writes,
+            }
+        });
+        spans.collect()
     }
 }
 

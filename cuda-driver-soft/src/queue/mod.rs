@@ -3,6 +3,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod edge;
+pub(crate) mod order;
 pub(crate) mod scheduler;
 pub(crate) mod streams;
 pub(crate) mod work;

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::queue::order;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 
@@ -25,6 +26,7 @@ impl QueueId {
     pub(crate) fn of_this_thread() -> QueueId {
         thread_local!(static ID: Cell<u64> = const { Cell::new(0) });
         static LAST: AtomicU64 = AtomicU64::new(0);
+        order::note_several();
         if ID.get() == 0 {
             ID.set(LAST.fetch_add(1, Relaxed) + 1);
         }
@@ -52,6 +54,11 @@ pub(crate) struct Queues {
     sweep_at: usize,
 }
 
+/// Returns true if a task is done, and its place in the order of work is not needed.
+pub(crate) fn is_forgettable(task: TaskId) -> bool {
+    scheduler().is_done(task) && !order::is_open(task)
+}
+
 /// Below this number of queues, idle queues are kept.
 const FEW: usize = 64;
 
@@ -70,7 +77,7 @@ impl Queues {
     /// Removes a destroyed stream; its queued work still runs.
     pub(crate) fn remove(&mut self, queue: QueueId) {
         if let Some(tail) = self.tails.remove(&queue) {
-            self.orphans.retain(|o| !scheduler().is_done(o.task));
+            self.orphans.retain(|o| !is_forgettable(o.task));
             self.orphans.push(tail);
         }
     }
@@ -111,7 +118,7 @@ impl Queues {
             return;
         }
         self.tails
-            .retain(|_, tail| !tail.blocking || !scheduler().is_done(tail.task));
+            .retain(|_, tail| !tail.blocking || !is_forgettable(tail.task));
         self.sweep_at = 2 * self.tails.len();
     }
 

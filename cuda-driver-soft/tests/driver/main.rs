@@ -24,6 +24,7 @@ mod process;
 mod profile;
 mod report;
 mod stream;
+mod stream_races;
 mod trace;
 mod vector_add;
 mod waiting;

@@ -5,13 +5,17 @@
 //! | `finding` | sets of checks, and what they find |
 //! | `clock`, `order` | which threads are ordered: vector clocks, barriers, fences |
 //! | `shadow`, `parts`, `race` | the last accesses to each byte, and accesses that nothing orders |
+//! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and those that nothing orders |
 //! | `init` | the bytes that were written |
 //! | `plan`, `observer` | the instructions of a launch as the checkers see them |
 
 #![forbid(unsafe_code)]
 
+mod accesses;
 mod clock;
 mod finding;
+mod footprint;
+mod history;
 mod init;
 mod observer;
 mod order;
@@ -20,12 +24,16 @@ mod plan;
 mod race;
 mod shadow;
 
+pub use accesses::footprint_of_launch;
 pub use finding::{AllocationPlace, Checks, Finding, Place, UnknownCheck};
+pub use footprint::{Footprint, Span};
+pub use history::OrderedWork;
 
 use crate::fault::{Fault, FaultKind};
 use crate::memory::{TrackedWrites, address_space};
 use crate::observe::Observers;
 use crate::program::kernel::Kernel;
+use history::History;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,6 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Checker {
     checks: Checks,
     findings: Arc<Mutex<Vec<Finding>>>,
+    history: Arc<Mutex<History>>,
     /// Called with each new finding.
     report: Option<fn(&Finding)>,
     _tracked: Option<Arc<TrackedWrites>>,
@@ -55,6 +64,7 @@ impl Checker {
         Checker {
             checks,
             findings: Arc::default(),
+            history: Arc::default(),
             report: None,
             _tracked: tracked.then(|| Arc::new(address_space().track_writes())),
         }

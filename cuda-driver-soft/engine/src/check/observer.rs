@@ -25,18 +25,7 @@ impl Observer for Checker {
     }
 
     fn launch(&self, launch: &ObservedLaunch<'_>) -> Arc<dyn LaunchObserver> {
-        let module = launch.module();
-        let plans = launch.codes.iter().map(|code| {
-            let Some(code) = code else { return Vec::new() };
-            let function = &module.functions[code.id.0 as usize];
-            let insts = function.body().map_or(&[][..], |body| &body.insts);
-            let plan = |(pc, site): (usize, &Site)| {
-                let inst = site.inst.and_then(|inst| insts.get(inst as usize));
-                Plan::new(code, pc, site, inst)
-            };
-            code.sites.iter().enumerate().map(plan).collect()
-        });
-        let plans: Vec<Vec<Plan>> = plans.collect();
+        let plans = Plan::of_launch(launch);
         let mut next = 0;
         let mut first_sites = Vec::with_capacity(plans.len());
         for plans in &plans {

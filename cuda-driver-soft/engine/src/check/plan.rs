@@ -6,6 +6,7 @@ use crate::code::function::Code;
 use crate::code::registers::{Slot, lane_bytes};
 use crate::code::site::{AccessKind, Site};
 use crate::lanes::LANES;
+use crate::observe::ObservedLaunch;
 use crate::ops::memory::Access;
 use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, Space};
 
@@ -42,6 +43,21 @@ impl Plan {
     /// Returns true if a checker has something to do at the instruction.
     pub(super) fn is_needed(&self) -> bool {
         !self.accesses.is_empty() || self.fence || self.across.is_some()
+    }
+
+    /// Returns the plans of a launch, by function and decoded instruction.
+    pub(super) fn of_launch(launch: &ObservedLaunch<'_>) -> Vec<Vec<Plan>> {
+        let plans = launch.codes.iter().map(|code| {
+            let Some(code) = code else { return Vec::new() };
+            let function = &launch.module().functions[code.id.0 as usize];
+            let insts = function.body().map_or(&[][..], |body| &body.insts);
+            let plan = |(pc, site): (usize, &Site)| {
+                let inst = site.inst.and_then(|inst| insts.get(inst as usize));
+                Plan::new(code, pc, site, inst)
+            };
+            code.sites.iter().enumerate().map(plan).collect()
+        });
+        plans.collect()
     }
 
     /// Returns the plan of a decoded instruction of a function.

@@ -11,6 +11,7 @@ use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::queue::order;
 use crate::queue::scheduler::tasks::{HostThread, Task, Tasks};
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
@@ -67,6 +68,9 @@ impl Scheduler {
         let mut state = self.lock();
         state.last += 1;
         let id = state.last;
+        if order::is_on() {
+            order::submitted(id, after, &work);
+        }
         let mut open = 0;
         for before in after {
             if let Some(task) = state.tasks.get_mut(before) {
@@ -177,6 +181,9 @@ impl Scheduler {
     pub(crate) fn wait_all(&self, ids: &[TaskId]) {
         for &id in ids {
             self.wait_until_done(id);
+        }
+        if order::is_on() {
+            order::waited(ids);
         }
         self.write_printed(self.lock());
     }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::queue::order;
 use crate::queue::scheduler::tasks::{HostThread, Running, TakenWork, Tasks, Wake};
 use crate::queue::scheduler::{Scheduler, scheduler, threads};
 use crate::queue::work::{Continuation, Divisible, Fault, TaskId, WORTH_WAKING, Work};
@@ -46,19 +47,19 @@ impl Scheduler {
     pub(super) fn run_piece(&self, piece: TakenWork) -> bool {
         match piece {
             TakenWork::Once(id, Work::Run(task)) => {
-                let failed = task().err();
+                let failed = order::run(id, false, task).err();
                 self.finish(id, failed);
                 true
             }
             TakenWork::Once(id, Work::Then(decide)) => {
-                match decide() {
+                match order::run(id, true, decide) {
                     Ok(rest) => self.continue_with(id, rest),
                     Err(fault) => self.finish(id, Some(fault)),
                 }
                 true
             }
             TakenWork::Once(id, Work::Kernel(start)) => {
-                let kernel = start();
+                let kernel = order::run(id, false, start);
                 // Small kernels are done in one piece; large ones are shared with other threads at once.
                 let mut state = self.lock();
                 let shared = state.tasks.get(&id).is_some_and(|task| task.cost >= WORTH_WAKING);

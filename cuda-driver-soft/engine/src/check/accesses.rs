@@ -1,0 +1,138 @@
+//! Collects the global memory that a launch accesses.
+
+use super::footprint::{Footprint, Who};
+use super::init::span;
+use super::plan::Plan;
+use super::race::Effect;
+use crate::code::site::Site;
+use crate::code::watch::{At, BlockAt, SiteCount, WorkerObserver};
+use crate::fault::Fault;
+use crate::lanes;
+use crate::observe::{LaunchObserver, ObservedLaunch, Observer, Observers};
+use ptx::ir::{FuncId, Space};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Receives the footprint of a launch that has ended.
+type OnEnd = Box<dyn FnOnce(Footprint) + Send>;
+
+/// Returns the observer of one launch that passes its footprint to a function at the end.
+pub fn footprint_of_launch(on_end: impl FnOnce(Footprint) + Send + 'static) -> Observers {
+    Observers::of(Arc::new(Accesses(Mutex::new(Some(Box::new(on_end))))))
+}
+
+struct Accesses(Mutex<Option<OnEnd>>);
+
+impl Observer for Accesses {
+    fn one_worker(&self) -> bool {
+        true
+    }
+
+    fn launch(&self, launch: &ObservedLaunch<'_>) -> Arc<dyn LaunchObserver> {
+        let on_end = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Arc::new(LaunchAccesses(Arc::new(Shared {
+            plans: Plan::of_launch(launch),
+            block: launch.block,
+            footprint: Mutex::new(Footprint::of_kernel(launch.kernel)),
+            on_end: Mutex::new(on_end),
+        })))
+    }
+}
+
+struct Shared {
+    plans: Vec<Vec<Plan>>,
+    /// Threads of a block.
+    block: [u32; 3],
+    /// While no worker has it.
+    footprint: Mutex<Footprint>,
+    on_end: Mutex<Option<OnEnd>>,
+}
+
+struct LaunchAccesses(Arc<Shared>);
+
+impl Shared {
+    fn take(&self) -> Footprint {
+        std::mem::take(&mut *self.footprint.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl LaunchObserver for LaunchAccesses {
+    fn worker(&self) -> Box<dyn WorkerObserver> {
+        Box::new(AccessWorker {
+            footprint: self.0.take(),
+            launch: Arc::clone(&self.0),
+            index: [0; 3],
+        })
+    }
+
+    fn end(&self, _: Option<&Fault>) {
+        let on_end = self.0.on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(on_end) = on_end {
+            on_end(self.0.take());
+        }
+    }
+}
+
+struct AccessWorker {
+    launch: Arc<Shared>,
+    footprint: Footprint,
+    /// Coordinates of the block.
+    index: [u32; 3],
+}
+
+impl WorkerObserver for AccessWorker {
+    fn wants(&mut self, function: FuncId, site: &Site) -> bool {
+        let plans = self.launch.plans.get(function.0 as usize);
+        plans.is_some_and(|plans| plans.iter().any(|plan| plan.line == site.line && plan.is_needed()))
+    }
+
+    fn before(&mut self, at: &At<'_>) {
+        let launch = Arc::clone(&self.launch);
+        let plan = &launch.plans[at.code.id.0 as usize][at.pc as usize];
+        self.footprint.fenced |= plan.fence;
+        for (access, plan) in at.site().accesses.iter().zip(&plan.accesses) {
+            self.footprint.fenced |= plan.release;
+            let addresses = at.addresses(access);
+            let bytes = at.bytes(access);
+            let is_global =
+                |lane: usize| matches!(At::resolve(access, addresses[lane]).0, Space::Global | Space::Generic);
+            let mut mask: lanes::Mask = 0;
+            for lane in lanes::iter(at.lanes(access)) {
+                if bytes[lane] != 0 && is_global(lane) {
+                    mask |= 1 << lane;
+                }
+            }
+            if mask == 0 {
+                continue;
+            }
+            let kind = (plan.effect != Effect::Write, plan.effect != Effect::Read, plan.strong);
+            let who = |lane: usize| {
+                let [x, y, _] = launch.block.map(|n| n.max(1));
+                let number = at.warp * 32 + lane as u32;
+                Who {
+                    function: at.code.id.0,
+                    line: at.site().line,
+                    block: self.index,
+                    thread: [number % x, number / x % y, number / x / y],
+                }
+            };
+            let first = mask.trailing_zeros() as usize;
+            let same = lanes::iter(mask).all(|lane| bytes[lane] == bytes[first]);
+            if same && let Some(range) = span(mask, &addresses, bytes[first].into()) {
+                self.footprint.add(range, kind, &|| who(first));
+                continue;
+            }
+            for lane in lanes::iter(mask) {
+                let range = addresses[lane]..addresses[lane].saturating_add(bytes[lane].into());
+                self.footprint.add(range, kind, &|| who(lane));
+            }
+        }
+    }
+
+    fn block_enter(&mut self, block: &BlockAt, _: bool) {
+        self.index = block.index;
+    }
+
+    fn finish(self: Box<Self>, _: &[Vec<SiteCount>]) {
+        *self.launch.footprint.lock().unwrap_or_else(PoisonError::into_inner) = self.footprint;
+    }
+}

@@ -1,0 +1,87 @@
+//! Races between launches, copies and fills: the memory of each, compared with the work that nothing orders with it.
+
+use super::Checker;
+use super::finding::{AllocationPlace, Checks, Finding};
+use super::footprint::{Footprint, Overlap};
+use std::collections::HashSet;
+use std::sync::PoisonError;
+
+/// A launch, a copy or a fill in the order of the program's work.
+#[derive(Clone, Debug)]
+pub struct OrderedWork {
+    /// Identifies it: a chain of work, and the number in the chain.
+    pub moment: (u32, u64),
+    /// A number that increases with each submission.
+    pub serial: u64,
+    /// Name of the kernel; empty for other work.
+    pub kernel: String,
+    /// The work in words.
+    pub description: String,
+}
+
+/// The work that later work may race with.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    works: Vec<(OrderedWork, Footprint)>,
+    /// The pairs that were reported.
+    reported: HashSet<[(String, u32); 2]>,
+}
+
+impl Checker {
+    /// Adds work that has ended, and reports its races with other work. `is_after` returns true for a moment that is
+    /// ordered before the work, `is_past` for one that all other work is ordered after.
+    pub fn add_work(
+        &self,
+        work: OrderedWork,
+        footprint: Footprint,
+        is_after: &dyn Fn((u32, u64)) -> bool,
+        is_past: &dyn Fn((u32, u64)) -> bool,
+    ) {
+        let mut found = Vec::new();
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let history = &mut *history;
+        for (other, of_other) in &history.works {
+            if is_after(other.moment) {
+                continue;
+            }
+            // The one that was submitted first comes last in the report.
+            let ordered = match other.serial < work.serial {
+                true => footprint.overlap(of_other).map(|overlap| ([&work, other], overlap)),
+                false => of_other.overlap(&footprint).map(|overlap| ([other, &work], overlap)),
+            };
+            let Some((works, overlap)) = ordered else { continue };
+            let line = |i: usize| overlap.places[i].as_ref().map_or(0, |place| place.ptx_line);
+            let key = |i: usize| (works[i].description.clone(), line(i));
+            if history.reported.insert([key(0), key(1)]) {
+                found.push(finding(works, overlap));
+            }
+        }
+        history.works.retain(|(other, _)| !is_past(other.moment));
+        history.works.push((work, footprint));
+        found.into_iter().for_each(|finding| self.add(finding));
+    }
+}
+
+fn finding([later, earlier]: [&OrderedWork; 2], overlap: Overlap) -> Finding {
+    let verb = |writes: bool| if writes { "writes" } else { "reads" };
+    Finding {
+        check: Checks::RACE,
+        kernel: [&later.kernel, &earlier.kernel]
+            .into_iter()
+            .find(|kernel| !kernel.is_empty())
+            .cloned()
+            .unwrap_or_default(),
+        problem: format!(
+            "{} {} {:#x}, which {} {}, and nothing orders them",
+            later.description,
+            verb(overlap.writes[0]),
+            overlap.address,
+            earlier.description,
+            verb(overlap.writes[1]),
+        ),
+        places: overlap.places.into_iter().flatten().collect(),
+        allocation: AllocationPlace::of(overlap.address),
+        advice: "record an event after the first one and let the other one's stream wait for it, or wait for the first \
+                 one's stream before the second call",
+    }
+}

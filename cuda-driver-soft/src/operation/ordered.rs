@@ -1,0 +1,108 @@
+//! Notes the memory that work uses, for the check of races between work that streams and events do not order.
+
+use crate::check;
+use crate::object::place::MemoryPlace;
+use crate::queue::order::{self, Place};
+use engine::check::{Checker, Checks, Footprint, OrderedWork, Span, footprint_of_launch};
+use engine::{Execution, Launch};
+use std::sync::Arc;
+
+/// Work whose races are findings of checkers.
+pub(crate) struct Ordered {
+    checkers: Vec<Checker>,
+    kernel: String,
+    description: String,
+}
+
+impl Ordered {
+    /// Returns the checkers that compare work of this thread, if there are any.
+    fn new(kernel: &str, description: impl FnOnce() -> String) -> Option<Self> {
+        if !order::note_order(check::finds_races) || !order::are_several() {
+            return None;
+        }
+        let mut checkers = check::of_work();
+        checkers.retain(|checker| checker.checks().contains(Checks::RACE));
+        (!checkers.is_empty()).then(|| Ordered {
+            checkers,
+            kernel: kernel.to_owned(),
+            description: description(),
+        })
+    }
+
+    pub(super) fn kernel(name: &str) -> Option<Self> {
+        Self::new(name, || format!("`{name}`"))
+    }
+
+    pub(crate) fn copy(bytes: u64) -> Option<Self> {
+        Self::new("", || format!("a copy of {bytes} bytes"))
+    }
+
+    pub(crate) fn fill(bytes: u64) -> Option<Self> {
+        Self::new("", || format!("a fill of {bytes} bytes"))
+    }
+
+    fn add(&self, place: &Place, footprint: &dyn Fn() -> Footprint) {
+        for checker in &self.checkers {
+            let work = OrderedWork {
+                moment: place.moment,
+                serial: place.serial,
+                kernel: self.kernel.clone(),
+                description: self.description.clone(),
+            };
+            checker.add_work(work, footprint(), &|moment| place.is_after(moment), &order::is_past);
+        }
+    }
+
+    /// Notes the memory that the running task uses.
+    pub(crate) fn used_by_task(&self, spans: &[Span]) {
+        if let Some(place) = order::current() {
+            self.add(&place, &|| Footprint::of_spans(spans.to_vec()));
+        }
+    }
+
+    /// Notes the memory that the calling thread uses, which has waited for the stream.
+    pub(crate) fn used_by_host(&self, spans: &[Span]) {
+        if let Some(place) = order::by_host() {
+            self.add(&place, &|| Footprint::of_spans(spans.to_vec()));
+        }
+    }
+}
+
+/// Starts a launch as the running task.
+pub(super) fn start(mut launch: Launch, ordered: Option<Ordered>) -> Arc<Execution> {
+    if let Some(ordered) = ordered
+        && let Some(place) = order::current()
+    {
+        let Ordered {
+            checkers,
+            kernel,
+            description,
+        } = ordered;
+        for checker in checkers {
+            let (place, kernel, description) = (place.clone(), kernel.clone(), description.clone());
+            let observers = footprint_of_launch(move |footprint| {
+                let work = OrderedWork {
+                    moment: place.moment,
+                    serial: place.serial,
+                    kernel,
+                    description,
+                };
+                checker.add_work(work, footprint, &|moment| place.is_after(moment), &order::is_past);
+            });
+            launch.options.observers.add(observers);
+        }
+    }
+    launch.start()
+}
+
+/// Returns the span of bytes at the start of a place; none for memory that the driver does not manage.
+pub(crate) fn span(place: &MemoryPlace, bytes: u64, writes: bool) -> Vec<Span> {
+    match place {
+        MemoryPlace::Device(allocation, address) => vec![Span {
+            allocation: allocation.id,
+            range: *address..address.saturating_add(bytes),
+            writes,
+        }],
+        MemoryPlace::Host(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,229 @@
+//! The order of tasks that streams, events, graphs and the host define, for the check of races between them.
+//!
+//! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
+//! chains as streams. The place of a task says how far it is ordered after each chain. All threads of the host count as
+//! ordered among themselves, and a host function as one that the host has waited for. Work behind conditions and in
+//! conditional nodes has no place, because its order is not known when it is submitted.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::queue::work::{TaskId, Work};
+
+/// By chain, the number of the last task that is ordered before.
+type Reach = HashMap<u32, u64>;
+
+/// A task or an access by the host: its chain, and its number there.
+pub(crate) type Moment = (u32, u64);
+
+/// The place of a task in the order.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) moment: Moment,
+    /// A number that increases with each submission.
+    pub(crate) serial: u64,
+    /// The tasks that it waits for, apart from those that the host had waited for.
+    before: Arc<Reach>,
+    /// The tasks that the host had waited for.
+    host: Arc<Reach>,
+}
+
+impl Place {
+    /// Returns true if a moment is ordered before this place.
+    pub(crate) fn is_after(&self, moment: Moment) -> bool {
+        covers(&self.before, moment) || covers(&self.host, moment)
+    }
+}
+
+fn covers(reach: &Reach, (chain, number): Moment) -> bool {
+    reach.get(&chain).is_some_and(|last| number <= *last)
+}
+
+fn add(reach: &mut Reach, (chain, number): Moment) {
+    let last = reach.entry(chain).or_default();
+    *last = number.max(*last);
+}
+
+/// The order of all tasks that the host has not waited for.
+#[derive(Default)]
+struct Order {
+    host: Arc<Reach>,
+    /// The last number of each chain.
+    chains: Reach,
+    /// The places of tasks; `None` for one whose order is not known.
+    tasks: HashMap<TaskId, Option<Place>>,
+    serial: u64,
+}
+
+static ON: AtomicBool = AtomicBool::new(false);
+static SEVERAL: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The task that the thread runs.
+    static CURRENT: Cell<TaskId> = const { Cell::new(0) };
+    /// True while the thread decides which work follows.
+    static DECIDES: Cell<bool> = const { Cell::new(false) };
+}
+
+fn order() -> MutexGuard<'static, Order> {
+    static ORDER: LazyLock<Mutex<Order>> = LazyLock::new(Mutex::default);
+    ORDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes the order of tasks from now on if `is_wanted` returns true, else no longer. Returns true if it does.
+pub(crate) fn note_order(is_wanted: fn() -> bool) -> bool {
+    if ON.load(Relaxed) != is_wanted() {
+        // Asked again with the lock: another thread may have begun a check meanwhile.
+        let mut order = order();
+        let wanted = is_wanted();
+        if ON.swap(wanted, Relaxed) != wanted {
+            *order = Order::default();
+        }
+    }
+    ON.load(Relaxed)
+}
+
+/// Returns true if the order of tasks is noted.
+#[inline]
+pub(super) fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// Notes that the process has work beside that of the legacy stream.
+pub(crate) fn note_several() {
+    SEVERAL.store(true, Relaxed);
+}
+
+/// Returns true if the process may have work that is not ordered.
+pub(crate) fn are_several() -> bool {
+    SEVERAL.load(Relaxed)
+}
+
+/// Notes a task that waits for others.
+pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
+    let unknown = DECIDES.get() || matches!(work, Work::Until(_) | Work::Then(_));
+    let mut order = order();
+    let place = if unknown { None } else { order.place(after) };
+    if matches!(work, Work::Host(_))
+        && let Some(place) = &place
+    {
+        order.reach(&[place.clone()]);
+    }
+    order.tasks.insert(id, place);
+}
+
+/// Notes that the host has waited for tasks.
+pub(super) fn waited(ids: &[TaskId]) {
+    let mut order = order();
+    let known = ids.iter().filter_map(|id| order.tasks.get(id).cloned().flatten());
+    let places: Vec<Place> = known.collect();
+    for id in ids {
+        order.tasks.remove(id);
+    }
+    order.reach(&places);
+}
+
+/// Returns true if a task that is done must be kept, because its order is not in the host's yet.
+pub(super) fn is_open(id: TaskId) -> bool {
+    is_on() && order().tasks.contains_key(&id)
+}
+
+/// Notes an access of the calling thread, and returns its place.
+pub(crate) fn by_host() -> Option<Place> {
+    if !is_on() {
+        return None;
+    }
+    let mut order = order();
+    let place = order.place(&[])?;
+    order.reach(&[place.clone()]);
+    Some(place)
+}
+
+/// Runs a function as a part of a task.
+pub(super) fn run<R>(id: TaskId, decides: bool, run: impl FnOnce() -> R) -> R {
+    if !is_on() {
+        return run();
+    }
+    let before = (CURRENT.replace(id), DECIDES.replace(decides));
+    let result = run();
+    CURRENT.set(before.0);
+    DECIDES.set(before.1);
+    result
+}
+
+/// Returns the place of the task that the calling thread runs.
+pub(crate) fn current() -> Option<Place> {
+    if !is_on() {
+        return None;
+    }
+    order().tasks.get(&CURRENT.get()).cloned().flatten()
+}
+
+/// Returns true if all work that has not ended, and all later work, is ordered after a moment.
+pub(crate) fn is_past(moment: Moment) -> bool {
+    let order = order();
+    covers(&order.host, moment)
+        && order
+            .tasks
+            .values()
+            .flatten()
+            .all(|place| place.moment == moment || place.is_after(moment))
+}
+
+impl Order {
+    /// Returns the place of a new task; `None` if it waits for one whose order is not known.
+    fn place(&mut self, after: &[TaskId]) -> Option<Place> {
+        let mut before = Reach::new();
+        let mut chain = None;
+        for id in after {
+            let Some(place) = self.tasks.get(id) else { continue };
+            let place = place.as_ref()?;
+            for (&chain, &number) in &*place.before {
+                if !covers(&self.host, (chain, number)) {
+                    add(&mut before, (chain, number));
+                }
+            }
+            add(&mut before, place.moment);
+            if self.chains.get(&place.moment.0) == Some(&place.moment.1) {
+                chain = Some(place.moment.0);
+            }
+        }
+        let ended = || {
+            let mut ended = self
+                .chains
+                .iter()
+                .filter(|(chain, last)| covers(&self.host, (**chain, **last)));
+            ended.next().map(|(chain, _)| *chain)
+        };
+        let chain = chain.or_else(ended).unwrap_or(self.chains.len() as u32);
+        let number = self.chains.entry(chain).or_default();
+        *number += 1;
+        self.serial += 1;
+        Some(Place {
+            moment: (chain, *number),
+            serial: self.serial,
+            before: Arc::new(before),
+            host: self.host.clone(),
+        })
+    }
+
+    /// Orders these places before all that the host does from now on.
+    fn reach(&mut self, places: &[Place]) {
+        if places.is_empty() {
+            return;
+        }
+        let host = Arc::make_mut(&mut self.host);
+        for place in places {
+            place
+                .before
+                .iter()
+                .for_each(|(&chain, &number)| add(host, (chain, number)));
+            add(host, place.moment);
+        }
+        let host = &self.host;
+        self.tasks
+            .retain(|_, place| place.as_ref().is_none_or(|place| !covers(host, place.moment)));
+    }
+}
