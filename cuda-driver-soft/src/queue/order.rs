@@ -2,8 +2,8 @@
 //!
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
 //! chains as streams. The place of a task says how far it is ordered after each chain. All threads of the host count as
-//! ordered among themselves, and a host function as one that the host has waited for. Work behind conditions and in
-//! conditional nodes has no place, because its order is not known when it is submitted.
+//! ordered among themselves, and a host function as one that the host has waited for. The place of work behind conditions
+//! and in conditional nodes is not whole, because the order is not known when it is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -46,14 +46,20 @@ fn add(reach: &mut Reach, (chain, number): Moment) {
     *last = number.max(*last);
 }
 
+/// The place of a task, as far as it is known.
+struct Known {
+    place: Place,
+    /// False if the task may be ordered after more than the place says.
+    whole: bool,
+}
+
 /// The order of all tasks that the host has not waited for.
 #[derive(Default)]
 struct Order {
     host: Arc<Reach>,
     /// The last number of each chain.
     chains: Reach,
-    /// The places of tasks; `None` for one whose order is not known.
-    tasks: HashMap<TaskId, Option<Place>>,
+    tasks: HashMap<TaskId, Known>,
     serial: u64,
 }
 
@@ -105,23 +111,22 @@ pub(crate) fn are_several() -> bool {
 pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
     let unknown = DECIDES.get() || matches!(work, Work::Until(_) | Work::Then(_));
     let mut order = order();
-    let place = if unknown { None } else { order.place(after) };
-    if matches!(work, Work::Host(_))
-        && let Some(place) = &place
-    {
-        order.reach(&[place.clone()]);
+    let partial = |id| order.tasks.get(id).is_some_and(|known| !known.whole);
+    let whole = !unknown && !after.iter().any(partial);
+    let place = order.place(after);
+    if matches!(work, Work::Host(_)) {
+        order.reach(std::slice::from_ref(&place));
     }
-    order.tasks.insert(id, place);
+    order.tasks.insert(id, Known { place, whole });
 }
 
 /// Notes that the host has waited for tasks.
 pub(super) fn waited(ids: &[TaskId]) {
     let mut order = order();
-    let known = ids.iter().filter_map(|id| order.tasks.get(id).cloned().flatten());
-    let places: Vec<Place> = known.collect();
-    for id in ids {
-        order.tasks.remove(id);
-    }
+    let places: Vec<Place> = ids
+        .iter()
+        .filter_map(|id| Some(order.tasks.remove(id)?.place))
+        .collect();
     order.reach(&places);
 }
 
@@ -136,8 +141,8 @@ pub(crate) fn by_host() -> Option<Place> {
         return None;
     }
     let mut order = order();
-    let place = order.place(&[])?;
-    order.reach(&[place.clone()]);
+    let place = order.place(&[]);
+    order.reach(std::slice::from_ref(&place));
     Some(place)
 }
 
@@ -158,7 +163,9 @@ pub(crate) fn current() -> Option<Place> {
     if !is_on() {
         return None;
     }
-    order().tasks.get(&CURRENT.get()).cloned().flatten()
+    let order = order();
+    let known = order.tasks.get(&CURRENT.get()).filter(|known| known.whole)?;
+    Some(known.place.clone())
 }
 
 /// Returns true if all work that has not ended, and all later work, is ordered after a moment.
@@ -168,18 +175,18 @@ pub(crate) fn is_past(moment: Moment) -> bool {
         && order
             .tasks
             .values()
-            .flatten()
-            .all(|place| place.moment == moment || place.is_after(moment))
+            .all(|known| known.place.moment == moment || known.place.is_after(moment))
 }
 
 impl Order {
-    /// Returns the place of a new task; `None` if it waits for one whose order is not known.
-    fn place(&mut self, after: &[TaskId]) -> Option<Place> {
+    /// Returns the place of a new task that waits for others.
+    fn place(&mut self, after: &[TaskId]) -> Place {
         let mut before = Reach::new();
         let mut chain = None;
         for id in after {
-            let Some(place) = self.tasks.get(id) else { continue };
-            let place = place.as_ref()?;
+            let Some(Known { place, .. }) = self.tasks.get(id) else {
+                continue;
+            };
             for (&chain, &number) in &*place.before {
                 if !covers(&self.host, (chain, number)) {
                     add(&mut before, (chain, number));
@@ -201,12 +208,12 @@ impl Order {
         let number = self.chains.entry(chain).or_default();
         *number += 1;
         self.serial += 1;
-        Some(Place {
+        Place {
             moment: (chain, *number),
             serial: self.serial,
             before: Arc::new(before),
             host: self.host.clone(),
-        })
+        }
     }
 
     /// Orders these places before all that the host does from now on.
@@ -223,7 +230,6 @@ impl Order {
             add(host, place.moment);
         }
         let host = &self.host;
-        self.tasks
-            .retain(|_, place| place.as_ref().is_none_or(|place| !covers(host, place.moment)));
+        self.tasks.retain(|_, known| !covers(host, known.place.moment));
     }
 }
