@@ -102,7 +102,7 @@ impl std::error::Error for UnknownCheck {}
 pub struct Finding {
     /// The check that found it: one of the constants of [`Checks`].
     pub check: Checks,
-    /// Name of the kernel; empty for a leak.
+    /// Name of the kernel; empty for a leak, and for a race between copies.
     pub kernel: String,
     /// The error in one sentence.
     pub problem: String,
