@@ -186,6 +186,7 @@ impl Assembler {
             let distance = i32::try_from(labels[to.0] as i64 - *end as i64).ok()?;
             code[end - 4..*end].copy_from_slice(&distance.to_le_bytes());
         }
+        debug_assert!(!self.failed, "an instruction has no encoding, or too few registers");
         (!self.failed).then_some((code, labels))
     }
 
@@ -502,6 +503,11 @@ impl Assembler {
             Source::Ymm(a) => Instruction::with2(code, d.low(), a.whole()),
             Source::Mem(a) => Instruction::with2(code, d.low(), a.operand()),
         });
+    }
+
+    /// Adds a vector instruction that narrows a register to the lower half of a register, with a number.
+    pub(super) fn narrow_by(&mut self, code: Code, d: Ymm, a: Ymm, number: u32) {
+        self.push(Instruction::with3(code, d.low(), a.whole(), number));
     }
 
     /// Sets a register to the lower halves of two others, that of `b` above that of `a`.

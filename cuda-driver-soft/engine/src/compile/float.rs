@@ -112,7 +112,7 @@ impl Formula<'_, '_> {
     }
 
     /// Replaces `a` by a zero of its sign where the magnitude of `by` is less than a limit.
-    fn clear_where_less(&mut self, a: Term, by: Term, limit: f32) -> Term {
+    pub(super) fn clear_where_less(&mut self, a: Term, by: Term, limit: f32) -> Term {
         let magnitude = self.magnitude(NARROW, by);
         let limit = self.f32(limit);
         let tiny = self.two_imm(single::CMP, magnitude, limit, LESS);

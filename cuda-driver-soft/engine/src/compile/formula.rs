@@ -38,6 +38,8 @@ enum Action {
     Widen(Code),
     /// Narrows a register to the lower half of another.
     Narrow(Code),
+    /// The same, with a number.
+    NarrowBy(Code, u32),
     /// The upper half of a register as the lower half of another.
     Upper,
     /// The lower half of `a`, and the lower half of `b` above it.
@@ -115,6 +117,17 @@ impl<'e, 'a> Formula<'e, 'a> {
     pub(super) fn narrowed(&mut self, code: Code, low: Term, high: Term) -> Term {
         let low = self.line(Action::Narrow(code), [Some(low), None, None]);
         let high = self.line(Action::Narrow(code), [Some(high), None, None]);
+        self.line(Action::Join, [Some(low), Some(high), None])
+    }
+
+    /// Narrows a value to the lower half of another; the instruction has a number.
+    pub(super) fn narrow_by(&mut self, code: Code, a: Term, number: u32) -> Term {
+        self.line(Action::NarrowBy(code, number), [Some(a), None, None])
+    }
+
+    /// Narrows two values and joins the halves; the instruction has a number.
+    pub(super) fn narrowed_by(&mut self, code: Code, low: Term, high: Term, number: u32) -> Term {
+        let [low, high] = [low, high].map(|a| self.narrow_by(code, a, number));
         self.line(Action::Join, [Some(low), Some(high), None])
     }
 
@@ -319,6 +332,11 @@ impl<'e, 'a> Formula<'e, 'a> {
                 }
                 (Action::Widen(code), Some(a), ..) => asm.widen(code, d, a),
                 (Action::Narrow(code), Some(a), ..) => asm.narrow(code, d, a),
+                (Action::NarrowBy(code, number), ..) => {
+                    if let Some(a) = first {
+                        asm.narrow_by(code, d, a, number);
+                    }
+                }
                 (Action::Upper, ..) => {
                     if let Some(a) = first {
                         asm.upper_half(d, a);
@@ -406,6 +424,7 @@ impl Emitter<'_> {
         let recipe = self
             .float(inst, d)
             .or_else(|| self.integers(inst))
+            .or_else(|| self.pairs(inst))
             .or_else(|| self.approximate(inst, d))
             .or_else(|| self.conversion(inst, d));
         recipe.is_some_and(|recipe| self.compute(d, recipe.width, &recipe.values, &recipe.body))

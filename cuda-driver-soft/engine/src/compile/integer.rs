@@ -255,7 +255,7 @@ impl Formula<'_, '_> {
 }
 
 /// A formula on the parts of its sources.
-fn on(
+pub(super) fn on(
     width: Width,
     values: &[Value],
     body: impl Fn(&mut Formula<'_, '_>, &[Term]) -> Term + 'static,

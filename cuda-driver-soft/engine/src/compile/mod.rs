@@ -23,6 +23,7 @@
 //! | `float` | floating-point arithmetic of several instructions |
 //! | `approximate` | approximate functions |
 //! | `integer` | integer arithmetic of several instructions, bit fields |
+//! | `packed` | pairs of `.f16`, `.bf16` and integers of 16 bits |
 //! | `product` | products of integers, carries |
 //! | `convert` | conversions |
 //! | `compare` | comparisons and predicates |
@@ -48,6 +49,8 @@ mod formula;
 mod integer;
 #[cfg(target_arch = "x86_64")]
 mod memory;
+#[cfg(target_arch = "x86_64")]
+mod packed;
 #[cfg(target_arch = "x86_64")]
 mod product;
 #[cfg(target_arch = "x86_64")]

@@ -213,3 +213,34 @@ fn integers() {
         ));
     }
 }
+
+#[test]
+fn pairs() {
+    each(
+        "r:rr add.f16x2 sub.f16x2 mul.f16x2 add.ftz.f16x2 mul.ftz.sat.f16x2 sub.sat.f16x2
+        r:rr add.rn.bf16x2 sub.rn.bf16x2 mul.rn.bf16x2
+        r:rrr fma.rn.f16x2 fma.rn.ftz.f16x2 fma.rn.sat.f16x2 fma.rn.relu.f16x2 fma.rn.bf16x2 fma.rn.relu.bf16x2
+        r:r neg.f16x2 abs.f16x2 neg.ftz.f16x2 neg.bf16x2 abs.bf16x2
+        r:rr min.f16x2 max.f16x2 max.ftz.NaN.f16x2 min.NaN.bf16x2 max.bf16x2 min.xorsign.abs.f16x2
+        r:ff cvt.rn.f16x2.f32 cvt.rn.relu.f16x2.f32 cvt.rn.bf16x2.f32 cvt.rn.relu.bf16x2.f32
+        r:rr add.u16x2 min.s16x2 max.u16x2 min.relu.s16x2 max.relu.s16x2",
+    );
+    // Numbers of similar size, whose sums and products round and cancel.
+    for (scale, offset) in [
+        ("0x03ff03ff", "0x3c003c00"),
+        ("0x83ff83ff", "0x04000400"),
+        ("0x80ff80ff", "0x3f803f80"),
+    ] {
+        for opcode in ["f16x2", "bf16x2"] {
+            same(&format!(
+                "ld.global.b32 %r11, [%rd6]; ld.global.b32 %r12, [%rd6+4]; ld.global.b32 %r13, [%rd6+8];
+                and.b32 %r11, %r11, {scale}; or.b32 %r11, %r11, {offset}; and.b32 %r12, %r12, {scale};
+                or.b32 %r12, %r12, {offset}; and.b32 %r13, %r13, 0x80ff87ff; or.b32 %r13, %r13, {offset};
+                fma.rn.{opcode} %r14, %r11, %r12, %r13; mul.{opcode} %r15, %r11, %r12; sub.{opcode} %r16, %r15, %r13;
+                fma.rn.{opcode} %r17, %r15, %r12, %r16; xor.b32 %r15, %r15, %r16;
+                mov.b64 %rd15, {{%r14, %r17}}; cvt.u64.u32 %rd16, %r15; mul.lo.u64 %rd16, %rd16, 0x9e3779b97f4a7c15;
+                xor.b64 %rd9, %rd15, %rd16; st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
+}
