@@ -125,6 +125,27 @@ fn approximate_functions() {
         f:f ex2.approx.f32 ex2.approx.ftz.f32 tanh.approx.f32
         g:g rcp.approx.ftz.f64 rsqrt.approx.f64 rsqrt.approx.ftz.f64",
     );
+    // The significand whose result is nearest to the middle between two numbers, zeros, infinities and NaNs.
+    for bits in [
+        "0x3fba18e3",
+        "0x4b3a18e3",
+        "0x4bba18e3",
+        "0x80000000",
+        "0",
+        "0x7f800000",
+        "0xff800000",
+        "0x7f800001",
+        "1",
+    ] {
+        for ftz in ["", ".ftz"] {
+            same(&format!(
+                "add.u32 %r10, %r0, -384; add.u32 %r10, %r10, {bits}; mov.u32 %r13, {bits}; mov.b32 %f1, %r13;
+                ld.global.u32 %r12, [%rd6]; and.b32 %r12, %r12, 0; add.u32 %r10, %r10, %r12; mov.b32 %f3, %r10;
+                rsqrt.approx{ftz}.f32 %f1, %f1; rsqrt.approx{ftz}.f32 %f2, %f3; mov.b32 %r10, %f1; mov.b32 %r11, %f2;
+                mov.b64 %rd9, {{%r10, %r11}}; st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
     // Arguments in the range in which the results are neither zero nor infinite.
     for function in ["ex2", "sin", "cos", "lg2", "tanh", "rsqrt"] {
         for scale in ["0f3f800000", "0f40c00000", "0fc1000000", "0f42c80000", "0fc2fe0000"] {
