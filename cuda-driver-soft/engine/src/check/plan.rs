@@ -51,9 +51,10 @@ impl Plan {
             let Some(code) = code else { return Vec::new() };
             let function = &launch.module().functions[code.id.0 as usize];
             let insts = function.body().map_or(&[][..], |body| &body.insts);
+            let swapped: Vec<_> = insts.iter().filter_map(swapped_address).collect();
             let plan = |(pc, site): (usize, &Site)| {
                 let inst = site.inst.and_then(|inst| insts.get(inst as usize));
-                Plan::new(code, pc, site, inst)
+                Plan::new(code, pc, site, inst, &swapped)
             };
             code.sites.iter().enumerate().map(plan).collect()
         });
@@ -61,7 +62,10 @@ impl Plan {
     }
 
     /// Returns the plan of a decoded instruction of a function.
-    pub(super) fn new(code: &Code, pc: usize, site: &Site, inst: Option<&Inst>) -> Self {
+    ///
+    /// `swapped` are the addresses of the function's compare-and-swaps. A load from one of them counts as atomic: its
+    /// value is only a guess, which the operation checks.
+    fn new(code: &Code, pc: usize, site: &Site, inst: Option<&Inst>, swapped: &[(Operand, i64)]) -> Self {
         let Some(inst) = inst else {
             return Plan::default();
         };
@@ -100,7 +104,8 @@ impl Plan {
             };
             match &inst.op {
                 Op::Ld(m) => {
-                    one.strong = strong(m.order);
+                    let guesses = inst.srcs.first().is_some_and(|a| swapped.contains(&(*a, m.offset)));
+                    one.strong = strong(m.order) || guesses;
                     one.element = m.ty.size();
                     // Parameters of functions are in local memory, too, and calls write them.
                     let direct = matches!(inst.srcs.first(), Some(Operand::Address(_)));
@@ -134,6 +139,14 @@ impl Plan {
             plan.accesses.push(one);
         }
         plan
+    }
+}
+
+/// Returns the address of a compare-and-swap.
+fn swapped_address(inst: &Inst) -> Option<(Operand, i64)> {
+    match inst.op {
+        Op::Atom { op: AtomOp::Cas, mem } => Some((*inst.srcs.first()?, mem.offset)),
+        _ => None,
     }
 }
 

@@ -197,3 +197,44 @@ fn reserved_shared_memory_counts_as_written() {
     assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
     assert!(checker.findings().is_empty(), "{:?}", checker.findings());
 }
+
+#[test]
+fn a_load_before_a_compare_and_swap_of_its_address_does_not_race() {
+    let kernel = |guess: &str| {
+        format!(
+            "
+            .version 7.0
+            .target sm_70
+            .address_size 64
+            .visible .entry most(.param .u64 out)
+            {{
+                .reg .pred %p;
+                .reg .b32 %r<4>;
+                .reg .b64 %rd<3>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                {guess}
+            again:
+                max.u32 %r3, %r2, %r1;
+                mov.u32 %r0, %r2;
+                atom.global.cas.b32 %r2, [%rd1], %r0, %r3;
+                setp.ne.u32 %p, %r0, %r2;
+                @%p bra again;
+                ret;
+            }}"
+        )
+    };
+    for (guess, races) in [
+        ("ld.global.u32 %r2, [%rd1];", 0),
+        ("add.u64 %rd2, %rd1, 2; ld.global.u16 %r2, [%rd2];", 1),
+    ] {
+        let mut bench = Bench::text(&kernel(guess), Isa::best());
+        let checker = Checker::new(Checks::RACE);
+        let out = bench.put(&[0_u32], u32::to_le_bytes);
+        let mut launch = bench.launch("most", 2, 64, &[Arg::U64(out)]);
+        launch.options.observers = checker.observers();
+        assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+        let found = checker.findings();
+        assert_eq!(found.len(), races, "{guess}: {found:?}");
+    }
+}
