@@ -122,12 +122,28 @@ pub(crate) enum Exit {
     Fault = 3,
 }
 
+/// One address per lane of a group.
+#[repr(C, align(32))]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LaneAddresses([u64; 16]);
+
+impl LaneAddresses {
+    /// Returns addresses that are `step` apart.
+    pub(crate) fn spaced(step: u64) -> Self {
+        LaneAddresses(std::array::from_fn(|lane| lane as u64 * step))
+    }
+}
+
 /// The state that compiled code reads and writes, by offset.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CompiledContext {
+    /// The addresses of the lanes of an access.
+    pub(crate) addresses: LaneAddresses,
     /// The frame's registers.
     pub(crate) frame: *mut u8,
+    /// The part of the registers of 16 bits that begins with the group's first lane.
+    pub(crate) halves: *mut u8,
     /// Number of the group in the warp.
     pub(crate) group: u64,
     /// [`Compiled::pool`].
@@ -138,6 +154,12 @@ pub(crate) struct CompiledContext {
     pub(crate) shared: *mut u8,
     /// Its length in bytes.
     pub(crate) shared_length: u64,
+    /// The local memory of the group's first lane.
+    pub(crate) local: *mut u8,
+    /// The bytes of it that each lane may access.
+    pub(crate) local_length: u64,
+    /// The distance of each lane's local memory from that of the first lane.
+    pub(crate) local_lanes: LaneAddresses,
     /// Backward jumps that the group may still do.
     pub(crate) quantum: i64,
     /// Instructions run.

@@ -24,11 +24,11 @@ pub(super) struct Ymm(pub(super) u8);
 pub(super) struct Gpr(pub(super) u8);
 
 impl Ymm {
-    fn whole(self) -> Register {
+    pub(super) fn whole(self) -> Register {
         Register::YMM0 + u32::from(self.0)
     }
 
-    fn low(self) -> Register {
+    pub(super) fn low(self) -> Register {
         Register::XMM0 + u32::from(self.0)
     }
 }
@@ -43,7 +43,7 @@ impl Gpr {
     pub(super) const SI: Gpr = Gpr(6);
     pub(super) const DI: Gpr = Gpr(7);
 
-    fn of(self, width: Width) -> Register {
+    pub(super) fn of(self, width: Width) -> Register {
         let first = match width {
             Width::Bits32 => Register::EAX,
             Width::Bits64 => Register::RAX,
@@ -57,6 +57,16 @@ impl Gpr {
 pub(super) enum Width {
     Bits32,
     Bits64,
+}
+
+impl Width {
+    /// Returns the number of bytes.
+    pub(super) fn bytes(self) -> u32 {
+        match self {
+            Width::Bits32 => 4,
+            Width::Bits64 => 8,
+        }
+    }
 }
 
 /// A place in memory.
@@ -85,7 +95,7 @@ impl Mem {
         }
     }
 
-    fn operand(self) -> MemoryOperand {
+    pub(super) fn operand(self) -> MemoryOperand {
         let index = self.index.map_or(Register::None, |index| index.of(Width::Bits64));
         let base = self.base.of(Width::Bits64);
         MemoryOperand::new(base, index, 1, i64::from(self.offset), 1, false, Register::None)
@@ -195,7 +205,7 @@ impl Assembler {
         labels[label.0]
     }
 
-    fn push(&mut self, instruction: Result<Instruction, IcedError>) {
+    pub(super) fn push(&mut self, instruction: Result<Instruction, IcedError>) {
         let encoded = instruction.and_then(|instruction| self.encoder.encode(&instruction, self.at as u64));
         match encoded {
             Ok(bytes) => self.at += bytes,

@@ -14,6 +14,7 @@
 //! | file | |
 //! | --- | --- |
 //! | `assembler` | writes machine code |
+//! | `parts` | machine instructions on halves and elements of vector registers |
 //! | `registers` | which machine registers hold which values |
 //! | `emitter` | blocks, edges and ways out |
 //! | `value` | sources of instructions |
@@ -27,7 +28,11 @@
 //! | `product` | products of integers, carries |
 //! | `convert` | conversions |
 //! | `compare` | comparisons and predicates |
-//! | `memory` | loads and stores |
+//! | `half` | registers of 16 bits, and integer arithmetic on 8 and 16 bits |
+//! | `memory` | instructions with and without guards |
+//! | `elements` | loads and stores |
+//! | `lanes` | the places of lanes in memory, and their check |
+//! | `columns` | from memory to vector registers and back |
 
 #![forbid(unsafe_code)]
 
@@ -36,9 +41,13 @@ mod approximate;
 #[cfg(target_arch = "x86_64")]
 mod assembler;
 #[cfg(target_arch = "x86_64")]
+mod columns;
+#[cfg(target_arch = "x86_64")]
 mod compare;
 #[cfg(target_arch = "x86_64")]
 mod convert;
+#[cfg(target_arch = "x86_64")]
+mod elements;
 #[cfg(target_arch = "x86_64")]
 mod emitter;
 #[cfg(target_arch = "x86_64")]
@@ -46,11 +55,17 @@ mod float;
 #[cfg(target_arch = "x86_64")]
 mod formula;
 #[cfg(target_arch = "x86_64")]
+mod half;
+#[cfg(target_arch = "x86_64")]
 mod integer;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod memory;
 #[cfg(target_arch = "x86_64")]
 mod packed;
+#[cfg(target_arch = "x86_64")]
+mod parts;
 #[cfg(target_arch = "x86_64")]
 mod product;
 #[cfg(target_arch = "x86_64")]

@@ -38,6 +38,8 @@ pub(super) enum Kind {
     Scalar(Width, i64),
     /// One value per lane.
     Vector(Width),
+    /// One value of 16 bits per lane: a vector of 32-bit elements whose upper halves are zero.
+    Half,
     /// Always in its row.
     Row,
 }
@@ -104,7 +106,8 @@ impl Emitter<'_> {
             RegClass::Pred => return Kind::Mask,
             RegClass::B32 => Width::Bits32,
             RegClass::B64 => Width::Bits64,
-            RegClass::B16 | RegClass::B128 => return Kind::Row,
+            RegClass::B16 => return Kind::Half,
+            RegClass::B128 => return Kind::Row,
         };
         match self.shape(reg) {
             Shape::Uniform => Kind::Scalar(width, 0),
@@ -137,14 +140,7 @@ impl Emitter<'_> {
         match self.kind(reg) {
             Kind::Mask => Mem::at(MASKS, slot as i32),
             Kind::Scalar(width, _) | Kind::Vector(width) => self.row(slot, width),
-            Kind::Row => self.row(slot, Width::Bits32),
-        }
-    }
-
-    fn bytes(width: Width) -> u32 {
-        match width {
-            Width::Bits32 => 4,
-            Width::Bits64 => 8,
+            Kind::Half | Kind::Row => self.row(slot, Width::Bits32),
         }
     }
 
@@ -153,7 +149,7 @@ impl Emitter<'_> {
         let home = self.home(reg);
         match (self.kind(reg), cached.gpr) {
             (Kind::Mask, Some(gpr)) => self.asm.store(self.lanes / 8, home, gpr),
-            (Kind::Scalar(width, _), Some(gpr)) => self.asm.store(Self::bytes(width), home, gpr),
+            (Kind::Scalar(width, _), Some(gpr)) => self.asm.store(width.bytes(), home, gpr),
             (Kind::Scalar(width, _), None) => {
                 if let [first] = cached.parts() {
                     self.asm.store_first(width, home, *first);
@@ -164,6 +160,7 @@ impl Emitter<'_> {
                     self.asm.store_vector(home.plus(32 * part), *ymm);
                 }
             }
+            (Kind::Half, _) => self.store_half(reg, cached.parts()),
             (Kind::Mask, None) | (Kind::Row, _) => {}
         }
     }
@@ -190,6 +187,7 @@ impl Emitter<'_> {
                     self.asm.load(*ymm, Source::Mem(home.plus(32 * part)));
                 }
             }
+            Kind::Half => self.load_half(reg, cached.parts()),
             Kind::Row => {}
         }
     }
@@ -294,9 +292,9 @@ impl Emitter<'_> {
         }
     }
 
-    fn take_ymms(&mut self, count: usize) -> [Ymm; 4] {
+    /// Returns vector registers that are none of `taken`.
+    fn take_ymms(&mut self, count: usize, mut taken: u16) -> [Ymm; 4] {
         let mut found = [Ymm(0); 4];
-        let mut taken = 0;
         for ymm in found.iter_mut().take(count) {
             *ymm = self.take_ymm(taken);
             taken |= 1 << ymm.0;
@@ -315,6 +313,11 @@ impl Emitter<'_> {
         found
     }
 
+    /// Returns vector registers for intermediate values, until the next register is taken.
+    pub(super) fn spare(&mut self, count: usize) -> Vec<Ymm> {
+        self.take_ymms(count, 0)[..count].to_vec()
+    }
+
     /// Returns the general register for a new value of a mask or scalar.
     pub(super) fn define_gpr(&mut self, reg: Reg) -> Gpr {
         let old = self.state.cached.remove(&reg).and_then(|cached| cached.gpr);
@@ -330,27 +333,54 @@ impl Emitter<'_> {
 
     /// Returns the vector registers for a new value of a vector, or one for a uniform scalar.
     pub(super) fn define_vector(&mut self, reg: Reg) -> Vec<Ymm> {
-        let count = match self.kind(reg) {
+        self.define_vectors(&[reg]).swap_remove(0)
+    }
+
+    /// Does the same for several registers, which get different vector registers.
+    pub(super) fn define_vectors(&mut self, regs: &[Reg]) -> Vec<Vec<Ymm>> {
+        let old: Vec<Option<Cached>> = regs.iter().map(|reg| self.state.cached.remove(reg)).collect();
+        let fits = |reg: &Reg, old: &Option<Cached>| {
+            let old = (*old)?;
+            (usize::from(old.parts) == self.defined_parts(*reg)).then_some(old.ymm)
+        };
+        // Those that stay where they are come first.
+        let mut found: Vec<Option<[Ymm; 4]>> = regs.iter().zip(&old).map(|(reg, old)| fits(reg, old)).collect();
+        let mut taken = 0;
+        for (reg, ymm) in regs.iter().zip(&found) {
+            for ymm in ymm.iter().flat_map(|ymm| &ymm[..self.defined_parts(*reg)]) {
+                taken |= 1 << ymm.0;
+            }
+        }
+        for (reg, found) in regs.iter().zip(&mut found) {
+            if found.is_none() {
+                let count = self.defined_parts(*reg);
+                let ymm = self.take_ymms(count, taken);
+                taken |= ymm[..count].iter().fold(0, |taken, ymm| taken | 1 << ymm.0);
+                *found = Some(ymm);
+            }
+        }
+        let mut all = Vec::with_capacity(regs.len());
+        for (reg, ymm) in regs.iter().zip(found) {
+            let (count, ymm) = (self.defined_parts(*reg), ymm.unwrap_or([Ymm(0); 4]));
+            let cached = Cached {
+                gpr: None,
+                ymm,
+                parts: count as u8,
+                dirty: true,
+            };
+            self.state.cached.insert(*reg, cached);
+            all.push(ymm[..count].to_vec());
+        }
+        all
+    }
+
+    /// Returns the number of vector registers for a new value.
+    fn defined_parts(&self, reg: Reg) -> usize {
+        match self.kind(reg) {
             Kind::Vector(width) => self.parts(width),
+            Kind::Half => self.parts(Width::Bits32),
             _ => 1,
-        };
-        let old = self
-            .state
-            .cached
-            .remove(&reg)
-            .filter(|cached| usize::from(cached.parts) == count);
-        let ymm = match old {
-            Some(cached) => cached.ymm,
-            None => self.take_ymms(count),
-        };
-        let cached = Cached {
-            gpr: None,
-            ymm,
-            parts: count as u8,
-            dirty: true,
-        };
-        self.state.cached.insert(reg, cached);
-        ymm[..count].to_vec()
+        }
     }
 
     /// Loads a vector, or a uniform scalar as one, into vector registers if there is room and something uses it again.
@@ -383,13 +413,14 @@ impl Emitter<'_> {
     fn vector_parts(&self, reg: Reg) -> Option<(Width, usize)> {
         match self.kind(reg) {
             Kind::Vector(width) => Some((width, self.parts(width))),
+            Kind::Half => Some((Width::Bits32, self.parts(Width::Bits32))),
             Kind::Scalar(width, 0) => Some((width, 1)),
             _ => None,
         }
     }
 
     fn load_vector(&mut self, reg: Reg, old: Option<Cached>, (width, count): (Width, usize)) {
-        let ymm = self.take_ymms(count);
+        let ymm = self.take_ymms(count, 0);
         let mut cached = old.unwrap_or(Cached::NONE);
         (cached.ymm, cached.parts) = (ymm, count as u8);
         match cached.gpr {

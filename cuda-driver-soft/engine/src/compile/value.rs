@@ -83,6 +83,27 @@ impl Emitter<'_> {
         Some(Value { width, place, shape })
     }
 
+    /// Returns a source operand of 16 bits, with zeros above them; `None` if it is not supported here.
+    pub(super) fn half_value(&self, operand: &Operand) -> Option<Value> {
+        let (place, shape) = match operand {
+            Operand::Imm(bits) => (Place::Number(bits & 0xffff), Shape::Uniform),
+            Operand::Reg(reg) if self.class(*reg) == RegClass::B16 => {
+                let known = self.input.shapes.constant(*reg).map(Constant::Bits);
+                match known.or(self.input.map.aliases[reg.0 as usize]) {
+                    Some(Constant::Bits(bits)) => (Place::Number(bits & 0xffff), Shape::Uniform),
+                    Some(_) => return None,
+                    None => (Place::Register(*reg), self.shape(*reg)),
+                }
+            }
+            _ => return None,
+        };
+        Some(Value {
+            width: Width::Bits32,
+            place,
+            shape,
+        })
+    }
+
     /// Loads a vector source into registers if that is worth it.
     pub(super) fn prepare(&mut self, value: Value) {
         if let Place::Register(reg) = value.place {
@@ -99,8 +120,12 @@ impl Emitter<'_> {
             Place::Row(slot) => return Source::Mem(self.row(slot, value.width).plus(32 * part as i32)),
             Place::Register(reg) => reg,
         };
-        let home = self.home(reg);
         let cached = self.state.get(reg).copied();
+        if let (Kind::Half, None) = (self.kind(reg), cached) {
+            self.load_half_part(reg, part, temp);
+            return Source::Ymm(temp);
+        }
+        let home = self.home(reg);
         let step = match self.kind(reg) {
             Kind::Scalar(_, step) => step,
             _ => {

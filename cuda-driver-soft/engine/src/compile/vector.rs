@@ -510,7 +510,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn narrowed_part(&mut self, value: Value, d: Ymm, part: usize) {
+    pub(super) fn narrowed_part(&mut self, value: Value, d: Ymm, part: usize) {
         let low = self.loaded(value, 2 * part, 0);
         let high = self.source(value, 2 * part + 1, 1);
         const EVEN: u32 = 0b10_00_10_00;

@@ -269,6 +269,11 @@ impl<'m> Spaces<'m> {
         (start + self.shared_base, self.shared.len(), self.shared.host())
     }
 
+    /// Returns the bytes of local memory that each lane may access.
+    pub(crate) fn local_length(&self) -> u64 {
+        (self.local_end + self.slack).min(self.local.stride())
+    }
+
     /// Returns true if an address in shared memory belongs to this block.
     pub(crate) fn is_own(&self, address: u64) -> bool {
         address as u32 >> RANK_SHIFT == self.shared_base as u32 >> RANK_SHIFT
@@ -383,7 +388,7 @@ impl<'m> Spaces<'m> {
                 let found = self.place_shared(wanted, address, bytes);
                 found.map(|host| (host, None)).map_err(refused)
             }
-            Space::Local if fits((self.local_end + self.slack).min(self.local.stride()), address) => {
+            Space::Local if fits(self.local_length(), address) => {
                 let offset = lane as u64 * self.local.stride() + address;
                 Ok((self.local.host().wrapping_add(offset as usize), None))
             }

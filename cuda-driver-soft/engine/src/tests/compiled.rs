@@ -73,11 +73,16 @@ fn input() -> Vec<u32> {
 /// `%rd5` are `i`, `%rd3` is that address, `%rd6` the address of four numbers of the thread; `%r2` and `%rd2` are
 /// parameters.
 pub(super) fn same(body: &str) {
+    same_in(&BLOCKS, body);
+}
+
+/// Does the same in blocks of these shapes.
+fn same_in(blocks: &[(u32, u32)], body: &str) {
     if !Isa::available().any(|isa| isa == Isa::Wide) {
         return;
     }
     let numbers = input();
-    for block in BLOCKS {
+    for block in blocks.iter().copied() {
         let mut first: Option<(Vec<u64>, Option<String>)> = None;
         for engine in [
             Engine::Interpreter,
@@ -328,5 +333,78 @@ fn three_operands_shifts_and_conversions() {
             "ld.global.u32 %r10, [%rd6]; ld.global.u32 %r11, [%rd6+4]; ld.global.u32 %r12, [%rd6+8];
             ld.global.u64 %rd12, [%rd6]; ld.global.u64 %rd13, [%rd6+8]; {body} st.global.u64 [%rd3], %rd9;"
         ));
+    }
+}
+
+/// Loads and stores of every size and arrangement.
+#[test]
+fn memory() {
+    // Addresses of the lanes: consecutive, with gaps, backwards, and any.
+    let addresses = [
+        "mul.wide.u32 %rd10, %r0, SIZE; add.u64 %rd11, %rd1, %rd10;",
+        "mul.wide.u32 %rd10, %r0, 16; add.u64 %rd11, %rd1, %rd10;",
+        "sub.u32 %r10, 767, %r0; mul.wide.u32 %rd10, %r10, SIZE; add.u64 %rd11, %rd1, %rd10;",
+        "xor.b32 %r10, %r0, 5; mul.wide.u32 %rd10, %r10, SIZE; add.u64 %rd11, %rd1, %rd10;",
+        "mul.lo.u32 %r10, %r2, SIZE; cvt.u64.u32 %rd10, %r10; add.u64 %rd11, %rd1, %rd10;",
+    ];
+    let sum = "mov.u64 %rd9, 1; mad.lo.u64 %rd9, %rd9, 31, %rd20; mad.lo.u64 %rd9, %rd9, 31, %rd21;
+        mad.lo.u64 %rd9, %rd9, 31, %rd22; mad.lo.u64 %rd9, %rd9, 31, %rd23; st.global.u64 [%rd3], %rd9;";
+    let halves = "cvt.u64.u16 %rd20, %h0; cvt.s64.s16 %rd21, %h1; cvt.u64.u16 %rd22, %h2; cvt.u64.u16 %rd23, %h3;";
+    let words = "cvt.u64.u32 %rd20, %r20; cvt.u64.u32 %rd21, %r21; cvt.u64.u32 %rd22, %r22; cvt.u64.u32 %rd23, %r23;";
+    let start = "mov.b16 %h0, 1; mov.b16 %h1, 2; mov.b16 %h2, 3; mov.b16 %h3, 4; mov.u32 %r20, %r0; mov.u32 %r21, 6;
+        mov.u32 %r22, %r0; mov.u32 %r23, 8; mov.u64 %rd20, %rd5; mov.u64 %rd21, 10; mov.u64 %rd22, %rd5; mov.u64 %rd23, 12;";
+    for (registers, widen, types) in [
+        ("%h", halves, "u8 s8 b16 s16"),
+        ("%r2", words, "u8 s8 u16 s16 b32"),
+        ("%rd2", "", "u8 s8 u16 s16 u32 s32 b64"),
+    ] {
+        for ty in types.split(' ') {
+            let bits: usize = ty[1..].parse().unwrap_or(8);
+            for count in [1, 2, 4] {
+                let size = bits / 8 * count;
+                // An access has at most 16 bytes, and the engine's vectors of narrow numbers in wide registers are rare.
+                if size > 16 {
+                    continue;
+                }
+                let list: Vec<String> = (0..count).map(|i| format!("{registers}{i}")).collect();
+                let (vector, list) = match count {
+                    1 => (String::new(), list.concat()),
+                    _ => (format!(".v{count}"), format!("{{{}}}", list.join(", "))),
+                };
+                for address in addresses {
+                    let address = address.replace("SIZE", &size.to_string());
+                    same_in(
+                        &BLOCKS[..1],
+                        &format!("{start} {address} ld.global{vector}.{ty} {list}, [%rd11+{size}]; {widen} {sum}"),
+                    );
+                }
+                // A store to a place of the thread in shared and in local memory, from which bytes are loaded.
+                let store = format!("st.SPACE{vector}.{ty} [%rd15+16], {list};");
+                let back = "ld.SPACE.u8 %rd20, [%rd15+16]; ld.SPACE.u8 %rd21, [%rd15+LAST]; mov.u64 %rd22, 0; mov.u64 %rd23, 0;"
+                    .replace("LAST", &(15 + size).to_string());
+                let input = "ld.global.u64 %rd20, [%rd6]; ld.global.u64 %rd21, [%rd6+8]; cvt.u32.u64 %r20, %rd20;
+                    cvt.u32.u64 %r21, %rd21; cvt.u16.u32 %h0, %r21; cvt.u16.u32 %h1, %r20;";
+                for place in [
+                    "mov.u64 %rd15, part; mul.wide.u32 %rd16, %r8, SIZE; add.u64 %rd15, %rd15, %rd16;",
+                    "mov.u64 %rd15, part; xor.b32 %r10, %r8, 3; mul.wide.u32 %rd16, %r10, 16; add.u64 %rd15, %rd15, %rd16;",
+                ] {
+                    let place = place.replace("SIZE", &size.to_string());
+                    same_in(
+                        &BLOCKS[..1],
+                        &format!("{start} {input} {place} {store} {back} {sum}").replace("SPACE", "shared"),
+                    );
+                }
+                for place in [
+                    "mov.u64 %rd15, own;",
+                    "and.b32 %r10, %r20, 1; mul.wide.u32 %rd16, %r10, 16; mov.u64 %rd15, own; add.u64 %rd15, %rd15, %rd16;",
+                ] {
+                    let own = ".local .align 16 .b8 own[64];";
+                    same_in(
+                        &BLOCKS[..1],
+                        &format!("{own} {start} {input} {place} {store} {back} {sum}").replace("SPACE", "local"),
+                    );
+                }
+            }
+        }
     }
 }

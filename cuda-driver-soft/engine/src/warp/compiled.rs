@@ -4,7 +4,7 @@ use super::frame::{FrameId, Frames};
 use super::run::{Event, run};
 use super::{Split, Warp};
 use crate::code::action::Action;
-use crate::code::compiled::{Compiled, CompiledContext, CompiledEntry, Exit, Function, Window};
+use crate::code::compiled::{Compiled, CompiledContext, CompiledEntry, Exit, Function, LaneAddresses, Window};
 use crate::code::function::Code;
 use crate::code::machine::Machine;
 use crate::code::registers::Regs;
@@ -131,12 +131,17 @@ impl Warp {
         };
         let regs = frame.file.regs();
         let mut context = CompiledContext {
+            addresses: LaneAddresses::default(),
             frame: regs.frame(),
+            halves: regs.frame(),
             group: 0,
             pool: compiled.pool.as_ptr(),
             windows: m.windows.as_ptr().cast(),
             shared: m.spaces.shared.host(),
             shared_length: m.spaces.shared.len(),
+            local: m.spaces.local.host(),
+            local_length: m.spaces.local_length(),
+            local_lanes: LaneAddresses::default(),
             quantum: 0,
             steps: 0,
             interpret,
@@ -144,6 +149,10 @@ impl Warp {
             mask: 0,
             scheduler: std::ptr::null_mut(),
         };
+        let stride = m.spaces.local.stride();
+        if stride > 0 {
+            context.local_lanes = LaneAddresses::spaced(stride);
+        }
         let (mut steps, mut rounds) = (0, 0);
         let mut faults: Option<GroupFault> = None;
         let mut ends = [(0, Exit::Leave); 4];
@@ -151,6 +160,9 @@ impl Warp {
         for (group, end) in ends.iter_mut().enumerate().take(groups) {
             (context.group, context.mask) = (group as u64, group_mask << (group * lanes));
             (context.quantum, context.steps) = (share, 0);
+            let first_lane = (group * lanes) as u64;
+            context.local = m.spaces.local.host().wrapping_add((first_lane * stride) as usize);
+            context.halves = regs.frame().wrapping_add(2 * lanes * group);
             std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
             if m.caches.len() < code.caches as usize {
                 m.caches.resize_with(code.caches as usize, AccessCache::default);

@@ -373,7 +373,6 @@ impl Warp {
                 && (self.in_vain < MOST_IN_VAIN || frames.is_leaving())
                 && self.ready.is_empty()
                 && self.parked.is_empty()
-                && m.spaces.local.stride() == 0
                 && let Some(compiled) = self.compiled_entry(frames, id, pc)
             {
                 match self.run_groups(m, frames, code, compiled, share.max(1)) {

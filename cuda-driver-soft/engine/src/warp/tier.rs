@@ -82,8 +82,8 @@ fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
 
 /// Makes machine code for a launch, if there is none yet. Returns `None` if that is not possible.
 fn compiled(launch: &Launch, code: &Code, variant: Variant) -> Option<Variant> {
-    // Local memory has no quick check, and observers see each instruction of a warp.
-    if launch.options.isa != Isa::Wide || code.local_bytes > 0 || !code.sites.is_empty() {
+    // Observers see each instruction of a warp.
+    if launch.options.isa != Isa::Wide || !code.sites.is_empty() {
         return None;
     }
     let made: Option<&Compiled> = code.compiled.get(variant, || {

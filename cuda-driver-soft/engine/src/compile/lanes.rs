@@ -1,0 +1,356 @@
+//! The places of a group's lanes in memory: one check of bounds and alignment for all of them.
+
+use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
+use super::emitter::Emitter;
+use super::registers::{CONTEXT, SOURCES, State, TEMP, WINDOWS};
+use super::value::Value;
+use crate::code::compiled::{CompiledContext, Window};
+use crate::plan::shape::Shape;
+use iced_x86::Code;
+use ptx::ir::Space;
+use std::mem::{offset_of, size_of};
+
+/// The memory that an access is checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// An allocation in global memory.
+    Global,
+    /// The block's shared memory.
+    Shared,
+    /// The local memory of each lane.
+    Local,
+}
+
+impl Memory {
+    /// Returns the memory of a space; `None` if there is no machine code for accesses to it.
+    pub(super) fn of(space: Space) -> Option<Memory> {
+        match space {
+            // Addresses of other spaces are in no window.
+            Space::Global | Space::Const | Space::Generic => Some(Memory::Global),
+            Space::Shared => Some(Memory::Shared),
+            Space::Local => Some(Memory::Local),
+            Space::SharedCluster | Space::Param => None,
+        }
+    }
+
+    /// Returns the places in the context of the length and the address on the host.
+    fn fields(self) -> [Word; 2] {
+        let [length, host] = match self {
+            Memory::Local => [
+                offset_of!(CompiledContext, local_length),
+                offset_of!(CompiledContext, local),
+            ],
+            _ => [
+                offset_of!(CompiledContext, shared_length),
+                offset_of!(CompiledContext, shared),
+            ],
+        };
+        [length, host].map(|offset| Word::Mem(field(offset)))
+    }
+}
+
+/// The addresses of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addresses {
+    pub(super) memory: Memory,
+    /// The addresses without the offset.
+    pub(super) value: Value,
+    /// Bytes added to each.
+    pub(super) offset: i32,
+    /// Bytes that a lane accesses, which is also the alignment: a power of two of at most 16.
+    pub(super) size: u32,
+    /// True if all addresses are known to be aligned.
+    pub(super) aligned: bool,
+}
+
+/// The arrangement of the lanes.
+#[derive(Clone, Copy, Debug)]
+enum Arrangement {
+    /// All at one place.
+    Same,
+    /// Each lane is so many bytes behind the one before.
+    Step(i32),
+    /// Each lane has an index of this width, in memory.
+    Each(Width, Mem),
+}
+
+/// Places on the host that have been checked.
+#[derive(Debug)]
+pub(super) struct Places {
+    first: Mem,
+    arrangement: Arrangement,
+    /// Bytes that a lane accesses.
+    pub(super) size: u32,
+    /// The code to which the check jumps if it fails, and the registers there.
+    pub(super) label: Label,
+    pub(super) before: State,
+    /// The number of the window.
+    pub(super) window: u32,
+}
+
+impl Addresses {
+    /// Returns true if all lanes access one place.
+    pub(super) fn are_same(&self) -> bool {
+        self.value.is_uniform() && self.memory != Memory::Local
+    }
+}
+
+impl Places {
+    /// Returns the place of the first lane if all lanes have it.
+    pub(super) fn same(&self) -> Option<Mem> {
+        matches!(self.arrangement, Arrangement::Same).then_some(self.first)
+    }
+
+    /// Returns the place of the first lane if the lanes follow each other without gaps.
+    pub(super) fn row(&self) -> Option<Mem> {
+        matches!(self.arrangement, Arrangement::Step(step) if step == self.size as i32).then_some(self.first)
+    }
+}
+
+/// Returns a field of the context.
+pub(super) fn field(offset: usize) -> Mem {
+    Mem::at(CONTEXT, offset as i32)
+}
+
+/// Returns the distance between the first and the last lane of a group.
+fn reach(step: i64, lanes: u32) -> Option<i32> {
+    let reach = step.checked_mul(i64::from(lanes) - 1)?;
+    // Far from the limits, so that the sums of the code do not overflow.
+    i32::try_from(reach).ok().filter(|reach| reach.unsigned_abs() < 1 << 28)
+}
+
+impl Emitter<'_> {
+    /// Returns true if there is machine code for the places of these addresses.
+    pub(super) fn has_places(&self, addresses: &Addresses) -> bool {
+        let size = i64::from(addresses.size);
+        let offset = addresses.offset.unsigned_abs() < 1 << 28;
+        let narrow_local = addresses.memory == Memory::Local && addresses.value.width == Width::Bits32;
+        offset
+            && match addresses.value.shape {
+                Shape::Uniform => true,
+                _ if narrow_local => false,
+                // Each lane has memory of its own.
+                Shape::Affine(_) if addresses.memory == Memory::Local => i64::from(addresses.offset) % size == 0,
+                Shape::Affine(step) => step % size == 0 && reach(step, self.lanes).is_some(),
+                // The alignment is that of the addresses without the offset.
+                Shape::Any => i64::from(addresses.offset) % size == 0,
+            }
+    }
+
+    /// Adds the check of an access by all lanes of the group. `AX` has the place of the first lane afterwards, and must
+    /// be kept until the last use of the places.
+    pub(super) fn checked(&mut self, addresses: &Addresses) -> Places {
+        match addresses.value.shape {
+            Shape::Uniform => self.check_range(addresses, None),
+            Shape::Affine(step) if addresses.memory != Memory::Local => self.check_range(addresses, Some(step as i32)),
+            Shape::Affine(_) | Shape::Any => self.check_each(addresses),
+        }
+    }
+
+    /// Returns the place of a lane. Uses `CX`.
+    pub(super) fn lane(&mut self, places: &Places, lane: u32) -> Mem {
+        match places.arrangement {
+            Arrangement::Same => places.first,
+            Arrangement::Step(step) => places.first.plus(step * lane as i32),
+            Arrangement::Each(width, from) => {
+                let at = from.plus((lane * width.bytes()) as i32);
+                self.asm.alu(Alu::Mov, width, Gpr::CX, Word::Mem(at));
+                Mem {
+                    index: Some(Gpr::CX),
+                    ..places.first
+                }
+            }
+        }
+    }
+
+    /// Checks lanes that have one address, or a step between their addresses, by the range from the lowest to the
+    /// highest.
+    fn check_range(&mut self, addresses: &Addresses, step: Option<i32>) -> Places {
+        let wide = Width::Bits64;
+        let reach = reach(i64::from(step.unwrap_or(0)), self.lanes).unwrap_or(0);
+        let lowest = reach.min(0);
+        let span = reach.abs() + addresses.size as i32;
+        let value = addresses.value;
+        self.copy_first_lane(value, Gpr::AX);
+        let (label, before) = (self.asm.label(), self.state.clone());
+        let offset = addresses.offset + lowest;
+        if offset != 0 {
+            // Addresses of 32 bits wrap.
+            self.asm.lea(value.width, Gpr::AX, Mem::at(Gpr::AX, offset));
+        } else if value.width == Width::Bits32 {
+            self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
+        }
+        if !addresses.aligned {
+            let low = Word::Imm(addresses.size as i32 - 1);
+            self.asm.alu(Alu::Test, Width::Bits32, Gpr::AX, low);
+            self.asm.jump_when(When::NotEqual, label);
+        }
+        let mut window = u32::MAX;
+        if addresses.memory != Memory::Global {
+            let [length, host] = addresses.memory.fields();
+            if value.width == Width::Bits32 {
+                // The end of the access, which does not wrap.
+                self.asm.lea(wide, Gpr::DX, Mem::at(Gpr::AX, span));
+                self.asm.alu(Alu::Cmp, wide, Gpr::DX, length);
+            } else {
+                self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+                self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
+                self.asm.jump_when(When::Below, label);
+                self.asm.alu(Alu::Cmp, wide, Gpr::AX, Word::Gpr(Gpr::DX));
+            }
+            self.asm.jump_when(When::Above, label);
+            self.asm.alu(Alu::Add, wide, Gpr::AX, host);
+        } else {
+            window = self.new_window();
+            let [base, length, to_host] = window_fields(window);
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(Mem::at(Gpr::DX, 0)));
+            self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
+            self.asm.alu(Alu::Sub, wide, Gpr::CX, base);
+            self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
+            self.asm.jump_when(When::Below, label);
+            self.asm.alu(Alu::Cmp, wide, Gpr::CX, Word::Gpr(Gpr::DX));
+            self.asm.jump_when(When::Above, label);
+            self.asm.alu(Alu::Add, wide, Gpr::AX, to_host);
+        }
+        Places {
+            first: Mem::at(Gpr::AX, -lowest),
+            arrangement: match step {
+                Some(step) => Arrangement::Step(step),
+                None if addresses.memory == Memory::Local => {
+                    Arrangement::Each(wide, field(offset_of!(CompiledContext, local_lanes)))
+                }
+                None => Arrangement::Same,
+            },
+            size: addresses.size,
+            label,
+            before,
+            window,
+        }
+    }
+
+    /// Checks lanes that can have any addresses: none may be less than the first address of the memory, or more than
+    /// the last one that an access can have. The sign bits of two differences show it.
+    fn check_each(&mut self, addresses: &Addresses) -> Places {
+        let Addresses {
+            value, offset, size, ..
+        } = *addresses;
+        let (wide, width) = (Width::Bits64, value.width);
+        let [index, limit, base] = SOURCES;
+        // Addresses of 32 bits wrap, so that the offset has to be added first.
+        let from = self.rows_of(value, if width == Width::Bits32 { offset } else { 0 });
+        let offset = if width == Width::Bits32 { 0 } else { offset };
+        self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(from));
+        if offset != 0 {
+            self.asm.lea(wide, Gpr::AX, Mem::at(Gpr::AX, offset));
+        }
+        let (label, before) = (self.asm.label(), self.state.clone());
+        let parts = 0..self.parts(width) as i32;
+        let or = Code::VEX_Vpor_ymm_ymm_ymmm256;
+        if !addresses.aligned && size > 1 {
+            self.asm.load(TEMP, Source::Mem(from));
+            for part in parts.clone().skip(1) {
+                self.asm.vector(or, TEMP, TEMP, Source::Mem(from.plus(32 * part)));
+            }
+            let low = self.same_constant(width, u64::from(size) - 1);
+            self.asm.test_bits(TEMP, low);
+            self.asm.jump_when(When::NotEqual, label);
+        }
+        let subtract = match width {
+            Width::Bits32 => Code::VEX_Vpsubd_ymm_ymm_ymmm256,
+            Width::Bits64 => Code::VEX_Vpsubq_ymm_ymm_ymmm256,
+        };
+        let mut window = u32::MAX;
+        let [mut length, mut to_host] = addresses.memory.fields();
+        if addresses.memory != Memory::Global {
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+            self.asm
+                .constant(Gpr::CX, i64::from(offset).wrapping_neg().cast_unsigned());
+        } else {
+            let first;
+            window = self.new_window();
+            [first, length, to_host] = window_fields(window);
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(Mem::at(Gpr::DX, 0)));
+            self.asm.alu(Alu::Mov, wide, Gpr::CX, first);
+            self.asm.alu(Alu::Sub, wide, Gpr::CX, Word::Imm(offset));
+        }
+        self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(size as i32));
+        self.asm.jump_when(When::Below, label);
+        self.asm.broadcast_gpr(width, limit, Gpr::DX);
+        let based = width == Width::Bits64 && (addresses.memory == Memory::Global || offset != 0);
+        if based {
+            self.asm.broadcast_gpr(wide, base, Gpr::CX);
+        }
+        for part in parts.clone() {
+            self.asm.load(index, Source::Mem(from.plus(32 * part)));
+            if based {
+                self.asm.vector(subtract, index, index, Source::Ymm(base));
+            }
+            if part == 0 {
+                self.asm.load(TEMP, Source::Ymm(index));
+            } else {
+                self.asm.vector(or, TEMP, TEMP, Source::Ymm(index));
+            }
+            self.asm.vector(subtract, index, limit, Source::Ymm(index));
+            self.asm.vector(or, TEMP, TEMP, Source::Ymm(index));
+        }
+        let sign = self.same_constant(width, 1 << (8 * width.bytes() - 1));
+        self.asm.test_bits(TEMP, sign);
+        self.asm.jump_when(When::NotEqual, label);
+        let mut indexes = from;
+        if addresses.memory == Memory::Local {
+            let lanes = field(offset_of!(CompiledContext, local_lanes));
+            indexes = field(offset_of!(CompiledContext, addresses));
+            for part in parts {
+                self.asm.load(index, Source::Mem(from.plus(32 * part)));
+                let lanes = Source::Mem(lanes.plus(32 * part));
+                self.asm.vector(Self::add_code(wide), index, index, lanes);
+                self.asm.store_vector(indexes.plus(32 * part), index);
+            }
+        }
+        self.asm.alu(Alu::Mov, wide, Gpr::AX, to_host);
+        Places {
+            first: Mem::at(Gpr::AX, offset),
+            arrangement: Arrangement::Each(width, indexes),
+            size,
+            label,
+            before,
+            window,
+        }
+    }
+
+    /// Returns the place of all lanes of a vector plus a number: the register's row, or one in the context.
+    fn rows_of(&mut self, value: Value, plus: i32) -> Mem {
+        let row = field(offset_of!(CompiledContext, addresses));
+        for part in 0..self.parts(value.width) {
+            let to = row.plus(32 * part as i32);
+            match self.source(value, part, 0) {
+                Source::Mem(mem) if plus == 0 => return mem,
+                source if plus != 0 => {
+                    let number = self.same_constant(value.width, i64::from(plus).cast_unsigned());
+                    let ymm = self.in_register(source, SOURCES[0]);
+                    self.asm
+                        .vector(Self::add_code(value.width), SOURCES[0], ymm, Source::Mem(number));
+                    self.asm.store_vector(to, SOURCES[0]);
+                }
+                source => {
+                    let ymm = self.in_register(source, SOURCES[0]);
+                    self.asm.store_vector(to, ymm);
+                }
+            }
+        }
+        row
+    }
+}
+
+/// Returns the fields of a window: the first address, the length, and the distance to the host.
+fn window_fields(window: u32) -> [Word; 3] {
+    let entry = window as usize * size_of::<Window<'_>>();
+    [
+        offset_of!(Window<'_>, base),
+        offset_of!(Window<'_>, length),
+        offset_of!(Window<'_>, to_host),
+    ]
+    .map(|offset| Word::Mem(Mem::at(WINDOWS, (entry + offset) as i32)))
+}

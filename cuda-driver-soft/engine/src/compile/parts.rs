@@ -1,0 +1,74 @@
+//! Machine instructions on halves of vector registers, and on single elements in memory.
+
+use super::assembler::{Assembler, Mem, Source, Ymm};
+use iced_x86::{Code, Instruction};
+
+impl Assembler {
+    /// Sets the lower half to 4, 8 or 16 bytes of memory, followed by zeros.
+    pub(super) fn load_low(&mut self, bytes: u32, d: Ymm, from: Mem) {
+        let code = match bytes {
+            4 => Code::VEX_Vmovd_xmm_rm32,
+            8 => Code::VEX_Vmovq_xmm_xmmm64,
+            _ => Code::VEX_Vmovups_xmm_xmmm128,
+        };
+        self.push(Instruction::with2(code, d.low(), from.operand()));
+    }
+
+    /// Replaces an element of 1, 2, 4 or 8 bytes of the lower half by memory.
+    pub(super) fn insert(&mut self, bytes: u32, d: Ymm, from: Mem, at: u32) {
+        let code = match bytes {
+            1 => Code::VEX_Vpinsrb_xmm_xmm_r32m8_imm8,
+            2 => Code::VEX_Vpinsrw_xmm_xmm_r32m16_imm8,
+            4 => Code::VEX_Vpinsrd_xmm_xmm_rm32_imm8,
+            _ => Code::VEX_Vpinsrq_xmm_xmm_rm64_imm8,
+        };
+        self.push(Instruction::with4(code, d.low(), d.low(), from.operand(), at));
+    }
+
+    /// Stores an element of 1, 2, 4 or 8 bytes of the lower half.
+    pub(super) fn extract(&mut self, bytes: u32, to: Mem, from: Ymm, at: u32) {
+        let code = match bytes {
+            1 => Code::VEX_Vpextrb_r32m8_xmm_imm8,
+            2 => Code::VEX_Vpextrw_r32m16_xmm_imm8,
+            4 => Code::VEX_Vpextrd_rm32_xmm_imm8,
+            _ => Code::VEX_Vpextrq_rm64_xmm_imm8,
+        };
+        self.push(Instruction::with3(code, to.operand(), from.low(), at));
+    }
+
+    /// Replaces the upper half by the lower half of another register, or by 16 bytes of memory. The lower half is that of
+    /// `low`.
+    pub(super) fn insert_upper(&mut self, d: Ymm, low: Ymm, upper: Source) {
+        let code = Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8;
+        self.push(match upper {
+            Source::Ymm(upper) => Instruction::with4(code, d.whole(), low.whole(), upper.low(), 1u32),
+            Source::Mem(upper) => Instruction::with4(code, d.whole(), low.whole(), upper.operand(), 1u32),
+        });
+    }
+
+    /// Stores the lower half, or its first 8 bytes.
+    pub(super) fn store_low(&mut self, bytes: u32, to: Mem, from: Ymm) {
+        let code = match bytes {
+            8 => Code::VEX_Vmovq_xmmm64_xmm,
+            _ => Code::VEX_Vmovups_xmmm128_xmm,
+        };
+        self.push(Instruction::with2(code, to.operand(), from.low()));
+    }
+
+    /// Stores the upper half.
+    pub(super) fn store_upper(&mut self, to: Mem, from: Ymm) {
+        let code = Code::VEX_Vextracti128_xmmm128_ymm_imm8;
+        self.push(Instruction::with3(code, to.operand(), from.whole(), 1u32));
+    }
+
+    /// Adds an instruction with two sources on lower halves.
+    pub(super) fn vector_low(&mut self, code: Code, d: Ymm, a: Ymm, b: Ymm) {
+        self.push(Instruction::with3(code, d.low(), a.low(), b.low()));
+    }
+
+    /// Compares the bits that are set in a vector in memory with 0: equal if `from` has none of them.
+    pub(super) fn test_bits(&mut self, from: Ymm, bits: Mem) {
+        let code = Code::VEX_Vptest_ymm_ymmm256;
+        self.push(Instruction::with2(code, from.whole(), bits.operand()));
+    }
+}
