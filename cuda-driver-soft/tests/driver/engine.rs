@@ -15,7 +15,7 @@ fn add() {
         check(cuda.cuMemAlloc(&mut from, 4 * N));
         check(cuda.cuMemAlloc(&mut to, 4 * N));
         check(cuda.cuMemcpyHtoD(from, numbers.as_ptr().cast(), 4 * N));
-        let mut params = [ptr(&mut from), ptr(&mut from.clone()), ptr(&mut to), ptr(&mut n)];
+        let mut params = [ptr(&mut from), ptr(&mut from), ptr(&mut to), ptr(&mut n)];
         check(kernel.launch(1, N as u32, null_mut(), &mut params));
         check(cuda.cuMemcpyDtoH(sums.as_mut_ptr().cast(), to, 4 * N));
         check(cuda.cuMemFree(from));
