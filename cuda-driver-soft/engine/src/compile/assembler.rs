@@ -167,6 +167,8 @@ pub(super) struct Assembler {
     /// Labels of [`jump_always`](Self::jump_always).
     always: HashSet<Label>,
     failed: bool,
+    /// True if an instruction needed more registers than there were.
+    short: bool,
 }
 
 impl Assembler {
@@ -178,10 +180,11 @@ impl Assembler {
             jumps: Vec::new(),
             always: HashSet::new(),
             failed: false,
+            short: false,
         }
     }
 
-    /// Returns the code, or `None` if an instruction has no encoding.
+    /// Returns the code, or `None` if an instruction has no encoding or ran short of registers.
     pub(super) fn finish(mut self) -> Option<(Vec<u8>, Vec<usize>)> {
         let mut code = self.encoder.take_buffer();
         let mut labels = Vec::with_capacity(self.labels.len());
@@ -196,8 +199,9 @@ impl Assembler {
             let distance = i32::try_from(labels[to.0] as i64 - *end as i64).ok()?;
             code[end - 4..*end].copy_from_slice(&distance.to_le_bytes());
         }
-        debug_assert!(!self.failed, "an instruction has no encoding, or too few registers");
-        (!self.failed).then_some((code, labels))
+        // An instruction without registers has no encoding either.
+        debug_assert!(!self.failed || self.short, "an instruction has no encoding");
+        (!self.failed && !self.short).then_some((code, labels))
     }
 
     /// Returns the offset of a label in the code, of the labels that [`finish`](Self::finish) returned.
@@ -213,9 +217,9 @@ impl Assembler {
         }
     }
 
-    /// Makes [`finish`](Self::finish) return `None`.
-    pub(super) fn fail(&mut self) {
-        self.failed = true;
+    /// Notes that an instruction needed more registers than there were: [`finish`](Self::finish) returns `None`.
+    pub(super) fn run_short(&mut self) {
+        self.short = true;
     }
 
     pub(super) fn label(&mut self) -> Label {

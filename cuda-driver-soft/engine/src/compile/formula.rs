@@ -466,16 +466,17 @@ impl Emitter<'_> {
         let mut formula = Formula::new(self, true);
         let results = body(&mut formula, 0);
         let used = formula.used;
-        let needed = formula.write(results, [Ymm(255); N], &[]);
+        let mut needed = formula.write(results, [Ymm(255); N], &[]);
+        let replaced = d.filter(|d| values.iter().any(|value| value.is_register(*d)));
+        // A result whose register is still read is computed in another one.
+        needed += usize::from(replaced.is_some());
         let mut pool: Vec<Ymm> = temp.then_some(TEMP).into_iter().collect();
         pool.extend((0..3).filter(|at| !used[*at]).map(|at| SOURCES[at]));
         pool.extend(self.reserve(needed.saturating_sub(pool.len())));
         for value in values {
             self.prepare(*value);
         }
-        if let Some(d) = d
-            && values.iter().any(|value| value.is_register(d))
-        {
+        if let Some(d) = replaced {
             self.load_before_write(d);
         }
         pool
@@ -487,7 +488,7 @@ impl Emitter<'_> {
         let results = body(&mut formula, part);
         let needed = formula.write(results, to, pool);
         if needed > pool.len() {
-            self.asm.fail();
+            self.asm.run_short();
         }
     }
 
