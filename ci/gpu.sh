@@ -52,7 +52,7 @@ PYTHON
     find tests/kernels -maxdepth 1 -name '*.ptx' -exec cp {} "$folder/tests/" \;
     cp ci/gpu.sh "$folder/run"
     # The programs have most of their code in common, so a compressed archive is a small part of the folder.
-    XZ_OPT="-3 -T0" tar --create --xz --file "$folder.tar.xz" --directory "$(dirname "$folder")" "$(basename "$folder")"
+    XZ_OPT="-6 -T0" tar --create --xz --file "$folder.tar.xz" --directory "$(dirname "$folder")" "$(basename "$folder")"
     local kib
     kib=$(du -k "$folder.tar.xz" | cut -f1)
     echo "packed $(find "$folder/tests" -type f ! -name '*.ptx' | wc -l) test programs and" \
