@@ -41,7 +41,7 @@ build() {
     third=$(cargo tree --quiet --package cuda-driver --edges normal,build --prefix none | sed 's/ (\*)$//' | sort -u | grep -vc "($PWD")
     check "third-party crates" "$third" "$limit_crates"
     # Without incremental compilation, as for a dependency.
-    local -x CARGO_TARGET_DIR=$PWD/target/numbers CARGO_INCREMENTAL=0
+    local -x CARGO_TARGET_DIR=$PWD/target/numbers CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=full
     local TIMEFORMAT='%R %U %S'
     cargo fetch --quiet --locked
     for _ in 1 2 3; do

@@ -15,6 +15,9 @@ mkdir -p "$cache" "$root/target"
 : >"$log"
 # A slow registry must not fail a step.
 export CARGO_NET_RETRY=10
+# Every crate is built once and by many steps, so incremental data would only fill the disk; so would debug information
+# that a backtrace does not need.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
 failed=() skipped=() not_downloaded=() timed=()
 
