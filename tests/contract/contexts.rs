@@ -4,8 +4,8 @@ use std::ptr;
 
 use cuda_driver::sys::*;
 
-use crate::common::{Codes, driver};
-use crate::{call, is, ok};
+use crate::common::{Codes, driver, driver_version, needs};
+use crate::{call, child, is, ok};
 
 fn create() -> CUcontext {
     let mut context = ptr::null_mut();
@@ -124,6 +124,7 @@ fn destroyed_while_on_the_stack_twice() {
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 709, cuCtxSynchronize());
     is!(c, 709, cuMemFree(0));
+    is!(c, 709, cuMemFreeHost(ptr::null_mut()));
     is!(c, 709, cuCtxDetach(a));
     // Destroying it again returns another code while its handle is current than afterwards.
     is!(c, 709, cuCtxDestroy(a));
@@ -139,6 +140,30 @@ fn destroyed_while_on_the_stack_twice() {
     let code = call!(cuCtxDestroy(a)).0;
     c.that(matches!(code, 201 | 709), || {
         format!("cuCtxDestroy of a destroyed context: {code}")
+    });
+}
+
+#[test]
+fn calls_with_the_handle_of_a_destroyed_context() {
+    // Alone in its process: another thread's new context may reuse the address of the destroyed one.
+    child!("calls_with_the_handle_of_a_destroyed_context", {
+        driver();
+        let mut c = Codes::new();
+        let a = create();
+        ok!(cuCtxPushCurrent(a));
+        ok!(cuCtxDestroy(a));
+        let (mut id, mut version) = (0, 0);
+        is!(c, 709, cuCtxGetId(a, &raw mut id));
+        is!(c, 201, cuCtxGetApiVersion(a, &raw mut version));
+        if driver_version() >= 13000 {
+            let mut device = -1;
+            is!(c, 0, cuCtxGetDevice_v2(&raw mut device, a));
+            c.that(device == 0, || format!("device {device}"));
+            is!(c, 709, cuCtxSynchronize_v2(a));
+        } else {
+            needs("a driver of CUDA 13.0 or later for calls with a context's handle");
+        }
+        is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
     });
 }
 

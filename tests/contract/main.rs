@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod after_a_fault;
 mod argument_order;
 mod array_objects;
 mod arrays;
@@ -68,6 +69,7 @@ mod managed_memory;
 mod managed_objects;
 mod matrices;
 mod memory;
+mod memory_checks;
 mod memory_objects;
 mod memory_operations;
 mod memory_spaces;
@@ -84,6 +86,7 @@ mod pools;
 mod primary_context;
 mod printing;
 mod proc_address;
+mod proc_address_sweep;
 #[cfg(unix)]
 mod process_exit;
 mod rare_instructions;
@@ -102,3 +105,4 @@ mod usage_counts;
 mod virtual_memory;
 mod virtual_memory_objects;
 mod warps;
+mod without_a_context;

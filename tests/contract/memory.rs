@@ -74,6 +74,7 @@ fn info() {
     c.that(0 < free && free <= total, || format!("{free} free of {total}"));
     is!(c, 0, cuMemGetInfo(ptr::null_mut(), &raw mut total));
     is!(c, 0, cuMemGetInfo(&raw mut free, ptr::null_mut()));
+    is!(c, 0, cuMemGetInfo(ptr::null_mut(), ptr::null_mut()));
 }
 
 #[test]

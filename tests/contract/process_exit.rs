@@ -3,6 +3,7 @@
 
 use std::ffi::c_int;
 use std::ptr;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cuda_driver::sys::*;
@@ -59,5 +60,99 @@ fn calls_while_the_process_exits() {
         for expected in ["registered after: 0 0 0 0 0 0 0", "registered before: 4 4 4 4 4 4 4"] {
             assert!(text.contains(expected), "no `{expected}` in:\n{text}");
         }
+    }
+}
+
+/// The two threads of [`another_thread_while_the_process_exits`] meet here.
+static MEETING: Barrier = Barrier::new(2);
+
+#[test]
+fn another_thread_while_the_process_exits() {
+    extern "C" fn let_the_other_thread_call() {
+        MEETING.wait();
+        MEETING.wait();
+    }
+    let test = test_path!("another_thread_while_the_process_exits");
+    let written = in_child(&test, &[], || {
+        select_driver();
+        // SAFETY: the handler uses only statics.
+        let registered = unsafe { atexit(let_the_other_thread_call) };
+        assert_eq!(registered, 0);
+        driver();
+        let mut context = ptr::null_mut();
+        crate::ok!(cuCtxCreate(&raw mut context, 0, 0));
+        CONTEXT.store(context as usize, Ordering::SeqCst);
+        std::thread::spawn(|| {
+            MEETING.wait();
+            print_codes("another thread");
+            MEETING.wait();
+        });
+    });
+    if let Some(text) = written {
+        let expected = "another thread: 4 4 4 4 4 4 4";
+        assert!(text.contains(expected), "no `{expected}` in:\n{text}");
+    }
+}
+
+#[test]
+fn destructors_of_thread_locals() {
+    struct AtEnd;
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            print_codes("thread local");
+        }
+    }
+    thread_local! {
+        static FIRST: AtEnd = const { AtEnd };
+    }
+    let written = in_child(&test_path!("destructors_of_thread_locals"), &[], || {
+        driver();
+        let mut context = ptr::null_mut();
+        crate::ok!(cuCtxCreate(&raw mut context, 0, 0));
+        CONTEXT.store(context as usize, Ordering::SeqCst);
+        let thread = std::thread::spawn(|| {
+            // The destructor is registered before the thread's first call of the driver, and runs after those that the
+            // driver registers.
+            FIRST.with(|_| ());
+            let mut current = ptr::null_mut();
+            crate::ok!(cuCtxGetCurrent(&raw mut current));
+        });
+        assert!(thread.join().is_ok());
+    });
+    if let Some(text) = written {
+        let expected = "thread local: 0 0 0 0 0 0 0";
+        assert!(text.contains(expected), "no `{expected}` in:\n{text}");
+    }
+}
+
+/// The test program's destructor runs after all handlers, and calls the driver in the child process of
+/// [`calls_of_a_programs_destructor`] only.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = {
+    extern "C" fn at_end() {
+        if IN_DESTRUCTOR.load(Ordering::SeqCst) == 1 {
+            print_codes("destructor of the program");
+        }
+    }
+    at_end
+};
+#[cfg(target_os = "linux")]
+static IN_DESTRUCTOR: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(target_os = "linux")]
+#[test]
+fn calls_of_a_programs_destructor() {
+    let written = in_child(&test_path!("calls_of_a_programs_destructor"), &[], || {
+        driver();
+        let mut context = ptr::null_mut();
+        crate::ok!(cuCtxCreate(&raw mut context, 0, 0));
+        CONTEXT.store(context as usize, Ordering::SeqCst);
+        IN_DESTRUCTOR.store(1, Ordering::SeqCst);
+    });
+    if let Some(text) = written {
+        let expected = "destructor of the program: 4 4 4 4 4 4 4";
+        assert!(text.contains(expected), "no `{expected}` in:\n{text}");
     }
 }

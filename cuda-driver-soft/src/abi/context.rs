@@ -132,7 +132,13 @@ exports! {
 
     fn cuCtxGetDevice_v2 [c] (out: *mut CUdevice, handle: CUcontext) {
         let out = c.out(out)?;
-        out.set(given_or_current(handle)?.device.ordinal);
+        // A destroyed context that is still current has a device.
+        let context = if !handle.is_null() && context::current_handle() == handle as usize {
+            context::current_or_destroyed()
+        } else {
+            given_or_current(handle)
+        };
+        out.set(context?.device.ordinal);
         Ok(())
     }
 

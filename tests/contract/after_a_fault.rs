@@ -1,0 +1,196 @@
+//! Tests of calls after a kernel has faulted: nearly all return the fault's code in every context of the process, and
+//! work that was queued behind the fault is not done. Each test runs in a process of its own.
+
+use std::ffi::c_void;
+use std::ptr::{self, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use cuda_driver::sys::*;
+
+use crate::common::gpu::Gpu;
+use crate::common::{Codes, ptx};
+use crate::{arguments, child, is, ok};
+
+/// Queues a kernel that writes to NULL.
+fn fault(gpu: &mut Gpu, stream: CUstream) -> CUfunction {
+    let function = gpu.kernel("faults.ptx", "fault_write");
+    let mut arguments = arguments![0_u64, 1_u32];
+    let mut pointers = arguments.pointers();
+    let pointers = pointers.as_mut_ptr();
+    ok!(cuLaunchKernel(
+        function,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        0,
+        stream,
+        pointers,
+        null_mut()
+    ));
+    function
+}
+
+#[test]
+fn all_contexts_of_the_process() {
+    child!("all_contexts_of_the_process", {
+        let other = Gpu::new();
+        let mut c = Codes::new();
+        let (mut stream, mut event, mut address) = (null_mut(), null_mut(), 0);
+        ok!(cuStreamCreate(&raw mut stream, 0));
+        ok!(cuEventCreate(&raw mut event, 0));
+        let memory = other.alloc(64);
+        let mut primary = null_mut();
+        ok!(cuDevicePrimaryCtxRetain(&raw mut primary, 0));
+        let mut gpu = Gpu::new();
+        fault(&mut gpu, null_mut());
+        is!(c, 700, cuCtxSynchronize());
+        for context in [other.context, primary] {
+            ok!(cuCtxSetCurrent(context));
+            is!(c, 700, cuMemAlloc(&raw mut address, 64));
+            is!(c, 700, cuCtxSynchronize());
+            let mut new = null_mut();
+            is!(c, 700, cuStreamCreate(&raw mut new, 0));
+        }
+        ok!(cuCtxSetCurrent(other.context));
+        is!(c, 700, cuMemFree(memory));
+        is!(c, 700, cuStreamQuery(stream));
+        is!(c, 700, cuStreamDestroy(stream));
+        is!(c, 700, cuEventQuery(event));
+        is!(c, 700, cuEventDestroy(event));
+        is!(c, 0, cuDevicePrimaryCtxRelease(0));
+        is!(c, 0, cuDevicePrimaryCtxReset(0));
+        is!(c, 700, cuDevicePrimaryCtxRetain(&raw mut primary, 0));
+        ok!(cuCtxSetCurrent(gpu.context));
+    });
+}
+
+#[test]
+fn queries() {
+    child!("queries", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let mut stream = null_mut();
+        ok!(cuStreamCreate(&raw mut stream, 0));
+        let memory = gpu.alloc(64);
+        fault(&mut gpu, null_mut());
+        is!(c, 700, cuCtxSynchronize());
+
+        // The fault's code.
+        let (mut id, mut bytes, mut flags, mut priority) = (0, 0, 0, 0);
+        let (mut context, mut linker, mut unique) = (null_mut(), null_mut(), 0);
+        let mut status = CUstreamCaptureStatus(0);
+        is!(c, 700, cuCtxGetId(gpu.context, &raw mut id));
+        is!(c, 700, cuCtxGetLimit(&raw mut bytes, CUlimit::CU_LIMIT_STACK_SIZE));
+        is!(c, 700, cuStreamGetFlags(stream, &raw mut flags));
+        is!(c, 700, cuStreamGetPriority(stream, &raw mut priority));
+        is!(c, 700, cuStreamGetCtx(stream, &raw mut context));
+        is!(c, 700, cuStreamGetId(stream, &raw mut unique));
+        is!(c, 700, cuStreamIsCapturing(stream, &raw mut status));
+        is!(c, 700, cuLinkCreate(0, null_mut(), null_mut(), &raw mut linker));
+
+        // Success.
+        let (mut attached, mut active, mut number) = (null_mut(), 0, 0);
+        let (mut library, mut kernel, mut kind) = (null_mut(), null_mut(), 0_u32);
+        let text = ptx("vector_add.ptx");
+        let (options, values): (*mut CUjit_option, *mut *mut c_void) = (null_mut(), null_mut());
+        is!(c, 0, cuCtxAttach(&raw mut attached, 0));
+        is!(c, 0, cuCtxDetach(gpu.context));
+        is!(c, 0, cuCtxPushCurrent(gpu.context));
+        is!(c, 0, cuCtxPopCurrent(&raw mut context));
+        is!(c, 0, cuCtxGetDevice(&raw mut number));
+        is!(c, 0, cuCtxGetFlags(&raw mut flags));
+        is!(
+            c,
+            0,
+            cuLibraryLoadData(
+                &raw mut library,
+                text.as_ptr().cast(),
+                options,
+                values,
+                0,
+                null_mut(),
+                null_mut(),
+                0
+            )
+        );
+        is!(
+            c,
+            0,
+            cuLibraryGetKernel(&raw mut kernel, library, c"vector_add".as_ptr())
+        );
+        is!(c, 0, cuDevicePrimaryCtxGetState(0, &raw mut flags, &raw mut active));
+        is!(c, 0, cuDevicePrimaryCtxSetFlags(0, 0));
+        let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        is!(c, 0, cuPointerGetAttribute((&raw mut kind).cast(), which, memory));
+        is!(c, 0, cuDeviceGetCount(&raw mut number));
+        is!(c, 0, cuInit(0));
+    });
+}
+
+/// Stores one more than the status in the number that the pointer names.
+unsafe extern "system" fn store_status(_: CUstream, status: CUresult, data: *mut c_void) {
+    // SAFETY: the test passes numbers that outlive the callbacks.
+    unsafe { &*data.cast::<AtomicU32>() }.store(status.0 + 1, Ordering::SeqCst);
+}
+
+/// Stores 1 in the number that the pointer names.
+unsafe extern "system" fn store(data: *mut c_void) {
+    // SAFETY: the test passes numbers that outlive the stream's work.
+    unsafe { &*data.cast::<AtomicU32>() }.store(1, Ordering::SeqCst);
+}
+
+/// Waits until the number that the pointer names is not 0, for some time.
+unsafe extern "system" fn wait(data: *mut c_void) {
+    // SAFETY: the test passes a number that outlives the stream's work.
+    let number = unsafe { &*data.cast::<AtomicU32>() };
+    wait_for(number);
+}
+
+fn wait_for(number: &AtomicU32) {
+    let began = Instant::now();
+    while number.load(Ordering::SeqCst) == 0 && began.elapsed() < Duration::from_secs(120) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn work_behind_the_fault() {
+    child!("work_behind_the_fault", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let (mut stream, mut other, mut pinned) = (null_mut(), null_mut(), null_mut());
+        ok!(cuStreamCreate(&raw mut stream, 1));
+        ok!(cuStreamCreate(&raw mut other, 1));
+        ok!(cuMemHostAlloc(&raw mut pinned, 4, 0));
+        let word = pinned.cast::<u32>();
+        // SAFETY: the allocation has 4 bytes.
+        unsafe { word.write(5) };
+        let device = gpu.upload(&[9_u32]);
+        static GATE: AtomicU32 = AtomicU32::new(0);
+        static BEFORE: AtomicU32 = AtomicU32::new(0);
+        static BEHIND: AtomicU32 = AtomicU32::new(0);
+        static FUNCTION: AtomicU32 = AtomicU32::new(0);
+        let at = |number: &'static AtomicU32| ptr::from_ref(number).cast_mut().cast::<c_void>();
+        ok!(cuStreamAddCallback(other, Some(store_status), at(&BEFORE), 0));
+        ok!(cuStreamSynchronize(other));
+        // Everything is queued before the kernel runs.
+        is!(c, 0, cuLaunchHostFunc(stream, Some(wait), at(&GATE)));
+        fault(&mut gpu, stream);
+        is!(c, 0, cuMemcpyDtoHAsync(pinned, device, 4, stream));
+        is!(c, 0, cuLaunchHostFunc(stream, Some(store), at(&FUNCTION)));
+        is!(c, 0, cuStreamAddCallback(stream, Some(store_status), at(&BEHIND), 0));
+        GATE.store(1, Ordering::SeqCst);
+        is!(c, 700, cuStreamSynchronize(stream));
+        // The callback is called with the code, possibly after the wait has returned.
+        wait_for(&BEHIND);
+        let statuses = [&BEFORE, &BEHIND, &FUNCTION].map(|number| number.load(Ordering::SeqCst));
+        c.that(statuses == [1, 701, 0], || format!("{statuses:?}"));
+        // SAFETY: the copy was dropped, and nothing else uses the memory.
+        let word = unsafe { word.read() };
+        c.that(word == 5, || format!("{word} was copied"));
+    });
+}
