@@ -78,6 +78,20 @@ impl Module {
     }
 }
 
+/// Returns an error if the arguments of a cooperative launch are packed, which the driver does not accept.
+#[inline]
+#[track_caller]
+pub(crate) fn refuse_packed(arguments: &impl KernelArgs) -> Result<()> {
+    if arguments.is_packed() {
+        return Err(Error::refused(
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            sys::Function::cuLaunchCooperativeKernel,
+            Refusal::Packed,
+        ));
+    }
+    Ok(())
+}
+
 impl Function {
     #[inline]
     pub(crate) const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
@@ -122,6 +136,17 @@ impl Function {
         if cfg!(debug_assertions) {
             self.check_launch(sys::Function::cuLaunchKernel, &arguments)?;
         }
+        // SAFETY: upheld by the caller.
+        unsafe { self.queue(stream, config, arguments) }
+    }
+
+    /// Same as [`launch`](Self::launch), without comparing the arguments.
+    ///
+    /// # Safety
+    /// Same as [`launch`](Self::launch).
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn queue(&self, stream: &Stream, config: LaunchConfig, arguments: impl KernelArgs) -> Result<()> {
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         let LaunchConfig {
@@ -166,24 +191,34 @@ impl Function {
         config: LaunchConfig,
         arguments: impl KernelArgs,
     ) -> Result<()> {
-        let mut storage = arguments.storage();
-        let (params, extra) = arguments.pointers(&mut storage);
-        if !extra.is_null() {
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_INVALID_VALUE,
-                sys::Function::cuLaunchCooperativeKernel,
-                Refusal::Packed,
-            ));
-        }
+        refuse_packed(&arguments)?;
         if cfg!(debug_assertions) {
             self.check_launch(sys::Function::cuLaunchCooperativeKernel, &arguments)?;
         }
+        // SAFETY: upheld by the caller.
+        unsafe { self.queue_cooperative(stream, config, arguments) }
+    }
+
+    /// Same as [`launch_cooperative`](Self::launch_cooperative), without comparing the arguments, which are not packed.
+    ///
+    /// # Safety
+    /// Same as [`launch`](Self::launch).
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn queue_cooperative(
+        &self,
+        stream: &Stream,
+        config: LaunchConfig,
+        arguments: impl KernelArgs,
+    ) -> Result<()> {
+        let mut storage = arguments.storage();
+        let (params, _) = arguments.pointers(&mut storage);
         let LaunchConfig {
             grid,
             block,
             dynamic_shared_bytes,
         } = config;
-        // SAFETY: as in `launch`.
+        // SAFETY: as in `queue`.
         unsafe {
             checked::launch_cooperative_kernel(
                 self.raw,

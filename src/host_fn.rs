@@ -86,12 +86,14 @@ unsafe extern "system" fn run(number: *mut c_void) {
     }
 }
 
-/// Queues a function in a stream of a context. With `None`, the driver is queried for the context.
+/// Queues a function in a stream of a context. Without a context, the driver is queried for it; without a mode, the
+/// function is queued in the way that every driver has.
 #[inline]
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     stream: sys::CUstream,
     context: Option<sys::CUcontext>,
+    mode: Option<sys::CUhostTaskSyncMode>,
     function: F,
 ) -> Result<()> {
     // A captured call would run as often as its graph, but the function can only run once.
@@ -118,7 +120,12 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     let data = ptr::without_provenance_mut(number);
     // SAFETY: `run` may be called with any number, on any thread and any number of times: the function is `Send`, and the
     // first call removes it from the table.
-    let result = unsafe { checked::launch_host_func(stream, Some(run), data) };
+    let result = unsafe {
+        match mode {
+            None => checked::launch_host_func(stream, Some(run), data),
+            Some(mode) => checked::launch_host_func_v2(stream, Some(run), data, mode.0),
+        }
+    };
     if result.is_err() {
         // The function may be queued despite an error from earlier work. Its call then finds no task.
         drop(take_task(number));

@@ -6,7 +6,7 @@ use core::mem;
 
 use crate::error::dropping;
 use crate::sys::{self, CUmulticastGranularity_flags, CUmulticastObjectProp};
-use crate::{Device, DevicePtr, Result, checked};
+use crate::{Borrowed, Device, DevicePtr, Result, checked};
 
 /// A multicast object. Devices are added first, then memory of each is bound; the object is mapped like
 /// [physical memory](checked::mem_map).
@@ -173,6 +173,16 @@ impl Multicast {
     #[must_use]
     pub const unsafe fn from_raw(raw: sys::CUmemGenericAllocationHandle) -> Self {
         Self { raw }
+    }
+
+    /// Borrows an object.
+    ///
+    /// # Safety
+    /// The handle must stay valid as long as the returned value.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUmemGenericAllocationHandle) -> Borrowed<'a, Self> {
+        Borrowed::new(Self { raw })
     }
 
     /// Releases ownership of the handle.

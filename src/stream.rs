@@ -236,7 +236,25 @@ impl Stream {
     #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
-        host_fn::launch(self.raw, self.context_raw(), function)
+        host_fn::launch(self.raw, self.context_raw(), None, function)
+    }
+
+    /// Same as [`launch_host_fn`](Self::launch_host_fn), with a mode: the thread that runs the functions waits for work
+    /// by blocking, or by spinning, which starts the function earlier
+    /// ([`cuLaunchHostFunc_v2`](checked::launch_host_func_v2)).
+    ///
+    /// # Errors
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1,
+    /// `CUDA_ERROR_INVALID_VALUE` for an unknown mode, and the errors of [`launch_host_fn`](Self::launch_host_fn).
+    #[inline]
+    #[doc(alias = "cuLaunchHostFunc_v2")]
+    #[track_caller]
+    pub fn launch_host_fn_with(
+        &self,
+        mode: sys::CUhostTaskSyncMode,
+        function: impl FnOnce() + Send + 'static,
+    ) -> Result<()> {
+        host_fn::launch(self.raw, self.context_raw(), Some(mode), function)
     }
 
     /// Destroys the stream without waiting; queued work still runs

@@ -1,7 +1,7 @@
 //! Memory imported from other APIs, and buffers in it.
 
 use core::marker::PhantomData;
-use core::{fmt, mem, ptr};
+use core::{fmt, mem};
 #[cfg(unix)]
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct ExternalMemory {
 #[derive(Debug)]
 struct Inner {
     raw: sys::CUexternalMemory,
+    /// False if the handle is borrowed, or was destroyed.
+    is_owned: bool,
     context: Context,
 }
 
@@ -57,7 +59,7 @@ impl Inner {
 impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
-        if !self.raw.is_null() {
+        if self.is_owned {
             if let Some(dropping) = dropping() {
                 // SAFETY: the handle is live, and this is its last use.
                 dropping.done(unsafe { self.end(self.raw) });
@@ -168,12 +170,13 @@ impl ExternalMemory {
     #[track_caller]
     pub fn destroy(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
-            Ok(mut inner) => {
-                let raw = mem::replace(&mut inner.raw, ptr::null_mut());
-                // SAFETY: the handle is live, and null in `inner`, so that `drop` does not use it.
-                unsafe { inner.end(raw) }
+            Ok(mut inner) if inner.is_owned => {
+                // `drop` does not use the handle.
+                inner.is_owned = false;
+                // SAFETY: the handle is live, and this is its last use.
+                unsafe { inner.end(inner.raw) }
             }
-            Err(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -191,9 +194,26 @@ impl ExternalMemory {
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUexternalMemory, context: &Context) -> Self {
+        Self::of(raw, true, context)
+    }
+
+    /// Borrows memory that was imported in `context`, with which buffers are mapped. No reference destroys the handle.
+    ///
+    /// # Safety
+    /// The handle must belong to that context, and stay valid as long as any reference to it, and the buffers made from
+    /// them.
+    #[inline]
+    #[must_use]
+    pub unsafe fn borrow_raw(raw: sys::CUexternalMemory, context: &Context) -> Self {
+        Self::of(raw, false, context)
+    }
+
+    #[inline]
+    fn of(raw: sys::CUexternalMemory, is_owned: bool, context: &Context) -> Self {
         Self {
             inner: Arc::new(Inner {
                 raw,
+                is_owned,
                 context: context.clone(),
             }),
         }

@@ -59,10 +59,27 @@ impl Function {
         attributes: &[LaunchAttribute<'_>],
         arguments: impl KernelArgs,
     ) -> Result<()> {
-        check_versions(attributes, sys::Function::cuLaunchKernelEx)?;
         if cfg!(debug_assertions) {
             self.check_launch(sys::Function::cuLaunchKernelEx, &arguments)?;
         }
+        // SAFETY: upheld by the caller.
+        unsafe { self.queue_with(stream, config, attributes, arguments) }
+    }
+
+    /// Same as [`launch_with`](Self::launch_with), without comparing the arguments.
+    ///
+    /// # Safety
+    /// Same as [`launch_with`](Self::launch_with).
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn queue_with(
+        &self,
+        stream: &Stream,
+        config: LaunchConfig,
+        attributes: &[LaunchAttribute<'_>],
+        arguments: impl KernelArgs,
+    ) -> Result<()> {
+        check_versions(attributes, sys::Function::cuLaunchKernelEx)?;
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         let config = described(&config, attributes, stream.as_raw());

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::owner::Graph;
 use crate::error::dropping;
 use crate::sys::{self, CUuserObject_flags, CUuserObjectRetain_flags};
-use crate::{Result, checked};
+use crate::{Borrowed, Result, checked};
 
 /// A Rust value that the driver drops when no `UserObject`, graph, executable graph or pending launch refers to it.
 /// [`Graph::keep`] does not wait for pending launches, but its values may call the driver when they are dropped.
@@ -127,6 +127,19 @@ impl UserObject {
             raw,
             value: PhantomData,
         }
+    }
+
+    /// Borrows a user object, for instance to give a graph a reference to it.
+    ///
+    /// # Safety
+    /// Another reference must keep the object alive as long as the returned value.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUuserObject) -> Borrowed<'a, Self> {
+        Borrowed::new(Self {
+            raw,
+            value: PhantomData,
+        })
     }
 
     /// Releases ownership of the reference.

@@ -4,7 +4,8 @@ use core::ffi::c_void;
 use core::fmt;
 
 use super::Library;
-use crate::launch::{self, ArgumentError, KernelArgs, LaunchConfig, ParamInfo};
+use crate::function::refuse_packed;
+use crate::launch::{self, ArgumentError, KernelArgs, LaunchAttribute, LaunchConfig, ParamInfo};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Context, Device, Error, Function, Result, Stream, checked};
@@ -58,42 +59,76 @@ impl Kernel {
     #[track_caller]
     pub unsafe fn launch(&self, stream: &Stream, config: LaunchConfig, arguments: impl KernelArgs) -> Result<()> {
         if cfg!(debug_assertions) {
-            self.check_launch(stream, &arguments)?;
+            self.check_launch(sys::Function::cuLaunchKernel, stream, &arguments)?;
         }
-        let mut storage = arguments.storage();
-        let (params, extra) = arguments.pointers(&mut storage);
-        let LaunchConfig {
-            grid,
-            block,
-            dynamic_shared_bytes,
-            ..
-        } = config;
-        // SAFETY: the driver takes a kernel in place of a function. The kernel is live as long as its library, the stream is
-        // live, and the pointers are to values that outlive the call; the rest is upheld by the caller.
-        unsafe {
-            checked::launch_kernel(
-                self.raw.cast(),
-                grid.x,
-                grid.y,
-                grid.z,
-                block.x,
-                block.y,
-                block.z,
-                dynamic_shared_bytes,
-                stream.as_raw(),
-                params,
-                extra,
-            )
-        }
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_function().queue(stream, config, arguments) }
     }
 
-    /// Compares the arguments of a launch with the kernel's parameters.
+    /// Queues a cooperative launch ([`cuLaunchCooperativeKernel`](checked::launch_cooperative_kernel)), as
+    /// [`Function::launch_cooperative`] does. It runs in the stream's context.
+    ///
+    /// # Safety
+    /// Same as [`Function::launch`].
+    ///
+    /// # Errors
+    /// Same as [`Function::launch_cooperative`], and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the
+    /// stream's device.
+    #[inline]
+    #[doc(alias = "cuLaunchCooperativeKernel")]
+    #[track_caller]
+    pub unsafe fn launch_cooperative(
+        &self,
+        stream: &Stream,
+        config: LaunchConfig,
+        arguments: impl KernelArgs,
+    ) -> Result<()> {
+        refuse_packed(&arguments)?;
+        if cfg!(debug_assertions) {
+            self.check_launch(sys::Function::cuLaunchCooperativeKernel, stream, &arguments)?;
+        }
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_function().queue_cooperative(stream, config, arguments) }
+    }
+
+    /// Queues the kernel in a stream with attributes ([`cuLaunchKernelEx`](checked::launch_kernel_ex)), as
+    /// [`Function::launch_with`] does. It runs in the stream's context.
+    ///
+    /// # Safety
+    /// Same as [`Function::launch_with`].
+    ///
+    /// # Errors
+    /// Same as [`Function::launch_with`], and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the stream's
+    /// device.
+    #[inline]
+    #[doc(alias = "cuLaunchKernelEx")]
+    #[track_caller]
+    pub unsafe fn launch_with(
+        &self,
+        stream: &Stream,
+        config: LaunchConfig,
+        attributes: &[LaunchAttribute<'_>],
+        arguments: impl KernelArgs,
+    ) -> Result<()> {
+        if cfg!(debug_assertions) {
+            self.check_launch(sys::Function::cuLaunchKernelEx, stream, &arguments)?;
+        }
+        // SAFETY: upheld by the caller.
+        unsafe { self.as_function().queue_with(stream, config, attributes, arguments) }
+    }
+
+    /// Returns the kernel as a function, for launches only: they accept a kernel in its place.
+    #[inline]
+    const fn as_function(&self) -> Function {
+        Function::new(self.raw.cast(), None)
+    }
+
+    /// Compares the arguments of a launch by `function` with the kernel's parameters.
     #[inline]
     #[track_caller]
-    fn check_launch(&self, stream: &Stream, arguments: &impl KernelArgs) -> Result<()> {
+    fn check_launch(&self, function: sys::Function, stream: &Stream, arguments: &impl KernelArgs) -> Result<()> {
         // Without a current context, driver 580 does not describe the parameters.
         let _current = stream.context().map(Context::enter).transpose()?;
-        let function = sys::Function::cuLaunchKernel;
         launch::check_launch(
             arguments,
             function,

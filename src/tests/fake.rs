@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::process::Command;
 use std::sync::{Mutex, Once};
 
+use super::allocations::ALLOCATIONS;
 use crate::sys::library::Source;
 use crate::sys::{self, CUresult};
 
@@ -168,6 +169,7 @@ macro_rules! fakes {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $detail:expr => $body:block)*) => {
         $(
             unsafe extern "system" fn $name($($arg: $ty),*) -> CUresult {
+                let allocations = ALLOCATIONS.get();
                 let code = note(stringify!($name), &$detail);
                 if code == CUresult::CUDA_SUCCESS {
                     $body
@@ -176,6 +178,8 @@ macro_rules! fakes {
                     PUSHED_BY.set(None);
                     STACK.with_borrow_mut(|stack| stack.push(FOREIGN));
                 }
+                // Those of the fake driver do not count.
+                ALLOCATIONS.set(allocations);
                 code
             }
         )*
@@ -309,6 +313,14 @@ fakes! {
         _function: sys::CUfunction, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, _stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void
     ) format!("({gx} {gy} {gz}, {bx} {by} {bz}, {shared}, {})", unsafe { first_argument(params, extra) }) => {}
+    fn cuLaunchCooperativeKernel(
+        _function: sys::CUfunction, gx: c_uint, _gy: c_uint, _gz: c_uint, bx: c_uint, _by: c_uint, _bz: c_uint,
+        _shared: c_uint, _stream: sys::CUstream, params: *mut *mut c_void
+    ) format!("({gx}, {bx}, {})", unsafe { first_argument(params, ptr::null_mut()) }) => {}
+    fn cuLaunchKernelEx(
+        config: *const sys::CUlaunchConfig, _function: sys::CUfunction, params: *mut *mut c_void,
+        extra: *mut *mut c_void
+    ) format!("({}, {})", unsafe { (*config).numAttrs }, unsafe { first_argument(params, extra) }) => {}
     fn cuMulticastCreate(object: *mut sys::CUmemGenericAllocationHandle, prop: *const sys::CUmulticastObjectProp)
         format!("({}, {})", unsafe { (*prop).numDevices }, unsafe { (*prop).size }) => {
         unsafe { give(object, handle() as u64) }
@@ -400,6 +412,14 @@ fakes! {
     ) no_detail() => {
         unsafe { callback.unwrap()(data, 77, 3) };
         unsafe { give(out, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuIpcOpenMemHandle_v2(address: *mut sys::CUdeviceptr, _handle: sys::CUipcMemHandle, flags: c_uint)
+        format!("({flags})") => { unsafe { give(address, handle() as sys::CUdeviceptr) } }
+    fn cuIpcCloseMemHandle(_address: sys::CUdeviceptr) no_detail() => {}
+    fn cuMemGetAddressRange_v2(base: *mut sys::CUdeviceptr, size: *mut usize, address: sys::CUdeviceptr)
+        no_detail() => {
+        unsafe { give(base, address) };
+        unsafe { give(size, 16) }
     }
     fn cuCoredumpDeregisterStartCallback(_callback: sys::CUcoredumpCallbackHandle) no_detail() => {}
     fn cuLogsRegisterCallback(callback: sys::CUlogsCallback, data: *mut c_void, out: *mut sys::CUlogsCallbackHandle)

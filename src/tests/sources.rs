@@ -280,3 +280,40 @@ fn files_stay_readable() {
         assert!(text.lines().count() < 800, "{}", path.display());
     }
 }
+
+/// Returns the blocks `impl Drop` of a file.
+fn drops(text: &str) -> Vec<String> {
+    let mut drops: Vec<String> = Vec::new();
+    let mut is_inside = false;
+    for line in text.lines() {
+        if line.starts_with("impl") && line.contains(" Drop for ") {
+            is_inside = true;
+            drops.push(String::new());
+        }
+        if is_inside {
+            drops.last_mut().unwrap().push_str(line);
+            is_inside = line != "}";
+        }
+    }
+    drops
+}
+
+/// `dropping` keeps a driver call out of forked processes, and makes its errors name no line of this crate.
+#[test]
+fn every_driver_call_in_a_drop_is_guarded() {
+    let mut seen = 0;
+    for (path, text) in object_files() {
+        for drop in drops(&text) {
+            let calls = ["checked::", ".end(", ".pop("].iter().any(|call| drop.contains(call));
+            // Ends a capture in the function that began it; no value of the type leaves that function.
+            let is_local = drop.contains("for Capturing");
+            seen += usize::from(calls);
+            assert!(
+                !calls || is_local || drop.contains("dropping()"),
+                "{}: {drop}",
+                path.display()
+            );
+        }
+    }
+    assert!(seen > 30, "{seen} drops make calls");
+}

@@ -267,7 +267,20 @@ const ROWS: &[Row] = &[
             let buffer = StreamBuffer::<u32>::alloc(context, &stream, 16).expect("memory");
             Some(Box::new((buffer, stream)))
         },
-        pass: |_| None,
+        pass: |context| {
+            let raw = {
+                let stream = Stream::new(context).expect("a stream");
+                let buffer = StreamBuffer::<u32>::alloc(context, &stream, 16).expect("memory");
+                stream.synchronize().expect("memory");
+                // The destruction of the stream is not counted.
+                let _ = stream.into_raw();
+                buffer.into_raw()
+            };
+            // SAFETY: the memory is allocated, and its owner gave it up.
+            let buffer = unsafe { StreamBuffer::<u32>::from_raw(raw, 16, context) };
+            assert_eq!(buffer.as_raw(), raw);
+            Some(Box::new(buffer))
+        },
     },
     Row {
         name: "MemPool",
@@ -435,12 +448,9 @@ const ROWS: &[Row] = &[
         make: |_| Some(Box::new(UserObject::new(vec![1]).expect("a user object"))),
         pass: |_| {
             let object = UserObject::new(vec![1]).expect("a user object");
-            let raw = object.as_raw();
-            assert_eq!(object.into_raw(), raw);
-            // SAFETY: the reference was released from its owner.
-            let object = unsafe { UserObject::from_raw(raw) };
-            assert_eq!(object.as_raw(), raw);
-            Some(Box::new(object))
+            pass!((), object, |raw, ()| UserObject::from_raw(raw), |raw| {
+                UserObject::borrow_raw(raw)
+            })
         },
     },
     Row {

@@ -1,7 +1,10 @@
 //! Tests of libraries and kernels as objects: in several contexts, per device, and drops in any order.
 
 use cuda_driver::sys::{CUfunc_cache, CUfunction_attribute, CUresult};
-use cuda_driver::{Context, Device, DeviceBuffer, JitOptions, Kernel, LaunchConfig, Library, Module, Result, Stream};
+use cuda_driver::{
+    Context, Device, DeviceBuffer, JitOptions, Kernel, LaunchAttribute, LaunchConfig, Library, Module, ParamBuffer,
+    Result, Stream,
+};
 
 use crate::common::{driver, driver_version, needs, ptx_path};
 
@@ -142,6 +145,69 @@ fn kernels_and_their_parameters() {
     unsafe { store.launch(&stream, LaunchConfig::default(), (out.ptr(), 3_u32)) }.expect("a launch");
     stream.synchronize().expect("no fault");
     assert_eq!(out.to_vec().expect("a copy"), [3]);
+}
+
+#[test]
+fn launches_of_every_kind() {
+    let Some(library) = library() else { return };
+    let context = context();
+    let store = library.kernel("store").expect("a kernel");
+    let stream = Stream::new(&context).expect("a stream");
+    let out = DeviceBuffer::<u32>::zeroed(&context, 1).expect("memory");
+    let config = LaunchConfig::default();
+    let result = || {
+        stream.synchronize().expect("no fault");
+        out.to_vec().expect("a copy")
+    };
+    // SAFETY: the kernel stores one number at the address.
+    unsafe { store.launch_cooperative(&stream, config, (out.ptr(), 4_u32)) }.expect("a launch");
+    assert_eq!(result(), [4]);
+    let attributes = [LaunchAttribute::cooperative(), LaunchAttribute::priority(-1)];
+    // SAFETY: as above.
+    unsafe { store.launch_with(&stream, config, &attributes, (out.ptr(), 5_u32)) }.expect("a launch");
+    assert_eq!(result(), [5]);
+    let mut packed = ParamBuffer::new();
+    packed.push(out.ptr()).push(6_u32);
+    // SAFETY: as above.
+    unsafe { store.launch_with(&stream, config, &[], &packed) }.expect("a launch");
+    assert_eq!(result(), [6]);
+
+    // The driver does not accept packed arguments in cooperative launches.
+    // SAFETY: the launch is refused.
+    let refused = unsafe { store.launch_cooperative(&stream, config, &packed) };
+    assert_eq!(refused.map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_VALUE));
+    let too_many = LaunchConfig {
+        grid: 1_000_000.into(),
+        block: 256.into(),
+        ..config
+    };
+    // SAFETY: the launches are refused; the arguments would fit.
+    let refused = unsafe {
+        [
+            store.launch_cooperative(&stream, too_many, (out.ptr(), 7_u32)),
+            store.launch_with(&stream, too_many, &attributes, (out.ptr(), 7_u32)),
+        ]
+    };
+    for result in refused {
+        assert_eq!(
+            result.map_err(|e| e.code()),
+            Err(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+        );
+    }
+    if cfg!(debug_assertions) && driver_version() >= 12040 {
+        // SAFETY: as above.
+        let refused = unsafe {
+            [
+                store.launch_cooperative(&stream, config, (out.ptr(),)),
+                store.launch_with(&stream, config, &attributes, (out.ptr(),)),
+            ]
+        };
+        for result in refused {
+            let error = result.expect_err("an argument is missing");
+            assert!(error.to_string().contains("`store`: "), "{error}");
+        }
+    }
+    assert_eq!(result(), [6]);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cuda_driver::sys::{CUevent_flags, CUresult, CUstream_flags};
+use cuda_driver::sys::{CUevent_flags, CUhostTaskSyncMode, CUresult, CUstream_flags};
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, HostBuffer, Stream};
 
-use crate::common::driver;
+use crate::common::{driver, driver_version};
 
 fn context() -> Context {
     driver();
@@ -140,6 +140,33 @@ fn a_panic_in_a_host_function_stays_in_rust() {
     let payload = caught.expect_err("synchronize resumes the panic");
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"on purpose"));
     stream.synchronize().expect("only once");
+}
+
+#[test]
+fn host_functions_with_a_mode() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let runs = Arc::new(AtomicU32::new(0));
+    let count = || {
+        let runs = Arc::clone(&runs);
+        move || _ = runs.fetch_add(1, Ordering::Relaxed)
+    };
+    for mode in [
+        CUhostTaskSyncMode::CU_HOST_TASK_BLOCKING,
+        CUhostTaskSyncMode::CU_HOST_TASK_SPINWAIT,
+    ] {
+        let before = runs.load(Ordering::Relaxed);
+        match stream.launch_host_fn_with(mode, count()) {
+            Ok(()) => {
+                stream.synchronize().expect("no fault");
+                assert_eq!(runs.load(Ordering::Relaxed), before + 1);
+            }
+            Err(error) => assert!(error.is_missing_function() && driver_version() < 13010, "{error}"),
+        }
+    }
+    // A function that was not queued is dropped.
+    assert!(stream.launch_host_fn_with(CUhostTaskSyncMode(7), count()).is_err());
+    assert_eq!(Arc::strong_count(&runs), 1);
 }
 
 #[test]

@@ -172,8 +172,23 @@ impl<'a> Table<'a> {
             return methods;
         }
         match self.registry.annotations.replacement(&entry.symbol) {
-            Some(newer) => format!("*old form of `{newer}`*"),
+            Some(newer) => {
+                let methods = self.methods_of_newer(newer);
+                let separator = if methods.is_empty() { "" } else { ": " };
+                format!("*old form of `{newer}`*{separator}{methods}")
+            }
             None => format!("*{}*", self.reason(entry).unwrap_or_default()),
+        }
+    }
+
+    /// Returns the methods of the function that replaces an old form.
+    fn methods_of_newer(&self, newer: &str) -> String {
+        let Some(entry) = self.registry.find(newer) else {
+            return String::new();
+        };
+        match self.checked.get(entry.symbol.as_str()) {
+            Some(call) => self.methods_of(entry, call),
+            None => String::new(),
         }
     }
 
@@ -185,6 +200,7 @@ impl<'a> Table<'a> {
     /// Returns the coverage of the checked functions by methods as one sentence.
     fn coverage(&self) -> String {
         let (mut old, mut with, mut without) = (0, 0, BTreeMap::<&str, usize>::new());
+        let mut replaced = 0;
         let mut covered = BTreeSet::new();
         for entry in self.rows() {
             let Some(call) = self.checked.get(entry.symbol.as_str()) else {
@@ -193,8 +209,9 @@ impl<'a> Table<'a> {
             if !self.methods_of(entry, call).is_empty() {
                 with += 1;
                 covered.insert(entry.group.as_str());
-            } else if self.registry.annotations.replacement(&entry.symbol).is_some() {
+            } else if let Some(newer) = self.registry.annotations.replacement(&entry.symbol) {
                 old += 1;
+                replaced += usize::from(!self.methods_of_newer(newer).is_empty());
             } else {
                 *without.entry(&entry.group).or_default() += 1;
             }
@@ -202,10 +219,12 @@ impl<'a> Table<'a> {
         without.retain(|group, _| covered.contains(group));
         let missing: usize = without.values().sum();
         let percent = with * 100 / (with + missing);
+        let percent_of_all = (with + replaced) * 100 / (with + old + missing);
         format!(
-            "{with} checked functions have a method of an object. {old} others are old forms of newer functions. In the \
-             families that objects cover, that is {percent} % of the functions that are not old forms. The column *Methods* \
-             gives the reason for each of the rest.",
+            "{with} checked functions have a method of an object. {old} others are old forms of newer functions, and the \
+             methods of these stand for {replaced} of them. In the families that objects cover, that is {percent} % of the \
+             functions that are not old forms, and {percent_of_all} % of all. The column *Methods* gives the reason for each \
+             of the rest.",
         )
     }
 
