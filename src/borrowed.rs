@@ -11,13 +11,17 @@ use core::ops::Deref;
 /// The context of a borrowed object is not known, so its methods do not make one current: the caller must do so for the
 /// calls that need it.
 ///
-/// ```no_run
-/// # use cuda_driver::{Stream, sys};
-/// # fn f(theirs: sys::CUstream) -> cuda_driver::Result<()> {
+/// ```
+/// # use cuda_driver::{Context, Device, Stream};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// # let owner = Stream::new(&context)?;
+/// # let theirs = owner.as_raw();
 /// // SAFETY: the owner destroys the stream after this call.
 /// let stream = unsafe { Stream::borrow_raw(theirs) };
-/// stream.synchronize()
-/// # }
+/// stream.synchronize()?;
+/// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
 /// The object cannot be moved out or replaced, so that the handle is never destroyed here:

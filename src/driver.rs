@@ -7,7 +7,8 @@ use crate::{Result, Version, checked};
 /// Finds and loads the driver without calling it. Every other call also loads the driver; this function returns the error
 /// if that fails.
 ///
-/// ```no_run
+/// ```
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 /// match cuda_driver::load() {
 ///     Ok(library) => println!("the driver is {:?}", library.path()),
 ///     Err(error) => println!("no CUDA here: {error}"),

@@ -104,13 +104,21 @@ impl Function {
     /// values are copied before the call returns. The current context is not changed: on the null stream, the caller must
     /// make one current; other streams do not need that.
     ///
-    /// ```no_run
-    /// # use cuda_driver::{DeviceBuffer, Function, LaunchConfig, Stream};
-    /// # fn f(function: &Function, stream: &Stream, a: DeviceBuffer<f32>, n: u32) -> cuda_driver::Result<()> {
+    /// ```
+    /// # use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
+    /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+    /// # cuda_driver::init()?;
+    /// # let context = Context::create(Device::first()?)?;
+    /// # let ptx = ".version 7.0 .target sm_52 .address_size 64 .visible .entry f(.param .u64 a, .param .u32 n) { ret; }";
+    /// # let function = Module::from_ptx(&context, ptx)?.function("f")?;
+    /// # let stream = Stream::new(&context)?;
+    /// let n = 1000_u32;
+    /// let a = DeviceBuffer::<f32>::zeroed(&context, n as usize)?;
     /// let config = LaunchConfig { grid: n.div_ceil(256).into(), block: 256.into(), ..LaunchConfig::default() };
-    /// // SAFETY: the kernel takes an address and a count, and accesses only the buffer.
-    /// unsafe { function.launch(stream, config, (a.ptr(), n)) }
-    /// # }
+    /// // SAFETY: the kernel takes an address and a count, and accesses only the buffer, which is freed after the wait.
+    /// unsafe { function.launch(&stream, config, (a.ptr(), n)) }?;
+    /// stream.synchronize()?;
+    /// # Ok::<(), cuda_driver::Error>(())
     /// ```
     ///
     /// # Safety

@@ -8,22 +8,25 @@
 //! - [`checked`]: every function of the driver, returning a `Result`;
 //! - [`sys`]: every function, type and constant as in C, and the loader that finds the driver at the first call.
 //!
-//! ```no_run
+//! ```
 //! use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)?.install()?;
+//!     # std::env::set_current_dir("tests/kernels/generated")?;
 //!     cuda_driver::init()?;
 //!     let context = Context::create(Device::first()?)?;
-//!     let module = Module::load_ptx(&context, "scale.ptx")?;
-//!     let scale = module.function("scale")?;
+//!     let module = Module::load_ptx(&context, "saxpy.ptx")?;
+//!     let saxpy = module.function("saxpy")?;
 //!
 //!     let stream = Stream::new(&context)?;
-//!     let mut values = DeviceBuffer::from_slice(&context, &[1.0f32; 1000])?;
-//!     let config = LaunchConfig { grid: 4.into(), block: 256.into(), ..LaunchConfig::default() };
-//!     // SAFETY: `scale` takes an address, a count and a factor, and accesses that many values.
-//!     unsafe { scale.launch(&stream, config, (values.ptr(), 1000u32, 2.0f32)) }?;
+//!     let x = DeviceBuffer::from_slice(&context, &[3.0_f32; 1000])?;
+//!     let y = DeviceBuffer::from_slice(&context, &[1.0_f32; 1000])?;
+//!     let config = LaunchConfig::covering(1000, 256);
+//!     // SAFETY: `saxpy` takes a factor, two addresses and a count, and accesses that many values.
+//!     unsafe { saxpy.launch(&stream, config, (2.0_f32, x.ptr(), y.ptr(), 1000_usize)) }?;
 //!     stream.synchronize()?;
-//!     assert_eq!(values.to_vec()?, [2.0; 1000]);
+//!     assert_eq!(y.to_vec()?, [7.0; 1000]);
 //!     Ok(())
 //! }
 //! ```
@@ -65,6 +68,8 @@
 //! Both features belong to [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`, for
 //! programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and adds
 //! newer items. The feature `loader` of [`sys`] is always on.
+// This crate writes nothing to standard output and standard error, which belong to the program.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub use bytemuck;
 pub use cuda_driver_sys as sys;

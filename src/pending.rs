@@ -92,7 +92,7 @@ impl<T> Drop for Pending<T> {
 ///
 /// `?` converts it to an [`Error`] and drops the value.
 ///
-/// ```no_run
+/// ```
 /// use cuda_driver::{DeviceBuffer, HostBuffer, Stream};
 ///
 /// fn copy(stream: &Stream, host: HostBuffer<f32>, device: DeviceBuffer<f32>) -> HostBuffer<f32> {
@@ -104,6 +104,16 @@ impl<T> Drop for Pending<T> {
 ///         }
 ///     }
 /// }
+/// # use cuda_driver::{Context, Device};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// # let stream = Stream::new(&context)?;
+/// # for len in [2, 3] {
+/// #     let host = HostBuffer::from_slice(&context, &[1.0, 2.0])?;
+/// #     assert_eq!(copy(&stream, host, DeviceBuffer::alloc(&context, len)?)[..], [1.0, 2.0]);
+/// # }
+/// # Ok::<(), cuda_driver::Error>(())
 /// ```
 #[must_use]
 pub struct QueueError<T> {

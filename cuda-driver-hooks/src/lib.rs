@@ -38,6 +38,8 @@
 //! [`Options::interposer`]: cuda_driver_sys::library::Options::interposer
 //! [`Source::library`]: cuda_driver_sys::library::Source::library
 //! [`set_default_with`]: cuda_driver_sys::library::set_default_with
+// This crate writes nothing to standard output and standard error, which belong to the program.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod change;
 mod count;

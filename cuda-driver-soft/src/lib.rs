@@ -48,6 +48,8 @@
 //!
 //! The engine is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]` of
 //! the workspace that uses this crate.
+// All output goes through `host::console`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod abi;
 mod call;

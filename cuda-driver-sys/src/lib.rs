@@ -80,6 +80,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without `loader`, some items that the documentation above links to do not exist.
 #![cfg_attr(not(feature = "loader"), allow(rustdoc::broken_intra_doc_links))]
+// This crate writes nothing to standard output and standard error, which belong to the program.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 // First, because the other modules use its macro.
 #[macro_use]

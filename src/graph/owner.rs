@@ -128,16 +128,20 @@ impl Graph {
     /// Nodes that are added with this crate keep their modules, events and functions themselves. A captured graph does
     /// not keep the modules of its kernels, and no graph keeps the buffers that its nodes use:
     ///
-    /// ```no_run
-    /// # use cuda_driver::{LaunchConfig, Module, Stream, sys::CUstreamCaptureMode};
-    /// # fn f(stream: &Stream, module: Module) -> cuda_driver::Result<()> {
+    /// ```
+    /// # use cuda_driver::{Context, Device, LaunchConfig, Module, Stream, sys::CUstreamCaptureMode};
+    /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+    /// # cuda_driver::init()?;
+    /// # let context = Context::create(Device::first()?)?;
+    /// # let ptx = ".version 7.0 .target sm_52 .address_size 64 .visible .entry kernel() { ret; }";
+    /// # let module = Module::from_ptx(&context, ptx)?;
+    /// # let stream = Stream::new(&context)?;
     /// let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     /// let kernel = module.function("kernel")?;
     /// // SAFETY: the kernel has no parameters.
     /// let graph = stream.capture(mode, |stream| unsafe { kernel.launch(stream, LaunchConfig::default(), ()) })?;
     /// graph.keep(module);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), cuda_driver::Error>(())
     /// ```
     #[inline]
     pub fn keep(&self, value: impl Send + Sync + 'static) {

@@ -16,6 +16,8 @@
 //! `grid`: handlers run some 10^9 times a second, and checked accesses would double their cost. All other modules
 //! forbid it.
 #![doc = include_str!("rooms.md")]
+// All output goes through `host::console`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod check;
 mod code;

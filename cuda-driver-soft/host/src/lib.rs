@@ -16,6 +16,8 @@
 //!
 #![doc = include_str!("rooms.md")]
 #![deny(unsafe_code)]
+// All output goes through `console`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 // Writes to file descriptors that it must not close.
 #[allow(unsafe_code)]

@@ -3,6 +3,8 @@
 //!
 //! This is the only crate of the project that defines these symbols, and nothing may depend on it: the symbols would
 //! become the program's own. `soft-cuda run PROGRAM…` puts the library on the system loader's path.
+// All output goes through `host::console`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 use std::ffi::*;
 

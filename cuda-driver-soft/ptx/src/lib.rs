@@ -33,6 +33,8 @@
 //!
 #![doc = include_str!("rooms.md")]
 #![forbid(unsafe_code)]
+// All output goes through `host::console`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod ast;
 mod diagnostics;
