@@ -5,13 +5,14 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, ptx};
+use crate::common::{Codes, driver_version, needs, ptx};
 use crate::{call, child, is, ok};
 
 #[derive(Default)]
@@ -109,6 +110,11 @@ fn calls_that_wait_alone() {
     check("cuMemcpyDtoHAsync to pageable memory", &mut || {
         call!(cuMemcpyDtoHAsync(pointer, a, 64, s))
     });
+    let large = vec![1_u8; 64 << 20];
+    let to = gpu.alloc(large.len());
+    check("cuMemcpyHtoDAsync of 64 MiB", &mut || {
+        call!(cuMemcpyHtoDAsync(to, large.as_ptr().cast(), large.len(), s))
+    });
     check("cuMemFree", &mut || call!(cuMemFree(freed)));
     check("cuMemFreeHost", &mut || call!(cuMemFreeHost(pinned)));
     check("cuModuleUnload", &mut || call!(cuModuleUnload(module)));
@@ -138,7 +144,7 @@ fn calls_that_return_at_once_alone() {
     let mut pointers = arguments.pointers();
     let mut address = 0;
     let mut host = ptr::null_mut();
-    let (mut other, mut e) = (ptr::null_mut(), ptr::null_mut());
+    let (mut other, mut e, mut new) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     ok!(cuEventCreate(&raw mut e, 0));
 
     let mut check = |label: &str, expected: u32, call: &mut dyn FnMut() -> CUresult| {
@@ -152,11 +158,22 @@ fn calls_that_return_at_once_alone() {
         call!(cuStreamQuery(ptr::null_mut()))
     });
     check("cuMemAlloc", 0, &mut || call!(cuMemAlloc(&raw mut address, 1 << 20)));
+    let mut free = 0;
+    ok!(cuMemGetInfo(&raw mut free, ptr::null_mut()));
+    let large = (1 << 30).min(free / 4);
+    check("cuMemAlloc of 1 GiB", 0, &mut || {
+        call!(cuMemAlloc(&raw mut address, large))
+    });
+    check("cuMemAllocAsync", 0, &mut || {
+        call!(cuMemAllocAsync(&raw mut address, 4096, s))
+    });
+    check("cuMemFreeAsync", 0, &mut || call!(cuMemFreeAsync(address, s)));
     check("cuMemHostAlloc", 0, &mut || {
         call!(cuMemHostAlloc(&raw mut host, 4096, 0))
     });
     check("cuStreamCreate", 0, &mut || call!(cuStreamCreate(&raw mut other, 0)));
     check("cuStreamDestroy", 0, &mut || call!(cuStreamDestroy(other)));
+    check("cuEventCreate", 0, &mut || call!(cuEventCreate(&raw mut new, 0)));
     check("cuEventRecord", 0, &mut || call!(cuEventRecord(e, s)));
     check("cuMemcpyHtoDAsync of 4 bytes", 0, &mut || {
         call!(cuMemcpyHtoDAsync(a, word, 4, s))
@@ -185,6 +202,11 @@ fn calls_that_return_at_once_alone() {
             ptr::null_mut(),
         ))
     });
+    if driver_version() >= 12040 {
+        check("cuFuncLoad", 0, &mut || call!(cuFuncLoad(kernel)));
+    } else {
+        needs("a driver of CUDA 12.4 or later for cuFuncLoad");
+    }
     check("cuStreamWaitEvent", 0, &mut || call!(cuStreamWaitEvent(s, e, 0)));
     check("cuEventDestroy", 0, &mut || call!(cuEventDestroy(e)));
 }
@@ -288,4 +310,30 @@ fn a_queued_copy_of_memory_that_another_context_frees_alone() {
     is!(c, 0, cuStreamSynchronize(s));
     assert_eq!(user.read::<u32>(first, 1024), values);
     assert_eq!(user.read::<u32>(second, 1024), values);
+}
+
+#[test]
+fn a_module_is_loaded_after_a_waiting_stream() {
+    child!("a_module_is_loaded_after_a_waiting_stream", {
+        let _gpu = Gpu::new();
+        let s = stream(0);
+        let mut pinned = ptr::null_mut();
+        ok!(cuMemHostAlloc(&raw mut pinned, 4, 0));
+        // SAFETY: the allocation has 4 bytes, is aligned to a page, and lives as long as the context.
+        let released = unsafe { &*pinned.cast::<AtomicU32>() };
+        released.store(0, Ordering::SeqCst);
+        let reached = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ.0;
+        ok!(cuStreamWaitValue32(s, pinned.addr() as u64, 1, reached));
+        let text = ptx("globals.ptx");
+        let mut module = ptr::null_mut();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                Gate::default().wait(SHORT);
+                released.store(1, Ordering::SeqCst);
+            });
+            ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+            assert_eq!(released.load(Ordering::SeqCst), 1, "the module was loaded at once");
+        });
+        ok!(cuCtxSynchronize());
+    });
 }

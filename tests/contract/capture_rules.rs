@@ -24,7 +24,7 @@ fn end_code(stream: CUstream) -> u32 {
 
 /// Makes a call during a capture of this mode. Returns the call's code, the capture's status after it, and the code of
 /// ending the capture.
-fn during(flags: u32, mode: u32, call: &mut dyn FnMut(CUstream) -> CUresult) -> [u32; 3] {
+pub(crate) fn during(flags: u32, mode: u32, call: &mut dyn FnMut(CUstream) -> CUresult) -> [u32; 3] {
     let stream = stream(flags);
     ok!(cuStreamBeginCapture(stream, CUstreamCaptureMode(mode)));
     let code = call(stream).0;
@@ -36,7 +36,7 @@ fn during(flags: u32, mode: u32, call: &mut dyn FnMut(CUstream) -> CUresult) -> 
 
 /// Returns the call's code in all modes (global, thread-local, relaxed), first with a capturing stream for which the
 /// null stream waits, then with a non-blocking one.
-fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
+pub(crate) fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
     let mut codes = [0; 6];
     for (index, code) in codes.iter_mut().enumerate() {
         let (flags, mode) = (index / 3, index % 3);
@@ -53,18 +53,20 @@ fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
 macro_rules! assert_codes {
     ($expected:expr, |$s:ident| $call:expr) => {{
         #[allow(unused_variables)]
-        let got = in_all_modes(|$s| crate::call!($call));
+        let got = $crate::capture_rules::in_all_modes(|$s| crate::call!($call));
         assert_eq!(got, $expected, "{}", stringify!($call));
     }};
 }
 
+pub(crate) use assert_codes;
+
 /// Calls that every mode forbids.
-const ALWAYS: [u32; 6] = [900; 6];
+pub(crate) const ALWAYS: [u32; 6] = [900; 6];
 /// Calls that might wait for the device.
-const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
+pub(crate) const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
 /// Work that would wait for the stream.
-const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
-const NEVER: [u32; 6] = [0; 6];
+pub(crate) const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
+pub(crate) const NEVER: [u32; 6] = [0; 6];
 
 #[test]
 fn calls_while_a_stream_captures() {

@@ -43,6 +43,12 @@ fn data_that_is_not_an_image() {
         let library = load(image);
         is!(c, code, cuLibraryGetKernel(&raw mut kernel, library, c"k".as_ptr()));
         is!(c, code, cuLibraryGetModule(&raw mut module, library));
+        let (mut address, mut bytes) = (0, 0);
+        is!(
+            c,
+            code,
+            cuLibraryGetGlobal(&raw mut address, &raw mut bytes, library, c"x".as_ptr())
+        );
         is!(c, 0, cuLibraryGetKernelCount(&raw mut count, library));
         c.that(count == 0, || format!("{count} kernels reported for a failed load"));
         is!(c, 0, cuLibraryUnload(library));

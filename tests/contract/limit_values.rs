@@ -25,6 +25,14 @@ fn rounding_and_bounds() {
         let value = limit(&mut c, which);
         c.that(value == default, || format!("{which:?}: {value}, not {default}"));
     }
+    let mut processors = 0;
+    let count = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    is!(c, 0, cuDeviceGetAttribute(&raw mut processors, count, 0));
+    // 64 KiB for each multiprocessor.
+    let default = limit(&mut c, fifo);
+    c.that(default == (processors as usize) << 16, || {
+        format!("{default} bytes for printf on {processors} multiprocessors")
+    });
     for (which, value, becomes) in [
         (stack, 0, 0),
         (stack, 100, 112),
@@ -39,6 +47,8 @@ fn rounding_and_bounds() {
         (heap, 9_000_000, 9_043_968),
         (pending, 0, 32),
         (pending, 100, 100),
+        (pending, 599_187, 599_186),
+        (pending, 1 << 40, 599_186),
         (granularity, 0, 0),
         (granularity, 100, 100),
         (granularity, 128, 128),
@@ -50,6 +60,8 @@ fn rounding_and_bounds() {
         });
     }
     for (which, value) in [
+        (stack, 523_265),
+        (stack, 524_272),
         (stack, 1 << 20),
         (stack, 1 << 40),
         (granularity, 129),

@@ -291,3 +291,34 @@ fn registration() {
     is!(c, 1, cuMemHostUnregister(ptr::null_mut()));
     is!(c, 0, cuMemHostUnregister(at(8192)));
 }
+
+#[test]
+fn memory_that_malloc_did_not_return() {
+    let gpu = Gpu::new();
+    // A kernel that frees its argument.
+    let (code, function) = load(
+        ".extern .func free(.param .b64 a);\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n\
+        ld.param.u64 %rd1,[p];\n{ .param .b64 a; st.param.b64 [a],%rd1; call free,(a); }\nret;\n}\n",
+    );
+    assert_eq!(code, 0);
+    let memory = gpu.upload(&[7_u32; 16]);
+    assert_eq!(run(function, 0, arguments![memory]), (0, 0));
+    assert_eq!(gpu.read::<u32>(memory, 16), [7; 16]);
+    ok!(cuMemFree(memory));
+}
+
+#[test]
+fn the_size_of_the_print_buffer_is_fixed_by_a_launch() {
+    // Alone in its process, for the kernel's output.
+    child!("the_size_of_the_print_buffer_is_fixed_by_a_launch", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let fifo = CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE;
+        let kernel = gpu.kernel("print.ptx", "print_threads");
+        is!(c, 0, cuCtxSetLimit(fifo, 1 << 20));
+        gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![0_u64]);
+        is!(c, 1, cuCtxSetLimit(fifo, 2 << 20));
+        let size = limit(fifo);
+        c.that(size == 1 << 20, || format!("{size} bytes"));
+    });
+}

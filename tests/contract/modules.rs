@@ -25,6 +25,10 @@ fn loading_a_file() {
     is!(c, 0, cuModuleUnload(module));
     is!(c, 301, cuModuleLoad(&raw mut module, c"/no/such/file.ptx".as_ptr()));
     is!(c, 1, cuModuleLoad(ptr::null_mut(), path.as_ptr()));
+    is!(c, 1, cuModuleLoad(&raw mut module, c"".as_ptr()));
+    // A folder is not a missing file.
+    let folder = CString::new(std::env::temp_dir().to_string_lossy().into_owned()).expect("no NUL byte in a path");
+    is!(c, 2, cuModuleLoad(&raw mut module, folder.as_ptr()));
     drop(gpu);
 }
 
@@ -368,6 +372,7 @@ fn function_attributes() {
     is!(c, 1, cuFuncSetAttribute(bounded, dynamic, -2));
     is!(c, 1, cuFuncSetAttribute(bounded, dynamic, 1 << 30));
     is!(c, 1, cuFuncSetAttribute(bounded, A::CU_FUNC_ATTRIBUTE_NUM_REGS, 8));
+    is!(c, 1, cuFuncSetAttribute(bounded, CUfunction_attribute(99), 0));
     is!(c, 400, cuFuncSetAttribute(ptr::null_mut(), dynamic, 0));
 }
 

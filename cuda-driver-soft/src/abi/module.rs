@@ -21,7 +21,12 @@ pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
     }
     std::fs::read(&name).map(Image::of).map_err(|error| {
         host::log!("cannot read {name}: {error}");
-        Error::CUDA_ERROR_FILE_NOT_FOUND
+        if std::path::Path::new(&name).is_dir() {
+            // Driver 580 takes the size of a folder for that of a huge file.
+            Error::CUDA_ERROR_OUT_OF_MEMORY
+        } else {
+            Error::CUDA_ERROR_FILE_NOT_FOUND
+        }
     })
 }
 
