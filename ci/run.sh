@@ -164,6 +164,7 @@ step "clean clone" clean_clone
 step "README: the example" readme_command "cargo run --release --example vector_add"
 step "README: the tests" readme_command "cargo test --workspace"
 step "the contract suite with each engine" engines
+step "the contract suite with all checks of kernels" in_clone checks.sh
 step "random kernels with each engine" random_kernels
 step "C program over libcuda.so.1" with_header
 step "generated files are up to date" generated

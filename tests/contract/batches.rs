@@ -93,7 +93,9 @@ fn batched_copies() {
     assert_eq!(got[1024..1040], host);
     assert_eq!(got[2048..2080], data[..32]);
     batch!(0, 3, 1, stream);
+    ok!(cuStreamSynchronize(stream));
     batch!(0, 3, 1, 2 as CUstream);
+    ok!(cuStreamSynchronize(2 as CUstream));
     for legacy in [ptr::null_mut(), 1 as CUstream] {
         batch!(1, 3, 1, legacy);
     }

@@ -261,6 +261,8 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
     ok!(cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
     ok!(cuMemsetD32(address, 0, 1));
+    ok!(cuCtxSetCurrent(primary.0));
+    ok!(cuCtxSynchronize());
     let none = null_mut();
     for (current, on) in [
         (context, stream),

@@ -30,12 +30,13 @@ fn large_stacks() -> MutexGuard<'static, ()> {
 }
 
 /// Returns a kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back and store it
-/// in `p[0]`.
+/// in their element of `p`.
 fn with_array(space: &str, bytes: u64) -> String {
     format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
         ld.param.u64 %rd1,[p];\nmov.u32 %r1,%tid.x;\nmul.wide.u32 %rd2,%r1,4;\nmov.u64 %rd3,s;\nadd.s64 %rd4,%rd3,%rd2;\n\
-        st.{space}.u32 [%rd4],%r1;\nld.{space}.u32 %r2,[%rd4];\nst.global.u32 [%rd1],%r2;\nret;\n}}\n"
+        st.{space}.u32 [%rd4],%r1;\nld.{space}.u32 %r2,[%rd4];\nadd.s64 %rd1,%rd1,%rd2;\n\
+        st.global.u32 [%rd1],%r2;\nret;\n}}\n"
     )
 }
 
@@ -75,7 +76,7 @@ fn local_memory() {
     let _large_stacks = large_stacks();
     let gpu = Gpu::new();
     let mut c = Codes::new();
-    let out = gpu.alloc(4);
+    let out = gpu.alloc(128);
     let size = CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
     let stack = CUlimit::CU_LIMIT_STACK_SIZE;
     let mut largest = 0;
@@ -110,7 +111,7 @@ fn local_memory() {
 fn shared_memory() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
-    let out = gpu.alloc(4);
+    let out = gpu.alloc(128);
     let mut most = 0;
     let optin = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
     ok!(cuDeviceGetAttribute(&raw mut most, optin, 0));

@@ -257,7 +257,7 @@ fn fills_of_host_memory_finish_before_the_call_returns() {
     let mut words = vec![0_u32; 1024];
     let registered: *mut c_void = words.as_mut_ptr().cast();
     ok!(cuMemHostRegister(registered, 4096, 0));
-    let (x, y) = (gpu.alloc(4000), gpu.alloc(4000));
+    let (x, y) = (gpu.upload(&[0_f32; 1000]), gpu.upload(&[0_f32; 1000]));
     let places = [pinned.addr() as u64, managed, registered.expose_provenance() as u64];
     for place in places {
         let mut arguments = crate::arguments![1_f32, x, y, 1000_u64];

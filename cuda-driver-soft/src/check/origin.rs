@@ -4,7 +4,9 @@ use std::backtrace::Backtrace;
 
 /// Returns the line of the program that called the driver, if the program has line information.
 pub(super) fn of_call() -> Option<String> {
-    caller(&Backtrace::force_capture().to_string())
+    let t = Backtrace::force_capture().to_string();
+    eprintln!("{t}");
+    caller(&t)
 }
 
 /// Names of functions that are between a program's own and the driver.
@@ -20,21 +22,40 @@ const INNER: [&str; 9] = [
     "cu",
 ];
 
+/// This file, as a backtrace ends its path.
+const THIS_FILE: &str = "cuda-driver-soft/src/check/origin.rs";
+
+/// The folders of the driver and of the crates that call it, beside each other. Names of functions have no crate if a
+/// program has line tables but no other debug information.
+const FOLDERS: [&str; 3] = ["cuda-driver-soft/", "cuda-driver-sys/", "src/"];
+
 /// Returns file and line of the first function in a backtrace that belongs to the program.
 fn caller(trace: &str) -> Option<String> {
     let mut lines = trace.lines().map(str::trim).peekable();
+    // The folder of the sources of these crates.
+    let mut root: Option<String> = None;
     while let Some(line) = lines.next() {
         let Some((number, name)) = line.split_once(": ") else {
             continue;
         };
         let is_frame = number.bytes().all(|b| b.is_ascii_digit());
-        let place = lines.peek().and_then(|next| next.strip_prefix("at "));
-        if let Some(place) = place
-            && is_frame
-            && !INNER.iter().any(|inner| name.starts_with(inner))
+        let Some(place) = lines.peek().and_then(|next| next.strip_prefix("at ")) else {
+            continue;
+        };
+        // The column says nothing more.
+        let place = place.rsplit_once(':').map_or(place, |(line, _)| line);
+        let path = place.replace('\\', "/");
+        if root.is_none()
+            && let Some(at) = path.find(THIS_FILE)
         {
-            // The column says nothing more.
-            return Some(place.rsplit_once(':').map_or(place, |(line, _)| line).to_owned());
+            root = Some(path[..at].to_owned());
+        }
+        let of_driver = root.as_ref().and_then(|root| path.strip_prefix(root));
+        let is_inner = INNER.iter().any(|inner| name.starts_with(inner))
+            || of_driver.is_some_and(|rest| FOLDERS.iter().any(|folder| rest.starts_with(folder)))
+            || path.starts_with("/rustc/");
+        if is_frame && !is_inner {
+            return Some(place.to_owned());
         }
     }
     None
@@ -51,5 +72,18 @@ mod tests {
                      3: tests::mine\n             at ./tests/mine.rs:12:9\n   4: main\n             at ./x.c:1\n";
         assert_eq!(caller(trace).as_deref(), Some("./tests/mine.rs:12"));
         assert_eq!(caller("   0: <unknown>\n"), None);
+    }
+
+    #[test]
+    fn functions_without_a_crate_are_told_by_their_files() {
+        let trace = "   0: of_call\n             at ./cuda-driver-soft/src/check/origin.rs:7:13\n   \
+                     1: create\n             at ./cuda-driver-soft/src/abi/context.rs:35:13\n   \
+                     2: call_once<f, ()>\n             at /rustc/59807/library/core/src/ops/function.rs:250:5\n   \
+                     3: cuCtxCreate_v2\n             at ./cuda-driver-soft/src/abi/mod.rs:93:9\n   \
+                     4: new\n             at ./src/context.rs:3:1\n   \
+                     5: mine\n             at ./tests/mine.rs:12:9\n";
+        assert_eq!(caller(trace).as_deref(), Some("./tests/mine.rs:12"));
+        let windows = trace.replace("./", "C:\\work\\").replace('/', "\\");
+        assert_eq!(caller(&windows).as_deref(), Some("C:\\work\\tests\\mine.rs:12"));
     }
 }

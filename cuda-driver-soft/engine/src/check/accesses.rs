@@ -91,12 +91,11 @@ impl WorkerObserver for AccessWorker {
         self.footprint.fenced |= plan.fence;
         for (access, plan) in at.site().accesses.iter().zip(&plan.accesses) {
             self.footprint.fenced |= plan.release;
-            let addresses = at.addresses(access);
-            let bytes = at.bytes(access);
+            let (active, addresses, bytes) = at.request(access);
             let is_global =
                 |lane: usize| matches!(At::resolve(access, addresses[lane]).0, Space::Global | Space::Generic);
             let mut mask: lanes::Mask = 0;
-            for lane in lanes::iter(at.lanes(access)) {
+            for lane in lanes::iter(active) {
                 if bytes[lane] != 0 && is_global(lane) {
                     mask |= 1 << lane;
                 }

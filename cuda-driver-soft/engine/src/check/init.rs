@@ -5,7 +5,9 @@ use super::race::Effect;
 use crate::lanes::{self, FULL, LANES, Mask};
 use crate::memory::address_space;
 use crate::memory::written::{Bits, KnownRange, WrittenMap};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The bytes of a block's shared and local memory that were written.
 #[derive(Debug)]
@@ -53,6 +55,38 @@ impl BlockWritten {
             (*bits, *stride) = (new, wider);
         }
         Some((bits, lane * *stride))
+    }
+}
+
+/// The shared memory of each block that other blocks of its cluster have written.
+#[derive(Debug)]
+pub(super) struct WrittenByOthers {
+    shared_bytes: u64,
+    blocks: Mutex<HashMap<u64, Bits>>,
+}
+
+impl WrittenByOthers {
+    pub(super) fn new(shared_bytes: u64) -> Self {
+        WrittenByOthers {
+            shared_bytes,
+            blocks: Mutex::default(),
+        }
+    }
+
+    /// Another block has written shared memory of a block.
+    pub(super) fn add(&self, block: u64, range: Range<u64>) {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let bits = blocks.entry(block).or_insert_with(|| Bits::new(self.shared_bytes));
+        bits.set(range);
+    }
+
+    /// Adds what others have written in a range of a block's shared memory to the bytes that it has written.
+    pub(super) fn move_to(&self, block: u64, written: &Bits, range: Range<u64>) {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bits) = blocks.get(&block) {
+            let bytes = range.filter(|byte| bits.any(*byte..*byte + 1));
+            bytes.for_each(|byte| written.set(byte..byte + 1));
+        }
     }
 }
 
@@ -188,7 +222,7 @@ pub(super) fn span(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Option<
     rows.then(|| first.checked_add(all).map(|end| first..end))?
 }
 
-/// Returns true if an access inside a range neither reads memory that nobody wrote nor writes any. If not, the lanes
+/// Returns true if an access inside a range neither reads uninitialised memory nor writes any. If not, the lanes
 /// have to be looked at one by one.
 pub(super) fn is_simple(
     bits: &Bits,

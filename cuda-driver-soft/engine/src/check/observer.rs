@@ -2,9 +2,9 @@
 
 use super::Checker;
 use super::finding::{AllocationPlace, Checks, Finding, Place};
-use super::init::{BlockWritten, Maps, hull, is_simple, is_unwritten};
+use super::init::{BlockWritten, Maps, WrittenByOthers, hull, is_simple, is_unwritten};
 use super::order::BlockOrder;
-use super::plan::{AccessPlan, NoValues, Plan, StoredValues};
+use super::plan::{AccessPlan, NoValues, Plan, StoredValues, different_copies};
 use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
 use super::shadow::is_row;
 use crate::code::site::{AccessBytes, Site, SiteAccess};
@@ -18,6 +18,9 @@ use ptx::ir::{BarOp, FuncId, Space};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The bits of an address of shared memory that are the offset in a block.
+const OFFSET: u64 = 0xff_ffff;
 
 impl Observer for Checker {
     fn one_worker(&self) -> bool {
@@ -45,6 +48,7 @@ impl Observer for Checker {
             cluster: launch.cluster,
             shared_bytes: launch.shared_bytes,
             reserved_shared: launch.reserved_shared.clone(),
+            written_by_others: Arc::new(WrittenByOthers::new(launch.shared_bytes)),
             state: Arc::default(),
         })
     }
@@ -79,6 +83,7 @@ struct CheckedLaunch {
     shared_bytes: u64,
     /// The part of shared memory that the system reserves.
     reserved_shared: Option<Range<u64>>,
+    written_by_others: Arc<WrittenByOthers>,
     state: Arc<Mutex<LaunchState>>,
 }
 
@@ -94,6 +99,14 @@ impl CheckedLaunch {
         self.number(std::array::from_fn(|i| {
             block[i] / self.cluster[i] * self.cluster[i] + inside[i]
         }))
+    }
+
+    /// A block has written the shared memory of all blocks of its cluster.
+    fn written_in_cluster(&self, block: &BlockAt, range: Range<u64>) {
+        for rank in 0..self.cluster.iter().product() {
+            self.written_by_others
+                .add(self.block_of_rank(block.index, rank), range.clone());
+        }
     }
 
     fn number(&self, [x, y, z]: [u32; 3]) -> u64 {
@@ -217,8 +230,10 @@ impl CheckWorker {
 
     /// Does what the plan of an instruction says.
     fn run_plan(&mut self, at: &At<'_>, plan: &Plan) {
-        for (access, plan) in at.site().accesses.iter().zip(&plan.accesses) {
-            self.access(at, access, plan);
+        let all = &at.site().accesses;
+        let lanes = if plan.bulk { different_copies(at, all) } else { FULL };
+        for (access, plan) in all.iter().zip(&plan.accesses) {
+            self.access(at, access, plan, lanes);
         }
         if plan.fence
             && let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut())
@@ -233,11 +248,11 @@ impl CheckWorker {
     }
 
     /// Checks one access of an instruction.
-    fn access(&mut self, at: &At<'_>, access: &SiteAccess, plan: &AccessPlan) {
+    fn access(&mut self, at: &At<'_>, access: &SiteAccess, plan: &AccessPlan, lanes: Mask) {
         let Some(mut block) = self.block.take() else { return };
-        let mask = at.lanes(access);
-        let addresses = at.addresses(access);
         if let (AccessBytes::Constant(size), true) = (access.bytes, access.space != Space::Generic) {
+            let mask = at.lanes(access) & lanes;
+            let addresses = at.addresses(access);
             if mask != 0 && size != 0 {
                 let spaces = (access.space, access.space);
                 self.group(&mut block, at, spaces, (mask, &addresses, size), plan);
@@ -245,8 +260,11 @@ impl CheckWorker {
             self.block = Some(block);
             return;
         }
-        let bytes = at.bytes(access);
-        let mut rest = mask;
+        let (mask, addresses, bytes) = at.request(access);
+        if access.bytes == AccessBytes::Unknown && plan.effect == Effect::Write {
+            self.write_of_unknown_size(&block, (mask, &addresses), plan);
+        }
+        let mut rest = mask & lanes;
         // Lanes are treated together if they are in one space and access the same number of bytes.
         while rest != 0 {
             let first = rest.trailing_zeros() as usize;
@@ -276,6 +294,20 @@ impl CheckWorker {
         self.block = Some(block);
     }
 
+    /// A write of unknown size to shared memory. All memory from the address on counts as written, in each block of the
+    /// cluster.
+    fn write_of_unknown_size(&self, block: &BlockState, (mask, addresses): (Mask, &[u64; LANES]), plan: &AccessPlan) {
+        let Some(written) = &block.written else { return };
+        for lane in lanes::iter(mask) {
+            let range = addresses[lane] & OFFSET..self.launch.shared_bytes;
+            let other = addresses[lane] >> RANK_SHIFT & 0xff != 0;
+            if self.launch.cluster != [1; 3] && (other || plan.multicast) {
+                self.launch.written_in_cluster(&block.at, range.clone());
+            }
+            written.shared.set(range);
+        }
+    }
+
     fn group(
         &mut self,
         block: &mut BlockState,
@@ -296,6 +328,13 @@ impl CheckWorker {
                 }
             }
             owners = Some(&all_owners);
+            if plan.multicast && self.checks.contains(Checks::INIT) {
+                for lane in lanes::iter(group) {
+                    let start = addresses[lane] & OFFSET;
+                    self.launch
+                        .written_in_cluster(&block.at, start..start + u64::from(bytes));
+                }
+            }
         }
         if self.checks.contains(Checks::INIT) {
             self.check_written(block, at, space, (group, addresses, bytes), plan, owners);
@@ -308,7 +347,7 @@ impl CheckWorker {
             if is_shared {
                 for lane in lanes::iter(group) {
                     let owner = owners.map_or(block.at.number, |owners| owners[lane]);
-                    shadow[lane] = shared_address(owner as u32, addresses[lane] & 0xff_ffff);
+                    shadow[lane] = shared_address(owner as u32, addresses[lane] & OFFSET);
                 }
             }
             let stored;
@@ -378,14 +417,26 @@ impl CheckWorker {
             Space::Shared | Space::SharedCluster => {
                 let mut found = None;
                 for lane in lanes::iter(group) {
+                    let start = addresses[lane] & OFFSET;
+                    let range = start..start + size;
                     // The memory of other blocks counts as written.
-                    if owners.is_some_and(|owners| owners[lane] != block.at.number) {
+                    if let Some(owner) = owners
+                        .map(|owners| owners[lane])
+                        .filter(|owner| *owner != block.at.number)
+                    {
+                        if plan.effect != Effect::Read {
+                            self.launch.written_by_others.add(owner, range);
+                        }
                         continue;
                     }
-                    let start = addresses[lane] & 0xff_ffff;
-                    let range = start..start + size;
                     if plan.needs_value && found.is_none() && is_unwritten(&written.shared, range.clone(), element) {
-                        found = Some(lane);
+                        if owners.is_some() {
+                            let others = &self.launch.written_by_others;
+                            others.move_to(block.at.number, &written.shared, range.clone());
+                        }
+                        if is_unwritten(&written.shared, range.clone(), element) {
+                            found = Some(lane);
+                        }
                     }
                     if plan.effect != Effect::Read {
                         written.shared.set(range);
@@ -427,7 +478,7 @@ impl CheckWorker {
                 let (memory, allocation) = match space {
                     Space::Local => (format!("offset {address} of its local memory"), None),
                     Space::Shared | Space::SharedCluster => {
-                        (format!("offset {:#x} of shared memory", address & 0xff_ffff), None)
+                        (format!("offset {:#x} of shared memory", address & OFFSET), None)
                     }
                     _ => (format!("{address:#x}"), AllocationPlace::of(address)),
                 };
@@ -435,7 +486,7 @@ impl CheckWorker {
                 Finding {
                     check: Checks::INIT,
                     kernel: launch.kernel.name().into(),
-                    problem: "a read of memory that nobody wrote".into(),
+                    problem: "a read of uninitialised memory".into(),
                     places: vec![place],
                     allocation,
                     advice: "write the memory before the read, or check the index",

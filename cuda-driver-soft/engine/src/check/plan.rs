@@ -4,8 +4,9 @@ use super::race::Effect;
 use crate::code::action::Action;
 use crate::code::function::Code;
 use crate::code::registers::{Slot, lane_bytes};
-use crate::code::site::{AccessKind, Site};
-use crate::lanes::LANES;
+use crate::code::site::{AccessKind, Site, SiteAccess};
+use crate::code::watch::At;
+use crate::lanes::{self, LANES, Mask};
 use crate::observe::ObservedLaunch;
 use crate::ops::memory::Access;
 use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, Space};
@@ -19,6 +20,8 @@ pub(super) struct Plan {
     pub(super) fence: bool,
     /// True for an instruction across lanes, whose members may be in a row.
     pub(super) across: Option<Slot>,
+    /// True for a bulk copy. Lanes that copy the same bytes to the same place count as one.
+    pub(super) bulk: bool,
     /// Line in the PTX source.
     pub(super) line: u32,
 }
@@ -37,6 +40,8 @@ pub(super) struct AccessPlan {
     pub(super) values: Option<([Slot; 4], u8, u8)>,
     /// Bytes of one element, for the check of written bytes.
     pub(super) element: u32,
+    /// True for a write to the shared memory of several blocks of the cluster.
+    pub(super) multicast: bool,
 }
 
 impl Plan {
@@ -74,6 +79,7 @@ impl Plan {
         let mut plan = Plan {
             line: site.line,
             fence: matches!(inst.op, Op::Fence { .. }) && site.effect,
+            bulk: matches!(inst.op, Op::Bulk { .. }),
             ..Plan::default()
         };
         let decoded = &code.insts[pc];
@@ -101,6 +107,7 @@ impl Plan {
                 release: false,
                 values: None,
                 element: 0,
+                multicast: effect == Effect::Write && is_multicast(&inst.op),
             };
             match &inst.op {
                 Op::Ld(m) => {
@@ -142,12 +149,34 @@ impl Plan {
     }
 }
 
+fn is_multicast(op: &Op) -> bool {
+    match op {
+        Op::Bulk { multicast, .. } => *multicast,
+        Op::TensorCopy(copy) => copy.is_multicast(),
+        _ => false,
+    }
+}
+
 /// Returns the address of a compare-and-swap.
 fn swapped_address(inst: &Inst) -> Option<(Operand, i64)> {
     match inst.op {
         Op::Atom { op: AtomOp::Cas, mem } => Some((*inst.srcs.first()?, mem.offset)),
         _ => None,
     }
+}
+
+/// Returns the first lane of each group of lanes that copy the same bytes to the same place, as an instruction of a whole
+/// warp does.
+pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess]) -> Mask {
+    let all: Vec<_> = accesses.iter().map(|access| at.addresses(access)).collect();
+    let same = |a: usize, b: usize| all.iter().all(|addresses| addresses[a] == addresses[b]);
+    let mut lanes: Mask = 0;
+    for lane in lanes::iter(at.mask) {
+        if !lanes::iter(lanes).any(|other| same(lane, other)) {
+            lanes |= 1 << lane;
+        }
+    }
+    lanes
 }
 
 /// The values that a store writes, by element and lane.

@@ -59,8 +59,23 @@ pub(crate) enum AccessBytes {
     Register(Slot),
     /// This number, but only where the predicate in the slot has the given value; 0 elsewhere.
     If(Slot, bool, u32),
+    /// The lanes access a matrix together, which starts at the address of the first one.
+    Matrix(MatrixExtent),
     /// Not known before the instruction runs, as in copies of tensors.
     Unknown,
+}
+
+/// The memory of a matrix: rows, or columns of a column-major matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MatrixExtent {
+    /// Number of rows; at most the lanes of a warp.
+    pub(crate) rows: u8,
+    /// Bytes of a row.
+    pub(crate) bytes: u32,
+    /// Row with the distance between two rows in elements; `None` if they follow each other.
+    pub(crate) stride: Option<Slot>,
+    /// Bits of an element.
+    pub(crate) element_bits: u32,
 }
 
 /// Reads, writes or both.

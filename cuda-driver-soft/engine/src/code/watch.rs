@@ -9,7 +9,7 @@
 use super::function::Code;
 use super::registers::{Lane, Regs, Slot, WIDEST_ROW};
 use super::site::{AccessBytes, Site, SiteAccess};
-use crate::lanes::{LANES, Lanes, Mask};
+use crate::lanes::{FULL, LANES, Lanes, Mask};
 use crate::memory::warp::resolve;
 use ptx::ir::{BarOp, FuncId, RegClass, Space};
 use std::fmt;
@@ -326,8 +326,28 @@ impl<'a> At<'a> {
                 let holds: Lanes<bool> = self.row(slot);
                 holds.map(|h| if h == wanted { bytes } else { 0 })
             }
-            AccessBytes::Unknown => [0; LANES],
+            AccessBytes::Matrix(_) | AccessBytes::Unknown => [0; LANES],
         }
+    }
+
+    /// Returns the lanes that access memory, and the address and bytes of each. The rows of a matrix count as accesses
+    /// of one lane each.
+    pub(crate) fn request(&self, access: &SiteAccess) -> (Mask, Lanes<u64>, Lanes<u32>) {
+        let (mask, addresses) = (self.lanes(access), self.addresses(access));
+        let AccessBytes::Matrix(matrix) = access.bytes else {
+            return (mask, addresses, self.bytes(access));
+        };
+        if mask == 0 {
+            return (0, addresses, [0; LANES]);
+        }
+        let first = mask.trailing_zeros() as usize % LANES;
+        let stride = match matrix.stride {
+            Some(slot) => u64::from(self.row::<u32>(slot)[first]).wrapping_mul(matrix.element_bits.into()) / 8,
+            None => matrix.bytes.into(),
+        };
+        let rows = std::array::from_fn(|row| addresses[first].wrapping_add(stride.wrapping_mul(row as u64)));
+        let lanes = FULL >> (LANES as u32 - u32::from(matrix.rows).clamp(1, LANES as u32));
+        (lanes, rows, [matrix.bytes; LANES])
     }
 
     /// Returns the values of a row of 2, 4 or 8 bytes per lane.

@@ -7,7 +7,7 @@ use crate::code::registers::Slot;
 use crate::code::site::{AccessBytes, AccessKind, SiteAccess};
 use crate::code::tensor::TensorInst;
 use crate::ops::{asynchronous, bulk};
-use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space, TensorDirection, TensorMapField};
+use ptx::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space, TensorCopy, TensorDirection, TensorMapField};
 
 /// Returns the slot of a pointer, and true if it has 64 bits. It is a register of 32 or 64 bits, or the address of a
 /// variable.
@@ -131,7 +131,16 @@ pub(super) fn tensor(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         srcs.push((source(b, operand, class, inst.line)?, width));
     }
     let op = inst.op.clone();
+    let shared = srcs.first().map(|(slot, width)| (*slot, *width == 8));
     b.push_action(Action::Tensor(Box::new(TensorInst { op, srcs })), inst.line);
+    if let Op::TensorCopy(TensorCopy {
+        direction: TensorDirection::Load { to, .. },
+        ..
+    }) = inst.op
+        && let Some(pointer) = shared
+    {
+        b.note_access(access(to, pointer, AccessBytes::Unknown, AccessKind::Write));
+    }
     Some(())
 }
 

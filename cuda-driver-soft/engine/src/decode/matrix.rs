@@ -6,8 +6,8 @@ use super::operands::source;
 use crate::code::action::Action;
 use crate::code::matrix::MatrixInst;
 use crate::code::registers::Slot;
-use crate::code::site::{AccessBytes, AccessKind, SiteAccess};
-use crate::ops::fragment::registers;
+use crate::code::site::{AccessBytes, AccessKind, MatrixExtent, SiteAccess};
+use crate::ops::fragment::{element_bits, extent, registers};
 use crate::ops::logic;
 use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
 
@@ -100,8 +100,25 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         // Each of the first lanes has the address of a row of 16 bytes.
         Op::Ldmatrix { count, space, .. } => (space, AccessBytes::Constant(16), AccessKind::Read, 8 * count),
         Op::Stmatrix { count, space, .. } => (space, AccessBytes::Constant(16), AccessKind::Write, 8 * count),
-        Op::WmmaLd { space, .. } => (space, AccessBytes::Unknown, AccessKind::Read, 32),
-        Op::WmmaSt { space, .. } => (space, AccessBytes::Unknown, AccessKind::Write, 32),
+        Op::WmmaLd {
+            shape,
+            part,
+            ty,
+            column,
+            space,
+        } => {
+            let matrix = memory_of((shape, part, ty), column, stride);
+            (space, AccessBytes::Matrix(matrix), AccessKind::Read, 32)
+        }
+        Op::WmmaSt {
+            shape,
+            ty,
+            column,
+            space,
+        } => {
+            let matrix = memory_of((shape, MatrixPart::C, ty), column, stride);
+            (space, AccessBytes::Matrix(matrix), AccessKind::Write, 32)
+        }
         _ => return Some(()),
     };
     if let Some(pointer) = address {
@@ -111,4 +128,21 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         });
     }
     Some(())
+}
+
+/// Returns the memory of a matrix that `wmma.load` or `wmma.store` accesses.
+fn memory_of(
+    (shape, part, ty): ([u16; 3], MatrixPart, Type),
+    column_major: bool,
+    stride: Option<Slot>,
+) -> MatrixExtent {
+    let (rows, columns) = extent(shape, part);
+    let (outer, inner) = if column_major { (columns, rows) } else { (rows, columns) };
+    let element_bits = element_bits(ty);
+    MatrixExtent {
+        rows: outer as u8,
+        bytes: (inner as u32 * element_bits).div_ceil(8),
+        stride,
+        element_bits,
+    }
 }

@@ -12,10 +12,10 @@ use crate::lanes::{self, Mask};
 use ptx::ir::{MatrixPart, Type};
 
 /// The dimensions m, n and k.
-pub(super) type ShapeOf = [u16; 3];
+pub(crate) type ShapeOf = [u16; 3];
 
 /// Returns the number of rows and columns of a part of `m x n x k`.
-pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
+pub(crate) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
     let (rows, columns) = match part {
         MatrixPart::A => (m, k),
         MatrixPart::B => (k, n),
@@ -89,7 +89,7 @@ pub(super) fn position(
 }
 
 /// Returns the size of an element in bits.
-pub(super) fn element_bits(ty: Type) -> u32 {
+pub(crate) fn element_bits(ty: Type) -> u32 {
     match ty {
         Type::F64 => 64,
         ty => 32 / per_register(ty) as u32,

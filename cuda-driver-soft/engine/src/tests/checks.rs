@@ -238,3 +238,100 @@ fn a_load_before_a_compare_and_swap_of_its_address_does_not_race() {
         assert_eq!(found.len(), races, "{guess}: {found:?}");
     }
 }
+
+/// A warp stores a matrix to shared memory with `wmma` and reads it in another order.
+fn matrix_in_shared_memory(between: &str, first: u32) -> String {
+    let registers = |class: &str| (0..8).map(|i| format!("%{class}{i}")).collect::<Vec<_>>().join(", ");
+    let stored = registers("f");
+    format!(
+        "
+        .version 7.0
+        .target sm_70
+        .address_size 64
+        .visible .entry matrix(.param .u64 out)
+        {{
+            .reg .b32 %r<8>;
+            .reg .f32 %f<9>;
+            .reg .b64 %rd<3>;
+            .shared .align 32 .b32 place[512];
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r2, place;
+            wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {{{stored}}}, [%rd1], 16;
+            wmma.store.d.sync.aligned.col.m16n16k16.shared.f32 [%r2], {{{stored}}}, 16;
+            {between}
+            xor.b32 %r3, %r1, 31;
+            mad.lo.u32 %r4, %r3, 4, %r2;
+            ld.shared.f32 %f8, [%r4+{first}];
+            mad.wide.u32 %rd2, %r1, 4, %rd1;
+            st.global.f32 [%rd2+1024], %f8;
+            ret;
+        }}"
+    )
+}
+
+#[test]
+fn matrices_of_warps_are_accesses_of_their_rows() {
+    let wait = "bar.warp.sync 0xffffffff;";
+    let cases = [
+        (wait, 0, None),
+        (wait, 896, None),
+        (wait, 1024, Some(Checks::INIT)),
+        ("", 0, Some(Checks::RACE)),
+    ];
+    for (between, first, expected) in cases {
+        let mut bench = Bench::text(&matrix_in_shared_memory(between, first), Isa::best());
+        let checker = Checker::new(Checks::KERNELS);
+        let out = bench.put(&[1_u32; 512], u32::to_le_bytes);
+        let mut launch = bench.launch("matrix", 1, 32, &[Arg::U64(out)]);
+        launch.options.observers = checker.observers();
+        assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+        let found: Vec<_> = checker.findings().iter().map(|f| f.check).collect();
+        assert_eq!(found, Vec::from_iter(expected), "{between} {first}");
+    }
+}
+
+#[test]
+fn shared_memory_that_another_block_writes_is_initialised() {
+    let kernel = |target: &str| {
+        format!(
+            "
+            .version 8.0
+            .target sm_90
+            .address_size 64
+            .visible .entry write_to_the_other(.param .u64 out)
+            {{
+                .reg .b32 %r<9>;
+                .reg .b64 %rd<3>;
+                .shared .align 4 .b32 place[64];
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                mov.u32 %r2, place;
+                mad.lo.u32 %r3, %r1, 4, %r2;
+                mov.u32 %r4, %cluster_ctarank;
+                {target}.b32 %r4, %r4, 1;
+                mapa.shared::cluster.u32 %r5, %r3, %r4;
+                st.shared::cluster.u32 [%r5], %r1;
+                barrier.cluster.arrive;
+                barrier.cluster.wait;
+                ld.shared.u32 %r6, [%r3];
+                mov.u32 %r7, %ctaid.x;
+                mad.lo.u32 %r7, %r7, 32, %r1;
+                mad.wide.u32 %rd2, %r7, 4, %rd1;
+                st.global.u32 [%rd2], %r6;
+                ret;
+            }}"
+        )
+    };
+    // Each block writes the other one's memory; or all blocks of four write to two of them.
+    for (target, cluster, expected) in [("xor", 2, 0), ("and", 4, 1)] {
+        let mut bench = Bench::text(&kernel(target), Isa::best());
+        let checker = Checker::new(Checks::INIT);
+        let out = bench.bytes(4 * 32 * 4);
+        let mut launch = bench.launch("write_to_the_other", 4, 32, &[Arg::U64(out)]);
+        launch.options.cluster = Some([cluster, 1, 1]);
+        launch.options.observers = checker.observers();
+        assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+        assert_eq!(checker.findings().len(), expected, "{:?}", checker.findings());
+    }
+}
