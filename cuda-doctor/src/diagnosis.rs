@@ -14,7 +14,7 @@ pub use version::{cuda_version, missing_summary};
 
 use crate::findings::Findings;
 
-/// Draws conclusions from the observations, and from nothing else.
+/// Draws conclusions from the findings alone.
 #[must_use]
 pub fn diagnose(findings: &Findings) -> Diagnosis {
     let mut problems = loading::problems(findings);
@@ -25,7 +25,7 @@ pub fn diagnose(findings: &Findings) -> Diagnosis {
         problems = devices::problems(findings);
     }
     problems.extend(notes::problems(findings));
-    // Stable: the first of the worst problems is the one to solve first.
+    // A stable sort: the first of the worst problems stays first, and is to be solved first.
     problems.sort_by_key(|problem| problem.severity);
     let verdict = match problems.first().map(|problem| problem.severity) {
         Some(Severity::Broken) => Verdict::Broken,

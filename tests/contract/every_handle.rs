@@ -1,5 +1,5 @@
 //! Tests of all types that own handles: each handle passes through `into_raw` and `from_raw`, and is destroyed once, in
-//! whatever order, on whatever thread and at whatever time its owner is dropped.
+//! any order of drops, on any thread and at any time.
 //!
 //! Each test counts the calls of its process, so it runs in a process of its own.
 

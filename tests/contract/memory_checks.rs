@@ -311,7 +311,7 @@ fn host_memory_with_page_protections() {
             is!(c, 0, cuMemHostUnregister(at(from)));
         }
     }
-    // The last page of the address space belongs to nobody.
+    // Nothing is allocated in the last page of the address space.
     let last = ptr::without_provenance_mut(usize::MAX - 4095);
     let code = crate::call!(cuMemHostRegister(last, page, 0)).0;
     c.is(801, "the last page of the address space", code);

@@ -136,7 +136,7 @@ fn unusual_versions_and_flags() {
         );
         c.that(pointer.is_null(), || format!("{base:?} at {at}: {pointer:?}"));
     }
-    // Functions of the profiler are not in `cuda.h`, and can be found all the same.
+    // Functions of the profiler are not in `cuda.h`, but can be found.
     for base in [c"cuProfilerStart", c"cuProfilerStop"] {
         let (pointer, status) = ask(base, version, 0);
         c.that(pointer != 0 && status == 0, || format!("{base:?}: status {status}"));

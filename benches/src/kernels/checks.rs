@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
 
 /// Returns nanoseconds per thread without observers, and the slow-down by each observer.
 fn measure(case: &Case, seconds: f64) -> Result<(f64, [f64; OBSERVERS.len()]), Box<dyn Error>> {
-    // Made before the buffers, because it knows only of memory that is allocated later.
+    // Made before the buffers, because it only tracks memory that is allocated later.
     let checkers = [Checks::MEMORY, Checks::INIT, Checks::RACE].map(Checker::new);
     let profile = Profile::new();
     let mut loaded = Loaded::new(case)?;

@@ -6,7 +6,7 @@ use super::{devices, libraries, machine};
 use crate::diagnosis::{Diagnosis, Severity};
 use crate::findings::Findings;
 
-/// Returns the report as text; its last line says what to do.
+/// Returns the report as text; the last line names the next step.
 #[must_use]
 pub fn text(findings: &Findings, diagnosis: &Diagnosis) -> String {
     let mut output = String::new();

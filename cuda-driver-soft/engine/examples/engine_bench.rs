@@ -169,7 +169,7 @@ struct CommandLine {
     auto: bool,
     profile: bool,
     checks: bool,
-    /// Made before the buffers, because it knows only of memory that is allocated later.
+    /// Made before the buffers, because it only tracks memory that is allocated later.
     init: Checker,
     long: Duration,
     kernels: Vec<String>,

@@ -59,7 +59,7 @@ pub(crate) fn of_work() -> Vec<Checker> {
     let of_thread = SESSION.try_with(|session| session.borrow().as_ref().map(|s| s.checker.clone()));
     let mut checkers: Vec<Checker> = process.into_iter().cloned().chain(of_thread.ok().flatten()).collect();
     if checkers.is_empty() && INIT_SESSIONS.load(Relaxed) > 0 {
-        // Nobody reads its findings: it only notes what the kernel writes, for the sessions of other threads.
+        // Its findings are not read: it records the memory that the kernel writes, for the sessions of other threads.
         checkers.push(Checker::new(Checks::INIT));
     }
     checkers
@@ -228,7 +228,7 @@ pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
 }
 
 impl Checking {
-    /// Ends the checks and returns what they found. Kernels that still run are not included: synchronise first.
+    /// Ends the checks and returns their findings. Kernels that still run are not included: synchronise first.
     #[must_use]
     pub fn finish(self) -> Vec<Finding> {
         let findings = end();

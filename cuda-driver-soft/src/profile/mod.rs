@@ -63,7 +63,7 @@ pub struct Profile {
     _thread: PhantomData<*const ()>,
 }
 
-/// Counts what the kernels do that the calling thread launches from now on: instructions, active lanes, divergent
+/// Counts the work of the kernels that the calling thread launches from now on: instructions, active lanes, divergent
 /// branches, sectors, bank conflicts, atomic conflicts and time at barriers.
 ///
 /// The numbers depend on the kernels and their data only. They are the same on every machine and for every number of

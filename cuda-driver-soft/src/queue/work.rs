@@ -52,7 +52,7 @@ pub(crate) enum Work {
     /// Decides which work follows: it submits tasks, and is done when they and more work after them are done. One
     /// thread runs it, without waiting for anything. Dropped after a fault.
     Then(Box<dyn FnOnce() -> Result<Continuation, Fault> + Send>),
-    /// Does nothing; done once a condition holds. The host or other work may make it true without notice.
+    /// Does nothing; done once a condition holds. The host or other work may make it true without a notification.
     Until(Condition),
 }
 

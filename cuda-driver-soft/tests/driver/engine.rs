@@ -25,7 +25,7 @@ fn add() {
     assert!((0..N).all(|i| sums[i] == 2.0 * i as f32));
 }
 
-/// A system may refuse to make memory executable. Kernels then run all the same, and the log says so once.
+/// A system may refuse to make memory executable. Kernels still run then, and the refusal is logged once.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn kernels_run_without_executable_memory() {

@@ -170,7 +170,8 @@ fn the_device_runtime_has_barriers_of_a_grid() {
     expect(link(&[ptx]).unwrap_err(), 300);
 }
 
-/// Programs that free the array of option values too early keep what they have put there since. cuda.core 0.7 does so.
+/// The driver leaves option values alone that changed meanwhile: cuda.core 0.7 frees their array too early and reuses
+/// the memory.
 #[test]
 fn changed_option_values_are_left_alone() {
     let _context = Context::new();

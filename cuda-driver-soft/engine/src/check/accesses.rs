@@ -42,7 +42,7 @@ struct Shared {
     plans: Vec<Vec<Plan>>,
     /// Threads of a block.
     block: [u32; 3],
-    /// While no worker has it.
+    /// Held here while no worker has it.
     footprint: Mutex<Footprint>,
     on_end: Mutex<Option<OnEnd>>,
 }

@@ -1,4 +1,4 @@
-//! Vector clocks: the moments of other threads that are ordered before the present of a thread.
+//! Vector clocks: the accesses of other threads that are ordered before the next access of a thread.
 //!
 //! All threads of a block share one counter, the time of the block, which advances whenever threads of the block
 //! synchronise. A clock has entries for whole blocks, for whole warps and for single threads, because barriers order
@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-/// The threads that an entry of a clock is about, as a number: the block, the warp or all warps, the lane or all lanes.
+/// The threads of an entry of a clock, as a number: the block, the warp or all warps, the lane or all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Threads(u64);
 
@@ -26,7 +26,7 @@ pub(super) struct ThreadId {
     pub(super) lane: u8,
 }
 
-/// Moments of other threads: everything that these threads did up to then is ordered before the clock's owner.
+/// Moments of other threads. Everything that a thread did up to its moment is ordered before the clock's owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     /// Sorted by threads.

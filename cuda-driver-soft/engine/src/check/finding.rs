@@ -17,9 +17,9 @@ impl Checks {
     pub const MEMORY: Checks = Checks(1);
     /// Reads of uninitialised memory.
     pub const INIT: Checks = Checks(2);
-    /// Accesses to the same byte that nothing orders.
+    /// Unordered accesses to the same byte, one of them a write.
     pub const RACE: Checks = Checks(4);
-    /// Barriers that only a part of the threads reach, and wrong masks of instructions across lanes.
+    /// Barriers that only some of the threads reach, and wrong masks of instructions across lanes.
     pub const SYNC: Checks = Checks(8);
     /// Memory and handles that the program did not free.
     pub const LEAKS: Checks = Checks(16);
@@ -106,7 +106,7 @@ pub struct Finding {
     pub kernel: String,
     /// The error in one sentence.
     pub problem: String,
-    /// The instructions that take part, the one that was checked first.
+    /// The instructions that take part; the first one is the one that was being checked.
     pub places: Vec<Place>,
     /// The allocation, for an access to global memory.
     pub allocation: Option<AllocationPlace>,
@@ -149,7 +149,7 @@ impl AllocationPlace {
     pub(crate) fn of(address: u64) -> Option<Self> {
         let Allocation { base, bytes, kind, .. } = address_space().nearest(address)?;
         let offset = address.checked_sub(base)?;
-        // An address far behind an allocation has nothing to do with it.
+        // An address far past an allocation is not related to it.
         (offset < bytes.saturating_add(512)).then(|| AllocationPlace {
             base,
             bytes,

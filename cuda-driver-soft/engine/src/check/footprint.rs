@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes that share a word of bits, and one access that is reported.
+/// Bytes that share a word of bits, and the access that a report names.
 const UNIT: u64 = 64;
 const UNITS: usize = (PAGE / UNIT) as usize;
 
@@ -23,9 +23,9 @@ pub(super) struct Who {
     pub(super) thread: [u32; 3],
 }
 
-/// The accesses to a page, one bit for each byte.
+/// The accesses to a page: one bit for each byte.
 struct Page {
-    /// The allocation, because its address may be used again.
+    /// The identity of the allocation: a later one may have the same address.
     allocation: u64,
     read: [u64; UNITS],
     written: [u64; UNITS],
@@ -65,7 +65,7 @@ impl fmt::Debug for Footprint {
     }
 }
 
-/// Memory that two footprints share, with one of them writing.
+/// Memory that two footprints share and at least one of them writes.
 #[derive(Debug)]
 pub(super) struct Overlap {
     pub(super) address: u64,
@@ -175,8 +175,8 @@ impl Footprint {
         word
     }
 
-    /// Returns the lowest memory that two footprints share, with one of them writing, unless both accesses are atomic or
-    /// volatile. Launches that synchronise with each other through memory have none.
+    /// Returns the lowest memory that two footprints share and at least one of them writes, unless both accesses are
+    /// atomic or volatile. Launches that synchronise with each other through memory have none.
     pub(super) fn overlap(&self, other: &Footprint) -> Option<Overlap> {
         let mut least: Option<(u64, u64, Word, Word)> = None;
         let mut synchronise = false;
@@ -277,7 +277,7 @@ mod tests {
         }])
     }
 
-    /// The footprint of accesses to memory of no allocation.
+    /// The footprint of accesses to memory outside allocations.
     fn kernel(range: Range<u64>, kind: (bool, bool, bool)) -> Footprint {
         let mut footprint = Footprint::default();
         footprint.add(range, kind, &Who::default);
@@ -310,7 +310,7 @@ mod tests {
         let (mut one, two) = (kernel(0..4, ATOMIC), kernel(0..4, ATOMIC));
         assert!(one.overlap(&two).is_none());
         assert!(one.overlap(&kernel(0..4, READ)).is_some());
-        // A release and an acquire order what is around them.
+        // A release and an acquire order the accesses around them.
         one.add(64..68, WRITE, &Who::default);
         let mut reader = kernel(0..4, ATOMIC);
         reader.add(64..68, READ, &Who::default);

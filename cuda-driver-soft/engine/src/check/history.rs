@@ -1,4 +1,5 @@
-//! Races between launches, copies and fills: the memory of each, compared with the work that nothing orders with it.
+//! Races between launches, copies and fills: compares the memory of each with that of all work that is not ordered with
+//! it.
 
 use super::Checker;
 use super::finding::{AllocationPlace, Checks, Finding};
@@ -15,7 +16,7 @@ pub struct OrderedWork {
     pub serial: u64,
     /// Name of the kernel; empty for other work.
     pub kernel: String,
-    /// The work in words.
+    /// A description of the work.
     pub description: String,
 }
 
@@ -28,8 +29,8 @@ pub(super) struct History {
 }
 
 impl Checker {
-    /// Adds work that has ended, and reports its races with other work. `is_after` returns true for a moment that is
-    /// ordered before the work, `is_past` for one that all other work is ordered after.
+    /// Adds work that has ended, and reports its races with other work. `is_after` returns true for earlier work that
+    /// is ordered before this work, `is_past` for work that is ordered before all later work.
     pub fn add_work(
         &self,
         work: OrderedWork,
@@ -44,7 +45,7 @@ impl Checker {
             if is_after(other.moment) {
                 continue;
             }
-            // The one that was submitted first comes last in the report.
+            // The report lists the work that was submitted first last.
             let ordered = match other.serial < work.serial {
                 true => footprint.overlap(of_other).map(|overlap| ([&work, other], overlap)),
                 false => of_other.overlap(&footprint).map(|overlap| ([other, &work], overlap)),

@@ -1,5 +1,5 @@
-//! The checker of uninitialised reads: which bytes of shared and local memory were written, and the look-up of device
-//! memory.
+//! The checker of uninitialised reads: records the written bytes of shared and local memory, and looks up those of
+//! device memory.
 
 use super::race::Effect;
 use crate::lanes::{self, FULL, LANES, Mask};
@@ -15,7 +15,7 @@ pub(super) struct BlockWritten {
     pub(super) shared: Bits,
     /// A part of the shared memory that was written.
     pub(super) known: KnownRange,
-    /// By warp: the bits of its lanes, one lane after the other, and the bytes of a lane.
+    /// For each warp: the bits of its lanes, one lane after the other, and the number of bytes of a lane.
     local: Vec<(Bits, u64)>,
 }
 
@@ -29,7 +29,7 @@ impl BlockWritten {
         }
     }
 
-    /// Forgets what was written, for another block.
+    /// Clears the record for the next block.
     pub(super) fn clear(&mut self) {
         self.shared.clear();
         self.known = KnownRange::default();
@@ -222,8 +222,8 @@ pub(super) fn span(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Option<
     rows.then(|| first.checked_add(all).map(|end| first..end))?
 }
 
-/// Returns true if an access inside a range neither reads uninitialised memory nor writes any. If not, the lanes
-/// have to be looked at one by one.
+/// Returns true if an access inside a range neither reads nor writes unwritten memory. Otherwise the lanes must be
+/// checked one by one.
 pub(super) fn is_simple(
     bits: &Bits,
     known: &mut KnownRange,

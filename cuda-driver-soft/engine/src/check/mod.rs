@@ -2,10 +2,10 @@
 //!
 //! | file | |
 //! | --- | --- |
-//! | `finding` | sets of checks, and what they find |
-//! | `clock`, `order` | which threads are ordered: vector clocks, barriers, fences |
-//! | `shadow`, `parts`, `race` | the last accesses to each byte, and accesses that nothing orders |
-//! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and those that nothing orders |
+//! | `finding` | sets of checks, and their findings |
+//! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
+//! | `shadow`, `parts`, `race` | the last accesses to each byte, and unordered accesses |
+//! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and unordered launches and copies |
 //! | `init` | the bytes that were written |
 //! | `plan`, `observer` | the instructions of a launch as the checkers see them |
 
@@ -85,7 +85,7 @@ impl Checker {
         self.checks
     }
 
-    /// Returns the observers of a launch that is to be checked: none if only faults are to be found.
+    /// Returns the observers for a checked launch; none if only faults are checked.
     #[must_use]
     pub fn observers(&self) -> Observers {
         let observed = [Checks::INIT, Checks::RACE, Checks::SYNC];
@@ -100,14 +100,14 @@ impl Checker {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a finding, unless it is there.
+    /// Adds a finding, unless there is one like it.
     pub fn add(&self, finding: Finding) {
         let mut findings = self.lock();
         let lines = |f: &Finding| f.places.iter().map(|p| p.ptx_line).collect::<Vec<_>>();
         let known = findings
             .iter()
             .any(|f| (f.check, &f.kernel, lines(f)) == (finding.check, &finding.kernel, lines(&finding)))
-            // A leak has no place in a kernel.
+            // A leak has no instruction.
             && !finding.places.is_empty();
         if !known {
             if let Some(report) = self.report {
@@ -117,7 +117,7 @@ impl Checker {
         }
     }
 
-    /// Adds the fault of a kernel, if it is an error that a check is about.
+    /// Adds the fault of a kernel if one of the checks covers it.
     pub fn add_fault(&self, fault: &Fault, kernel: &Kernel) {
         let (check, address, advice) = match &fault.kind {
             FaultKind::IllegalAddress { address, .. } => (
@@ -147,7 +147,7 @@ impl Checker {
             return;
         }
         let functions = &kernel.loaded().module.functions;
-        // The function whose text has the line.
+        // The function that contains the line.
         let function = functions
             .iter()
             .filter(|f| f.code.is_some() && f.line <= fault.line)

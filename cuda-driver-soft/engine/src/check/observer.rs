@@ -1,4 +1,4 @@
-//! Feeds the checkers with what they observe of a launch.
+//! Passes the accesses, barriers and synchronisations of a launch to the checkers.
 
 use super::Checker;
 use super::finding::{AllocationPlace, Checks, Finding, Place};
@@ -54,7 +54,7 @@ impl Observer for Checker {
     }
 }
 
-/// The state of a launch while no worker has it.
+/// The state of a launch, held here while no worker has it.
 #[derive(Default)]
 struct LaunchState {
     races: Option<Box<Races>>,
@@ -73,9 +73,9 @@ struct CheckedLaunch {
     checker: Checker,
     kernel: Arc<Kernel>,
     plans: Arc<Vec<Vec<Plan>>>,
-    /// By function, the number in the launch of its first decoded instruction.
+    /// For each function, the number in the launch of its first decoded instruction.
     first_sites: Arc<Vec<u32>>,
-    /// By function, the PTX lines at which a checker has something to do.
+    /// For each function, the PTX lines of instructions that are checked.
     lines: Arc<Vec<HashSet<u32>>>,
     grid: [u32; 3],
     block: [u32; 3],
@@ -121,7 +121,7 @@ impl CheckedLaunch {
 
     /// Returns the function and the decoded instruction with this number in the launch.
     fn site(&self, number: u32) -> (u32, u32) {
-        // Functions without code have the number of the next one.
+        // Functions without code have the number of the next function.
         let function = self.first_sites.partition_point(|first| *first <= number) - 1;
         (function as u32, number - self.first_sites[function])
     }
@@ -192,7 +192,7 @@ struct BlockState {
     order: Option<BlockOrder>,
     written: Option<BlockWritten>,
     warps: Vec<WarpState>,
-    /// By barrier, the arrivals since it last opened.
+    /// For each barrier, the arrivals since it last opened.
     arrivals: HashMap<u32, Vec<(u32, BarrierArrival)>>,
 }
 
@@ -228,7 +228,7 @@ impl CheckWorker {
         }
     }
 
-    /// Does what the plan of an instruction says.
+    /// Applies the plan of an instruction.
     fn run_plan(&mut self, at: &At<'_>, plan: &Plan) {
         let all = &at.site().accesses;
         let lanes = if plan.bulk { different_copies(at, all) } else { FULL };
@@ -502,7 +502,7 @@ impl CheckWorker {
         let mut lines = [line(first), line(second)];
         lines.sort_unstable();
         let lane = |lanes: Mask| lanes.trailing_zeros() as usize % LANES;
-        // The first one found stays: one worker runs all blocks, always in the same order.
+        // The first finding is kept: one worker runs all blocks, always in the same order.
         self.add((1, lines), (0, 0), |launch| {
             let verb = |writes: bool, strong: bool| match (writes, strong) {
                 (true, true) => "writes (atomic or volatile)",
@@ -581,7 +581,7 @@ impl CheckWorker {
             if of & lanes == 0 {
                 return true;
             }
-            // Lanes that the block never had do not count: programs use full masks in the last warp, too.
+            // Lanes beyond the end of the block do not count: programs use full masks in the last warp, too.
             if members & all & !lanes != 0 {
                 wrong.get_or_insert((*members & all & !lanes, *members, *site));
             }
@@ -642,7 +642,7 @@ impl CheckWorker {
 
 impl WorkerObserver for CheckWorker {
     fn wants(&mut self, function: FuncId, site: &Site) -> bool {
-        // A site has no number of its own: all instructions of its PTX line have the same answer.
+        // A site has no number of its own; all instructions of its PTX line have the same plan.
         self.launch.lines[function.0 as usize].contains(&site.line)
     }
 

@@ -1,5 +1,5 @@
-//! The order of a block's threads: what each thread knows of the others, from barriers, warp synchronisation, fences and
-//! acquired locations.
+//! The order of a block's threads: the accesses of others that are ordered before each thread, by barriers, warp
+//! synchronisation, fences and acquired locations.
 
 use super::clock::{Clock, SharedClock, ThreadId, joined};
 use crate::lanes::{self, FULL, LANES, Mask};
@@ -16,14 +16,14 @@ struct Fence {
     of_warp: u32,
 }
 
-/// The knowledge that the lanes of a warp have of other threads.
+/// The accesses of other threads that are ordered before the lanes of a warp.
 #[derive(Debug)]
 struct WarpOrder {
-    /// The moment up to which the lanes know all threads of the block.
+    /// The moment up to which all threads of the block are ordered before the lanes.
     block: u32,
-    /// The moment up to which the lanes know each other.
+    /// The moment up to which the lanes are ordered before each other.
     warp: u32,
-    /// Everything else that each lane knows.
+    /// The other moments that are ordered before each lane.
     more: [SharedClock; LANES],
     has_more: bool,
     fences: Option<Box<[Fence; LANES]>>,
@@ -56,9 +56,9 @@ pub(super) struct BlockOrder {
 /// The barrier of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterOrder {
-    /// The knowledge of the warps that have arrived since the barrier last opened.
+    /// The moments of the warps that have arrived since the barrier last opened.
     arrived: SharedClock,
-    /// The knowledge of all warps that had arrived when the barrier last opened.
+    /// The moments of all warps that had arrived when the barrier last opened.
     opened: SharedClock,
 }
 
@@ -95,7 +95,7 @@ impl BlockOrder {
         self.time
     }
 
-    /// Returns true if a moment of other threads, the `lanes` of a warp, is ordered before the present of a thread.
+    /// Returns true if a moment of other threads, the `lanes` of a warp, is ordered before a thread's next access.
     #[inline]
     pub(super) fn is_before(&self, (block, warp, lanes): (u32, u8, Mask), time: u32, me: (u8, u8)) -> bool {
         let own = &self.warps[usize::from(me.0)];
@@ -124,8 +124,8 @@ impl BlockOrder {
         })
     }
 
-    /// Returns true if a moment of the threads of a warp is ordered before all lanes of a warp of this block, without
-    /// asking what single lanes know.
+    /// Returns true if a moment of the threads of a warp is ordered before all lanes of a warp of this block, without a
+    /// look at the clocks of single lanes.
     #[inline]
     pub(super) fn is_before_warp(&self, (block, warp): (u32, u8), time: u32, me: u8) -> bool {
         let own = &self.warps[usize::from(me)];
@@ -246,7 +246,7 @@ impl BlockOrder {
         }
     }
 
-    /// Lanes of a warp ran a fence: their later stores and atomic operations publish all that is before it.
+    /// Lanes of a warp ran a fence: their later stores and atomic operations publish everything before it.
     pub(super) fn fence(&mut self, warp: u8, lanes: Mask) {
         let time = self.time;
         self.time += 1;
@@ -272,14 +272,14 @@ impl BlockOrder {
             .is_some_and(|own| own.fences.is_some())
     }
 
-    /// Returns what a thread publishes with a store or an atomic operation: the moments before its last fence.
+    /// Returns the moments that a thread publishes with a store or an atomic operation: those before its last fence.
     pub(super) fn published(&self, warp: u8, lane: u8) -> SharedClock {
         self.warps
             .get(usize::from(warp))?
             .published(self.block, warp, 1 << lane)
     }
 
-    /// A thread has read a location at which others have published what they know.
+    /// A thread has read a location at which others have published moments.
     pub(super) fn acquire(&mut self, warp: u8, lane: u8, published: &SharedClock) {
         if let Some(own) = self.warps.get_mut(usize::from(warp)) {
             let slot = &mut own.more[usize::from(lane)];
@@ -290,7 +290,7 @@ impl BlockOrder {
 }
 
 impl WarpOrder {
-    /// Returns what these lanes know together, beyond their warp and block.
+    /// Returns the joined clocks of these lanes, without their warp and block.
     fn knowledge(&self, lanes: Mask) -> SharedClock {
         if !self.has_more {
             return None;
@@ -348,7 +348,7 @@ impl ClusterOrder {
     }
 }
 
-/// The knowledge that threads have published at locations in memory.
+/// The moments that threads have published at locations in memory.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     locations: HashMap<u64, Arc<Clock>>,
@@ -360,7 +360,7 @@ impl Published {
         self.locations.is_empty()
     }
 
-    /// Adds what a thread publishes at a location.
+    /// Adds the moments that a thread publishes at a location.
     pub(super) fn release(&mut self, location: u64, clock: SharedClock) {
         let Some(clock) = clock else { return };
         match self.locations.entry(location) {
@@ -375,7 +375,7 @@ impl Published {
         }
     }
 
-    /// Returns what threads have published at a location.
+    /// Returns the moments that threads have published at a location.
     pub(super) fn at(&self, location: u64) -> SharedClock {
         self.locations.get(&location).cloned()
     }

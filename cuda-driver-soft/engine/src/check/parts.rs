@@ -26,14 +26,14 @@ pub(super) const ROW: MapId = 0;
 #[derive(Debug)]
 pub(super) struct LaneMaps {
     maps: Vec<LaneMap>,
-    /// By map: the words that one lane accesses.
+    /// For each map, the words that one lane accesses.
     single: Vec<Words>,
     numbers: HashMap<LaneMap, MapId>,
-    /// By two maps and the words that are of the first one, the map of both.
+    /// For two maps and the words that are taken from the first one, the combined map.
     blends: HashMap<(MapId, MapId, Words), MapId>,
-    /// By two maps, the map of the lanes of either.
+    /// For two maps, the map with the lanes of both.
     unions: IdMap<u64, MapId>,
-    /// The most maps with which new ones may be added.
+    /// The number of maps from which on no parts are made.
     most: usize,
 }
 
@@ -55,12 +55,12 @@ impl Default for LaneMaps {
 impl LaneMaps {
     const MOST: usize = 1 << 16;
 
-    /// Returns true if there are too many maps to go on with parts of lines.
+    /// Returns true if there are too many maps to divide lines into parts.
     pub(super) fn is_full(&self) -> bool {
         self.maps.len() >= self.most
     }
 
-    /// Returns maps that are full, so that each word is looked at on its own.
+    /// Returns maps that are full, so that each word is checked on its own.
     #[cfg(test)]
     pub(super) fn full() -> Self {
         LaneMaps {
@@ -191,8 +191,8 @@ impl PartStamp {
         }
     }
 
-    /// Returns true if nothing about this earlier access can be a race with a new one: it is ordered before all lanes of
-    /// the warp, or each word was accessed by the same lane, or both are strong.
+    /// Returns true if this earlier access cannot race with a new one: it is ordered before all lanes of the warp, or
+    /// each word was accessed by the same lane, or both are strong.
     #[inline]
     fn is_harmless(&self, new: &PartStamp, words: Words, order: &BlockOrder, maps: &LaneMaps) -> bool {
         self.is_none()
@@ -217,7 +217,7 @@ impl Part {
     }
 }
 
-/// Returns true if an access to words of a line races with no earlier one, if the line was accessed in rows only.
+/// Returns true if an access to words of a line, which was accessed in rows only, races with no earlier access.
 pub(super) fn is_row_harmless(
     row: &Cell,
     words: Words,
@@ -235,7 +235,7 @@ pub(super) struct Parts {
     list: Vec<Part>,
     /// The values that were stored in the words, where the stamps have values.
     values: Option<Box<[u32; LANES]>>,
-    /// The number of parts at which to look for parts that can be joined.
+    /// The number of parts from which on parts with equal stamps are joined.
     join_at: u32,
 }
 
@@ -255,7 +255,7 @@ impl Parts {
         }
     }
 
-    /// Forgets all accesses but those of a row.
+    /// Removes all accesses except those of a row.
     pub(super) fn reset(&mut self, row: &Cell) {
         self.list.clear();
         self.list.extend(Parts::of_row(row).list);
@@ -277,8 +277,8 @@ impl Parts {
         words
     }
 
-    /// Returns true if an access to these words races with no earlier one. False means that the words have to be looked
-    /// at one by one.
+    /// Returns true if an access to these words races with no earlier one. False means that the words must be checked
+    /// one by one.
     pub(super) fn is_harmless(
         &self,
         words: Words,
@@ -293,7 +293,7 @@ impl Parts {
         })
     }
 
-    /// Words were written: their earlier accesses are of no interest any more.
+    /// Words were written: removes their earlier accesses.
     pub(super) fn write(&mut self, words: Words, new: PartStamp, maps: &mut LaneMaps) {
         self.list.retain_mut(|part| {
             part.words &= !words;

@@ -14,11 +14,11 @@ use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, Space};
 /// The checkers' view of a decoded instruction.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// By access of the site.
+    /// For each access of the site.
     pub(super) accesses: Vec<AccessPlan>,
     /// True for a fence.
     pub(super) fence: bool,
-    /// True for an instruction across lanes, whose members may be in a row.
+    /// For an instruction across lanes, the row with its masks of members.
     pub(super) across: Option<Slot>,
     /// True for a bulk copy. Lanes that copy the same bytes to the same place count as one.
     pub(super) bulk: bool,
@@ -34,7 +34,7 @@ pub(super) struct AccessPlan {
     pub(super) needs_value: bool,
     /// True for volatile, relaxed and stronger accesses, and atomic operations.
     pub(super) strong: bool,
-    /// True if the access publishes what is before it without an earlier fence.
+    /// True if the access is a release: it publishes the accesses before it without a fence.
     pub(super) release: bool,
     /// The stored values: rows of the elements, bytes of a row, and bytes of an element.
     pub(super) values: Option<([Slot; 4], u8, u8)>,
@@ -45,7 +45,7 @@ pub(super) struct AccessPlan {
 }
 
 impl Plan {
-    /// Returns true if a checker has something to do at the instruction.
+    /// Returns true if the instruction is checked.
     pub(super) fn is_needed(&self) -> bool {
         !self.accesses.is_empty() || self.fence || self.across.is_some()
     }
@@ -69,7 +69,7 @@ impl Plan {
     /// Returns the plan of a decoded instruction of a function.
     ///
     /// `swapped` are the addresses of the function's compare-and-swaps. A load from one of them counts as atomic: its
-    /// value is only a guess, which the operation checks.
+    /// value is a guess that the operation compares.
     fn new(code: &Code, pc: usize, site: &Site, inst: Option<&Inst>, swapped: &[(Operand, i64)]) -> Self {
         let Some(inst) = inst else {
             return Plan::default();
@@ -202,7 +202,7 @@ impl super::race::Values for StoredValues {
     }
 }
 
-/// Values that are not known.
+/// Unknown values.
 pub(super) struct NoValues;
 
 impl super::race::Values for NoValues {

@@ -1,4 +1,4 @@
-//! The race checker of one launch: two accesses to a byte, one of them a write, that nothing orders.
+//! The race checker of one launch. It finds unordered accesses to a byte, one of them a write.
 //!
 //! Accesses are ordered by the program order of a thread, by barriers and warp synchronisation, and by a release and an
 //! acquire at one location: a fence and a strong store or atomic operation after it, and a strong load or atomic
@@ -48,13 +48,13 @@ pub(super) struct WarpAccess<'a> {
     pub(super) effect: Effect,
     /// True for volatile, relaxed and stronger accesses, and atomic operations.
     pub(super) strong: bool,
-    /// True if the access publishes what is before it without an earlier fence.
+    /// True if the access is a release: it publishes the accesses before it without a fence.
     pub(super) release: bool,
-    /// The instruction, as a number that the caller gives.
+    /// The instruction, as a number that the caller assigns.
     pub(super) site: u32,
 }
 
-/// Two accesses that nothing orders.
+/// Two unordered accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     /// Address in the shadow.
@@ -82,7 +82,7 @@ pub(super) struct Races {
     published: Published,
     clusters: HashMap<u64, ClusterOrder>,
     maps: LaneMaps,
-    /// By instruction, the lines that its patterns of addresses access.
+    /// For each instruction, the lines that its patterns of addresses access.
     patterns: Vec<PatternCache<Vec<LineAccess>, LINE>>,
 }
 
@@ -96,7 +96,7 @@ struct LineAccess {
     turns: Vec<(Words, MapId)>,
 }
 
-/// Returns the lines that a request accesses; none if words or single lanes have to be looked at one by one.
+/// Returns the lines that a request accesses; none if words or single lanes must be checked one by one.
 fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<LineAccess> {
     const MOST_TURNS: usize = 8;
     let base = request.base() / LINE * LINE;
@@ -167,7 +167,7 @@ impl Races {
         self.clusters.entry(number).or_default()
     }
 
-    /// A block has ended: forgets its shared memory.
+    /// A block has ended: removes the accesses to its shared memory.
     pub(super) fn end_block(&mut self, block: u32, shared_bytes: u64) {
         let bytes = shared_bytes.min(1 << SHARED_BITS);
         self.shadow.forget(shared_address(block, 0), bytes);
@@ -223,8 +223,8 @@ impl Races {
         }
     }
 
-    /// Checks an access whose words need not be looked at one by one, because its addresses have a known pattern and it
-    /// does not race. Returns false for others, of which nothing was noted.
+    /// Checks an access whose words need not be checked one by one, because its addresses have a known pattern and it
+    /// does not race. Returns false for others, without a change.
     fn together(&mut self, check: &Check<'_>, stamp: Stamp, is_row: bool) -> bool {
         let Check { order, access, .. } = *check;
         let writes = access.effect != Effect::Read;
@@ -332,7 +332,7 @@ impl Races {
         }
     }
 
-    /// Publishes and acquires what a strong access orders.
+    /// Applies the release and the acquire of a strong access.
     fn synchronise(&mut self, order: &mut BlockOrder, access: &WarpAccess<'_>) {
         if access.release {
             order.fence(access.warp, access.lanes);
@@ -464,7 +464,7 @@ mod tests {
     use super::{Conflict, Effect, LANES, LaneMaps, Races, Values, WarpAccess, shared_address};
     use crate::check::order::BlockOrder;
 
-    /// Values that all differ.
+    /// Values that are all different.
     struct Different;
 
     impl Values for Different {
@@ -641,7 +641,7 @@ mod tests {
         assert_eq!((conflict.earlier.lanes, conflict.later.lanes), (1 << 5, 1 << 5));
     }
 
-    /// Random accesses give the same conflicts, in the same order, as if each word were looked at on its own.
+    /// Random accesses give the same conflicts, in the same order, as if each word were checked on its own.
     #[test]
     fn accesses_that_are_checked_together_have_the_same_conflicts() {
         let mut state = 7u64;
@@ -655,7 +655,7 @@ mod tests {
         for round in 0..150 {
             let mut benches = [bench(), bench()];
             benches[1].races.maps = LaneMaps::full();
-            // The accesses of the kernel: their patterns, and what they do.
+            // The accesses of the kernel: their patterns and effects.
             let sites: Vec<_> = (0..4 + random(4))
                 .map(|site| {
                     let pattern = random(9);

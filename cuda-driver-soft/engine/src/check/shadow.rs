@@ -1,9 +1,9 @@
 //! Shadow memory of the race checker: the last accesses to each byte.
 //!
-//! Memory is divided into lines of 32 words of 4 bytes. As long as only whole warps access a line, each lane its own
-//! word, the line has one set of stamps. As long as accesses have known patterns and no order of single lanes matters, it
-//! has a set for each part of the line whose words were accessed together. Otherwise it has a cell for each word or, once
-//! an access is smaller than a word, for each byte.
+//! Memory is divided into lines of 32 words of 4 bytes. A line that only whole warps access, each lane its own word,
+//! has one set of stamps. A line with other known patterns has a set for each part whose words were accessed together,
+//! if the order of single lanes does not matter. All other lines have a cell for each word, or for each byte if an
+//! access is smaller than a word.
 
 use super::parts::{LaneMaps, Parts};
 use crate::id_map::IdMap;
@@ -21,7 +21,7 @@ pub(super) struct Stamp {
     pub(super) block: u32,
     /// The block's time at the access; 0 if there was none.
     pub(super) time: u32,
-    /// The instruction, as a number that the checker gives.
+    /// The instruction, as a number that the checker assigns.
     pub(super) site: u32,
     /// The lanes that made the access.
     pub(super) lanes: Mask,
@@ -50,8 +50,8 @@ impl Stamp {
     }
 }
 
-/// Number of reads that a cell remembers. If more threads read a location without order, some are forgotten; a write
-/// that is not ordered after them is rarely ordered after those that are remembered.
+/// The number of reads that a cell keeps. If more threads read a location without order, only some are kept; a write
+/// that is not ordered after the others is rarely ordered after all kept ones.
 pub(super) const READS: usize = 3;
 
 /// The last accesses to a location.
@@ -103,7 +103,7 @@ pub(super) struct Line {
     /// Accesses in which lane `i` accessed word `i`, if `has_cells` is false.
     row: Cell,
     cells: Option<Cells>,
-    /// True if `cells` has the accesses. If not, it is only kept for the next time.
+    /// True if `cells` has the accesses. Otherwise, `cells` is kept to be reused.
     has_cells: bool,
 }
 
@@ -155,7 +155,7 @@ impl Line {
         }
     }
 
-    /// A row of words was written: nothing else about the line is of interest.
+    /// Records a write of a row of words, which replaces all other accesses to the line.
     pub(super) fn write_row(&mut self, stamp: Stamp) {
         self.has_cells = false;
         self.row = Cell {
@@ -164,7 +164,7 @@ impl Line {
         };
     }
 
-    /// Forgets all accesses.
+    /// Removes all accesses.
     fn clear(&mut self) {
         self.has_cells = false;
         self.row = Cell::default();
@@ -230,9 +230,9 @@ pub(super) struct Shadow {
     /// Index into `pages`, by address divided by the bytes of a page.
     index: IdMap<u64, u32>,
     pages: Vec<Page>,
-    /// Pages that no address has any more.
+    /// Pages that can be reused.
     free: Vec<u32>,
-    /// The last pages that were asked for.
+    /// The pages that were looked up last.
     recent: [(u64, u32); 4],
     next: usize,
 }
@@ -242,7 +242,7 @@ impl Shadow {
     #[inline]
     pub(super) fn line(&mut self, address: u64) -> &mut Line {
         let number = address / (LINE * PAGE_LINES);
-        // A page number is never 0: the lowest addresses are nowhere allocated.
+        // A page number is never 0: the lowest addresses are never allocated.
         let page = match self.recent.iter().find(|(of, _)| *of == number && number != 0) {
             Some((_, page)) => *page,
             None => self.page(number),
@@ -264,7 +264,7 @@ impl Shadow {
         page
     }
 
-    /// Forgets the accesses to a range of whole pages.
+    /// Removes the accesses to a range of whole pages.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
         self.recent = Default::default();
         let page = LINE * PAGE_LINES;
@@ -274,8 +274,8 @@ impl Shadow {
     }
 }
 
-/// Adds a read to the reads of a cell. `is_before` tells if an earlier read is ordered before the new one, so that it
-/// need not be kept.
+/// Adds a read to the reads of a cell. `is_before` returns true for an earlier read that is ordered before the new one
+/// and need not be kept.
 pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) -> bool) {
     let same_warp = |old: &Stamp| (old.block, old.warp) == (read.block, read.warp);
     let mut free = None;
@@ -291,7 +291,7 @@ pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) 
             return;
         }
     }
-    // The first reads stay, because they are from different warps or blocks.
+    // The first reads are kept, because they are from different warps or blocks.
     cell.reads[free.unwrap_or(READS - 1)] = read;
 }
 

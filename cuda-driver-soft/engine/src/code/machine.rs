@@ -101,7 +101,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Reads the virtual clock of the block. It never goes back, and repeats from run to run.
+    /// Reads the virtual clock of the block. It never decreases, and is the same in each run.
     pub(crate) fn read_clock(&mut self) -> u64 {
         self.clock_reads += 1;
         self.steps.wrapping_sub(self.block_start) * 4 + self.clock_reads * 32

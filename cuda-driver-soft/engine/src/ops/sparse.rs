@@ -1,8 +1,8 @@
-//! The metadata of a sparse A: the columns of the elements that registers or memory hold.
+//! The metadata of a sparse matrix A: the columns of its stored elements.
 //!
-//! Each row of A has groups of columns of which half are zero. Four bits of metadata select the other half of a group:
-//! two numbers of a quarter of the group each. Of every four lanes, which hold two rows of A, as many as are needed give
-//! their metadata; the sparsity selector says which.
+//! Each row of A has groups of columns of which half are zero. Four bits of metadata select the other half: two indices
+//! of a quarter of the group each. Every four lanes hold two rows of A; the sparsity selector chooses those that supply
+//! the metadata.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +48,7 @@ fn position(ty: Type, row: usize, group: usize) -> (usize, usize) {
 pub(super) fn places(file: &mut RegFile, metadata: Slot, mma: &Mma) -> Vec<Vec<usize>> {
     let columns = group(mma.a);
     let groups = usize::from(mma.shape[2]) / columns;
-    // Lanes of four that give metadata: each gives eight groups of 4 bits.
+    // The number of lanes of four that supply metadata, eight groups of 4 bits each.
     let lanes = (2 * groups).div_ceil(8);
     let first = usize::from(mma.sparse.unwrap_or(0)) * lanes;
     let mut row = |row: usize| -> Vec<usize> {

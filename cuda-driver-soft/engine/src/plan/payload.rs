@@ -52,7 +52,7 @@ pub(super) fn seen(body: &Body, layout: &Layout<'_>) -> Vec<bool> {
     seen
 }
 
-/// Returns the effect of a register that an instruction reads, in whatever operands.
+/// Returns the effect of a register that an instruction reads, in any of its operands.
 fn effect_of(inst: &Inst, reg: Reg) -> Effect {
     let places = inst.srcs.iter().enumerate().filter(|(_, s)| **s == Operand::Reg(reg));
     let effects: Vec<Effect> = places.map(|(at, _)| effect(inst, at)).collect();

@@ -56,7 +56,7 @@ pub(crate) enum Condition {
     Chosen,
 }
 
-/// The choices on which shapes depend, beside the group.
+/// The choices that shapes depend on, in addition to the group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices<'c> {
     /// Regions that a group runs under a mask when its lanes take different sides, in any order. At other branches

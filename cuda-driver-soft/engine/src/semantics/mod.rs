@@ -9,7 +9,7 @@
 //! - **Bits do not depend on the CPU.** The compiler contracts no operations. If the baseline CPU has no instruction for
 //!   an operation, another computation gives the same bits; the argument `fused` of the fused multiply-adds selects it.
 //!   The host must round to nearest and must not flush subnormal numbers.
-//! - **NaN.** `.f16`, `.bf16` and `.f32` arithmetic returns a single NaN, whatever NaNs the operands are; `.f64` keeps
+//! - **NaN.** `.f16`, `.bf16` and `.f32` arithmetic returns the same NaN for all NaN operands; `.f64` keeps
 //!   the payload of an operand.
 //!
 //! | file | instructions |
@@ -22,7 +22,7 @@
 //! | `cvt` | cvt, cvt.pack |
 //! | `approx` | rcp sqrt rsqrt sin cos lg2 ex2 tanh with .approx, div.approx, div.full |
 //! | `bits`, `carry` | bfe bfi bfind bmsk brev clz popc fns prmt szext dp2a dp4a; add.cc addc sub.cc subc mad.cc madc |
-//! | `atomic` | atom and red, if no other instruction does the same |
+//! | `atomic` | the operations of atom and red that no other instruction has |
 //! | `matrix` | the sums of mma, wmma and wgmma |
 //! | `mbarrier` | mbarrier |
 //! | `texture` | the texels that tex and tld4 read, and their filtering; the texels that sust.p stores |

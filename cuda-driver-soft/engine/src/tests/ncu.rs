@@ -62,8 +62,8 @@ const SAME: [&str; 17] = [
     "shared_bytes",
 ];
 
-/// Counters that differ because of what ptxas makes of the PTX text: kernel, counter, value here, value of ncu.
-/// `count/ncu.md` has the reasons.
+/// Counters that differ because ptxas changes the code: kernel, counter, value here, value of ncu. `count/ncu.md` has
+/// the reasons.
 const DIFFERENT: [(&str, &str, u64, u64); 8] = [
     // Loads of neighbouring words become one wide load.
     ("matmul", "shared_load_requests", 2048, 1280),

@@ -391,7 +391,7 @@ impl<'e> Frames<'e> {
         let shared = self.shared.dynamic.saturating_add(self.launch.dynamic_shared);
         let explicit = self.launch.options.cluster;
         let cluster = explicit.unwrap_or([1; 3]).map(|n| n.max(1));
-        // Divisions are slow, and hardly any kernel asks for these.
+        // Computed when they are read: divisions are slow, and few kernels read these registers.
         let each = |of: &dyn Fn(usize) -> u32| -> [u32; 3] { std::array::from_fn(of) };
         let inside = || each(&|i| position.block[i] % cluster[i]);
         u64::from(match special {

@@ -69,7 +69,7 @@ const AFTER: &[Rule] = &[
 
 /// Instructions whose architecture is required with the word `Instruction`.
 const INSTRUCTIONS: &[&str] = &["shfl", "match", "lop3", "shf", "dp4a", "dp2a", "bmsk", "szext"];
-/// Instructions whose architecture is required before their PTX version, beside those.
+/// Other instructions whose messages require the architecture before the PTX version.
 const TARGET_FIRST: &[&str] = &["redux", "ldmatrix", "stmatrix", "movmatrix"];
 
 /// Returns the messages about an instruction in a module of this PTX version, times ten, and this architecture.
