@@ -1,4 +1,4 @@
-//! Prints the plans of the kernels in a PTX file: what the engine knows about them when it compiles them.
+//! Prints the plans of the kernels in a PTX file: the analyses that compilation uses.
 //!
 //! `ptx_plan [--lanes N] [--partial] [--kernel NAME] FILE…` prints basic blocks, loops, live registers, shapes for
 //! groups of `N` lanes (16 if not given), and phases. With `--partial` the size of a block need not be a multiple of

@@ -19,11 +19,11 @@ pub(super) struct MadeObject {
 pub(super) struct Made {
     allocations: Vec<Allocation>,
     objects: Vec<MadeObject>,
-    /// The numbers of them at which those that are gone are forgotten.
+    /// The numbers of entries at which entries of freed memory and destroyed objects are removed.
     sweep_at: [usize; 2],
 }
 
-/// Below this number, allocations and objects that are gone are kept.
+/// Below this number of entries, none is removed.
 const FEW: usize = 1024;
 
 impl Made {

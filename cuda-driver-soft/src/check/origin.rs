@@ -42,7 +42,7 @@ fn caller(trace: &str) -> Option<String> {
         let Some(place) = lines.peek().and_then(|next| next.strip_prefix("at ")) else {
             continue;
         };
-        // The column says nothing more.
+        // The column is not needed.
         let place = place.rsplit_once(':').map_or(place, |(line, _)| line);
         let path = place.replace('\\', "/");
         if root.is_none()

@@ -2,8 +2,8 @@
 //!
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
 //! chains as streams. The place of a task says how far it is ordered after each chain. All threads of the host count as
-//! ordered among themselves, and a host function as one that the host has waited for. The place of work behind conditions
-//! and in conditional nodes is not whole, because the order is not known when it is submitted.
+//! ordered among themselves, and a host function as one that the host has waited for. The place of work after
+//! conditions and in conditional nodes is incomplete, because the order is not known when the work is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ fn add(reach: &mut Reach, (chain, number): Moment) {
 /// The place of a task, as far as it is known.
 struct Known {
     place: Place,
-    /// False if the task may be ordered after more than the place says.
+    /// False if the task may be ordered after tasks that are not in the place.
     whole: bool,
 }
 
@@ -78,10 +78,10 @@ fn order() -> MutexGuard<'static, Order> {
     ORDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes the order of tasks from now on if `is_wanted` returns true, else no longer. Returns true if it does.
+/// Begins to record the order of tasks if `is_wanted` returns true, else stops. Returns true if the order is recorded.
 pub(crate) fn note_order(is_wanted: fn() -> bool) -> bool {
     if ON.load(Relaxed) != is_wanted() {
-        // Asked again with the lock: another thread may have begun a check meanwhile.
+        // Called again under the lock: another thread may have begun a check meanwhile.
         let mut order = order();
         let wanted = is_wanted();
         if ON.swap(wanted, Relaxed) != wanted {
@@ -91,7 +91,7 @@ pub(crate) fn note_order(is_wanted: fn() -> bool) -> bool {
     ON.load(Relaxed)
 }
 
-/// Returns true if the order of tasks is noted.
+/// Returns true if the order of tasks is recorded.
 #[inline]
 pub(super) fn is_on() -> bool {
     ON.load(Relaxed)
@@ -107,7 +107,7 @@ pub(crate) fn are_several() -> bool {
     SEVERAL.load(Relaxed)
 }
 
-/// Notes a task that waits for others.
+/// Records a task that waits for others.
 pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
     let unknown = DECIDES.get() || matches!(work, Work::Until(_) | Work::Then(_));
     let mut order = order();
@@ -120,7 +120,7 @@ pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
     order.tasks.insert(id, Known { place, whole });
 }
 
-/// Notes that the host has waited for tasks.
+/// Records that the host has waited for tasks.
 pub(super) fn waited(ids: &[TaskId]) {
     let mut order = order();
     let places: Vec<Place> = ids
@@ -130,12 +130,12 @@ pub(super) fn waited(ids: &[TaskId]) {
     order.reach(&places);
 }
 
-/// Returns true if a task that is done must be kept, because its order is not in the host's yet.
+/// Returns true if a task that is done must be kept, because the host is not yet ordered after it.
 pub(super) fn is_open(id: TaskId) -> bool {
     is_on() && order().tasks.contains_key(&id)
 }
 
-/// Notes an access of the calling thread, and returns its place.
+/// Records an access of the calling thread, and returns its place.
 pub(crate) fn by_host() -> Option<Place> {
     if !is_on() {
         return None;

@@ -12,8 +12,8 @@ pub(crate) const GROUPS: [u32; 2] = [16, 8];
 
 /// A kernel's machine code for groups of neighbouring lanes.
 ///
-/// All values are in the rows of the frame wherever the code begins or ends, so that the interpreter can go on. Only
-/// the rows of scalar registers are incomplete where the code goes on by itself: their first lane of a group counts.
+/// When the code begins or ends, all values are in the rows of the frame, so that the interpreter can continue. Inside
+/// the code, the rows of scalar registers are incomplete: only the first lane of a group is valid.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -44,7 +44,7 @@ pub(crate) struct Variant {
     pub(crate) leaving: bool,
 }
 
-/// The compiled code of a function, made when it is first wanted.
+/// The compiled code of a function, made on first use.
 #[derive(Debug, Default)]
 pub(crate) struct CompiledSlots([[[OnceLock<Option<Compiled>>; 2]; 2]; GROUPS.len()]);
 
@@ -160,7 +160,7 @@ pub(crate) struct CompiledContext {
     pub(crate) local_length: u64,
     /// The distance of each lane's local memory from that of the first lane.
     pub(crate) local_lanes: LaneAddresses,
-    /// Backward jumps that the group may still do.
+    /// The number of backward jumps that the group may still take.
     pub(crate) quantum: i64,
     /// Instructions run.
     pub(crate) steps: u64,

@@ -2,7 +2,7 @@
 //!
 //! An observed launch runs code that was decoded for observation: [`Code::sites`](super::function::Code::sites) has the
 //! origin of each decoded instruction. The interpreter counts how often each of them runs, and calls the observers
-//! before those that they want to see.
+//! before those that they observe.
 
 #![allow(dead_code)] // Each observer uses a part of it.
 
@@ -141,7 +141,7 @@ impl SiteCount {
     }
 }
 
-/// An observer wants [`WorkerObserver::before`].
+/// An observer needs [`WorkerObserver::before`].
 const WANTED: u64 = 1;
 /// The instruction is the first one of a PTX instruction.
 const ISSUES: u64 = 2;
@@ -205,7 +205,7 @@ impl Watch {
         }
     }
 
-    /// Counts an instruction that is about to run, and tells the observers that want it.
+    /// Counts an instruction that is about to run, and notifies the observers that need it.
     #[inline(always)]
     pub(crate) fn before<const FULL: bool>(&mut self, at: &At<'_>) {
         let Some(count) = self.counts[at.code.id.0 as usize].get_mut(at.pc as usize) else {

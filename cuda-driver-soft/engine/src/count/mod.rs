@@ -1,4 +1,4 @@
-//! Counters: how often the instructions of a kernel run, and what they cost a GPU.
+//! Counters of a kernel: how often its instructions run, and their cost on a GPU.
 //!
 //! The numbers depend on the kernel and its data only: they are the same on every machine and for every number of host
 //! threads.
@@ -8,7 +8,7 @@
 //! | `counters` | the numbers, and the metrics of Nsight Compute that they correspond to |
 //! | `class` | classes of instructions |
 //! | `requests` | sectors and bank conflicts of one request |
-//! | `worker` | counts what one host thread runs |
+//! | `worker` | the counts of one host thread |
 //! | `clocks` | the time that warps wait at barriers |
 //! | `report` | the numbers of a launch by instruction |
 //!

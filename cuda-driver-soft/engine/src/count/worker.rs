@@ -1,4 +1,4 @@
-//! Counts what one host thread runs.
+//! Counts the instructions and requests of one host thread.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use crate::observe::pattern::{PatternCache, Request};
 use ptx::ir::{FuncId, Space};
 use std::sync::Arc;
 
-/// Counts of the decoded instructions of one function, besides how often they run.
+/// Counts of the requests of one function's decoded instructions.
 pub(super) type FunctionCounters = Vec<Option<Box<Counters>>>;
 
 /// The numbers of the requests of one instruction.
@@ -26,7 +26,7 @@ struct SiteRequests {
     is_bulk: bool,
 }
 
-/// Counts what one host thread runs.
+/// Counts the instructions and requests of one host thread.
 pub(super) struct WorkerCounts {
     shared: Arc<SharedCounts>,
     /// By function and decoded instruction.
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(repeated(|i| i / 2 * 4, 0b111), 1);
     }
 
-    /// Random requests with patterns that come back, moved by any multiple of their size.
+    /// Random requests with patterns that recur, moved by any multiple of their size.
     #[test]
     fn requests_of_known_patterns_have_the_same_numbers() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;

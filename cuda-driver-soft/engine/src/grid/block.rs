@@ -18,7 +18,7 @@ use ptx::ir::{BarOp, BoolOp};
 const BARRIERS: usize = 16;
 /// Index of the cluster's barrier, after the block's own.
 const CLUSTER: usize = BARRIERS;
-/// Backward jumps of a warp before the next warp runs, because that one may be waited for.
+/// Backward jumps of a warp before the next warp runs, for which it may be waiting.
 const WARP_SHARE: i64 = 1_024;
 
 /// A block in progress, or a finished one that can be reused.
@@ -235,7 +235,7 @@ impl Block {
         }
     }
 
-    /// Tells observers that a warp has run. `before` is the number of instructions that had been issued.
+    /// Notifies observers that a warp has run. `before` is the number of instructions that had been issued.
     #[cold]
     fn tell_ran(&self, m: &mut Machine<'_>, w: usize, before: u64, pause: &Pause) {
         let live = m.live;

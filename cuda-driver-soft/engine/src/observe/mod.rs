@@ -1,9 +1,8 @@
-//! Observation of launches: checkers, counters and the debugger see what a kernel does.
+//! Observation of launches: the interface of the checkers, the counters and the debugger.
 //!
 //! A launch with [`Observers`] runs code that was decoded for observation, with the plain interpreter. Each host thread
-//! that works on it has its own [`WorkerObserver`]s, so observers need no locks while a kernel runs. Observers are
-//! told everything block by block, and the order of events inside a block does not depend on the number of host
-//! threads.
+//! that works on it has its own [`WorkerObserver`]s, so observers need no locks while a kernel runs. Observers receive
+//! the events block by block, and the order of events inside a block does not depend on the number of host threads.
 
 #![forbid(unsafe_code)]
 #![allow(dead_code)] // Each observer uses a part of it.

@@ -1,4 +1,4 @@
-//! The plan of a function: everything that a compiler for groups of lanes asks about it before it emits code.
+//! The plan of a function: the analyses that a compiler for groups of lanes needs before it emits code.
 //!
 //! A [`Plan`] is made from the typed IR alone. It holds what does not depend on the launch. [`Plan::shapes`] adds what
 //! depends on the group: neighbouring lanes along x, which compiled code runs together. `Kernel::describe_plan` and the

@@ -1,7 +1,7 @@
 //! The registers whose NaNs must have exactly the bits that PTX defines.
 //!
 //! The results of `.f32` arithmetic have a single NaN, and the host's instructions return others. Between arithmetic
-//! instructions that makes no difference; it does where something sees the bits, such as a store.
+//! instructions that makes no difference, but instructions such as stores expose the bits.
 
 use super::class::Class;
 use super::steps::{Layout, Step};
@@ -18,7 +18,7 @@ enum Effect {
     Seen,
 }
 
-/// Returns for each register true if something can see the payload of a NaN in it.
+/// Returns, for each register, true if the payload of a NaN in it can be observed.
 pub(super) fn seen(body: &Body, layout: &Layout<'_>) -> Vec<bool> {
     let mut seen = vec![false; body.registers.len()];
     for formal in &body.returns {

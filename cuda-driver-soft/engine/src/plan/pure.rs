@@ -61,8 +61,8 @@ impl Pure {
         self.of[reg.0 as usize].map(|(_, step)| step)
     }
 
-    /// Returns the steps that compute these registers from nothing, in an order in which each follows the steps whose
-    /// results it reads. Registers that are not pure are left out.
+    /// Returns the steps that compute these registers again, in an order in which each follows the steps whose results
+    /// it reads. Registers that are not pure are left out.
     pub(crate) fn steps_for(&self, layout: &Layout<'_>, registers: impl IntoIterator<Item = Reg>) -> Vec<usize> {
         let mut found = Vec::new();
         let mut entered = vec![false; self.of.len()];

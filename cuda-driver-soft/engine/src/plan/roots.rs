@@ -1,7 +1,7 @@
 //! The origin of addresses: the parameter or variable from which an address is computed.
 //!
-//! A root says where an address most likely points, so that one range check can serve many accesses. It proves nothing:
-//! an access may be outside of the memory that its root points at.
+//! A root is the most likely target of an address, so that one range check can serve many accesses. It is not a proof:
+//! an access may be outside of the memory at its root.
 
 use super::source::SourceFunction;
 use super::steps::{Layout, Step};
@@ -132,7 +132,7 @@ fn sum(a: Origin, b: Origin) -> Origin {
     }
 }
 
-/// Returns the origin of a value that is one or the other.
+/// Returns the origin of a value that has one of two origins.
 fn join(a: Origin, b: Origin) -> Origin {
     match (a, b) {
         (Origin::Number, other) | (other, Origin::Number) => other,

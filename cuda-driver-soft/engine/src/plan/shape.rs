@@ -1,8 +1,8 @@
 //! Shapes of registers: how the values of a group of neighbouring lanes relate to each other.
 //!
 //! The analysis starts from the most precise assumption, that a register has no value, and weakens it until no
-//! instruction changes anything. Beside the shape it follows what makes shapes precise: constants, upper bounds, and
-//! the powers of two that divide the first lane's value.
+//! instruction changes anything. It also tracks facts that make shapes more precise: constants, upper bounds, and the
+//! powers of two that divide the first lane's value.
 
 use super::class::{Class, Scheduled};
 use super::defined::{self, Use};
@@ -74,7 +74,7 @@ pub(crate) struct Shapes {
     pub(crate) assumptions: Vec<Assumption>,
 }
 
-/// Everything that the analysis knows about the values of a register or operand.
+/// The known facts about the values of a register or operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Value {
     /// The step from lane to lane; `None` for [`Shape::Any`].
@@ -122,7 +122,7 @@ impl Value {
         self.step.is_none()
     }
 
-    /// Returns what is known if the value is one or the other.
+    /// Returns the facts that hold for both values.
     fn or(self, other: Value) -> Value {
         if self.step != other.step {
             return ANY;
@@ -130,7 +130,7 @@ impl Value {
         Value {
             step: self.step,
             align: self.align.min(other.align),
-            // Not the larger one, which could grow again and again in a loop.
+            // Not the larger one, which could grow in every round of a loop.
             most: if self.most == other.most { self.most } else { u64::MAX },
             constant: self.constant.filter(|_| self.constant == other.constant),
         }
@@ -147,7 +147,7 @@ impl Value {
 }
 
 impl Shapes {
-    /// Finds the shapes. `uses` are those of the same layout.
+    /// Finds the shapes. `uses` must be of the same layout.
     pub(super) fn of(
         source: &SourceFunction<'_>,
         layout: &Layout<'_>,
@@ -390,7 +390,7 @@ impl Finder<'_, '_> {
         (if uniform { UNIFORM } else { ANY }, None)
     }
 
-    /// Returns the value of an integer instruction; `ANY` if it has no law for these sources.
+    /// Returns the value of an integer instruction; `ANY` if there is no rule for these sources.
     fn affine(&self, inst: &Inst, sources: &[Value]) -> Found {
         let plain = |value: Value| (value, None);
         let fits = |ty: Type| self.fits(inst, ty);

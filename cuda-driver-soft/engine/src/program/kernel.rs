@@ -183,8 +183,8 @@ impl Kernel {
         self.properties().sees_other_blocks
     }
 
-    /// Returns text for debugging: what the engine knows about the kernel's code when it compiles it for groups of
-    /// `lanes` lanes along x. `whole` is true if the block's size along x is a multiple of `lanes`.
+    /// Returns the plan of the kernel's code as text, for debugging: for groups of `lanes` lanes along x. `whole` is
+    /// true if the block's size along x is a multiple of `lanes`.
     pub fn describe_plan(&self, lanes: u32, whole: bool) -> String {
         let module = &self.loaded.module;
         let Some(plan) = self.function().body().and_then(|body| Plan::of(module, self.id, body)) else {

@@ -335,7 +335,7 @@ impl Warp {
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
         (m.live, m.warp) = (self.live, self.position.warp);
         loop {
-            // Taken apart: copying a split as a whole right after its fields were written stalls the CPU.
+            // Copied by field: copying a split as a whole right after its fields were written stalls the CPU.
             let Some(Split {
                 frame: id,
                 depth,
@@ -632,7 +632,7 @@ impl Warp {
         Ok(rounds + ((m.steps - before) / 16).cast_signed())
     }
 
-    /// Tells observers that lanes of a `brx` part from the others.
+    /// Notifies observers that lanes of a `brx` part from the others.
     #[cold]
     fn tell_diverge(&mut self, m: &mut Machine<'_>, code: &Code, split: Split, taken: Mask) {
         if let (Some(watch), Some(frame)) = (&mut m.watch, self.frames[split.frame as usize].as_mut()) {

@@ -38,7 +38,7 @@ impl Warp {
             }))
             .collect();
         for (split, state, at) in groups {
-            // Lanes of a split may have faulted after others of it were put aside.
+            // Some lanes of a split may fault after others of it were set aside.
             let lanes = split.mask & !reported & self.live;
             reported |= lanes;
             if lanes & mask != 0 {

@@ -55,8 +55,8 @@ fn is_faster(all: u64, called: u64, outside: u64) -> bool {
     4 * native + 200 * called + 13 * outside < 10 * all
 }
 
-/// Returns true unless launches with machine code were slower than the interpreter, as far as the numbers of their
-/// instructions tell.
+/// Returns true unless launches with machine code were slower than the interpreter, judged by the numbers of their
+/// instructions.
 fn is_worth(counts: Counts) -> bool {
     let Counts { all, compiled, called } = counts;
     all < TRIAL || is_faster(all, called, all.saturating_sub(compiled))
