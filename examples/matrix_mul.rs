@@ -7,7 +7,7 @@ use cuda_driver::{Context, Device, DeviceBuffer, Event, LaunchConfig, Module, St
 use cuda_driver_soft::Prefer;
 
 /// `matmul_f32(a, b, c, m, n, k)`: each block loads a tile of `a` and one of `b` to shared memory, adds their products, and
-/// goes on to the next tiles. The source is `tests/kernels/matmul.cu`.
+/// continues to the next tiles. The source is `tests/kernels/matmul.cu`.
 const PTX: &str = include_str!("../tests/kernels/generated/matmul.ptx");
 
 const TILE: u32 = 16;

@@ -12,7 +12,7 @@ pub(crate) struct Descriptor<'fd> {
 }
 
 impl<'fd> Descriptor<'fd> {
-    /// Describes an open file descriptor. Descriptor 0 stays as it is if the process can open no more.
+    /// Describes an open file descriptor. Descriptor 0 is not duplicated if the process cannot open another one.
     #[inline]
     pub(crate) fn new(fd: BorrowedFd<'fd>) -> Self {
         let duplicate = if fd.as_raw_fd() == 0 {

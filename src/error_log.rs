@@ -109,7 +109,7 @@ thread_local! {
 /// error of this crate, reaches it.
 const MAX_NOTED: usize = 4096;
 
-/// Notes a message that the driver logged on this thread. Drops the oldest messages if there are too many.
+/// Records a message that the driver logged on this thread. Drops the oldest messages if there are too many.
 #[inline]
 pub(crate) fn note(message: &str) {
     let message = message.trim_end();

@@ -80,7 +80,7 @@ impl Event {
         Ok(Self::of(raw, Some(context.clone())))
     }
 
-    /// Notes the stream that the event was recorded in.
+    /// Records the stream that the event was recorded in.
     #[inline]
     pub(crate) fn set_stream(&self, stream: sys::CUstream) {
         self.last.store(host_fn::last_number(), Ordering::Relaxed);

@@ -32,7 +32,7 @@ pub enum LibraryRole {
 /// The part of an ELF header that determines which programs can load the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Elf {
-    /// 32 or 64.
+    /// The class of the file: 32 or 64 bits.
     pub bits: u32,
     /// The processor, in the words of [`std::env::consts::ARCH`]; `processor N`, with the header's number, for others.
     pub architecture: String,

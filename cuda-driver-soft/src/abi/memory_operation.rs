@@ -1,6 +1,6 @@
 //! Exports of stream memory operations.
 //!
-//! Their first versions (CUDA 8 to 11) return `CUDA_ERROR_NOT_SUPPORTED` on a driver of CUDA 13, and also here.
+//! Their first versions (CUDA 8 to 11) return `CUDA_ERROR_NOT_SUPPORTED`, as on a driver of CUDA 13.
 
 use std::ffi::c_uint;
 

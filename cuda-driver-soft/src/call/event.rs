@@ -130,7 +130,7 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let done = event.is_done();
     if let Some(task) = event.task().filter(|_| done) {
-        // The program may go on as after a wait.
+        // The program may continue as after a wait.
         scheduler().wait(task);
     }
     observe_fault()?;

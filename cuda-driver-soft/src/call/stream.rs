@@ -88,7 +88,7 @@ pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
     let idle = stream.is_idle();
     if idle {
-        // The program may go on as after a wait.
+        // The program may continue as after a wait.
         stream.drain();
     }
     observe_fault()?;

@@ -70,7 +70,7 @@ pub(crate) fn finds_races() -> bool {
     RACE_SESSIONS.load(Relaxed) > 0 || of_process().is_some_and(|checker| checker.checks().contains(Checks::RACE))
 }
 
-/// Notes an allocation that a call of this thread has made.
+/// Records an allocation that a call of this thread has made.
 pub(crate) fn note_allocation(address: u64) {
     let process = of_process();
     if SESSIONS.load(Relaxed) == 0 && process.is_none() {
@@ -117,8 +117,8 @@ fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
     found.ok().flatten()
 }
 
-/// Notes an object that a call of this thread has made; `is_live` returns true until it is destroyed. The caller holds
-/// no lock that `is_live` takes.
+/// Records an object that a call of this thread made; `is_live` returns true until it is destroyed. The caller holds no
+/// lock that `is_live` takes.
 pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
     if finds_leaks_of_process() {
         return note_object_of_process(kind, handle, is_live);
@@ -134,7 +134,7 @@ pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() 
     });
 }
 
-/// Notes an object that only the process as a whole can leak.
+/// Records an object that only the process as a whole can leak.
 pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
     if finds_leaks_of_process() {
         let origin = origin::of_call();

@@ -64,7 +64,7 @@ pub(crate) fn store() -> MutexGuard<'static, GraphStore> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes a graph that the program owns, for the check of leaks. The caller does not hold the store.
+/// Records a graph that the program owns, for the check of leaks. The caller does not hold the store.
 pub(crate) fn note(graph: usize) {
     leak::note_unless_gone("graph", graph, None, move || {
         // The graph may become a child of a node.

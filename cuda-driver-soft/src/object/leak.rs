@@ -1,4 +1,4 @@
-//! Notes the objects that calls make, for the check of leaks.
+//! Records the objects that calls make, for the check of leaks.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::check;
 use crate::object::context::Context;
 use crate::state::handle::Table;
 
-/// Notes an object of a table. It is a leak until it is destroyed, or until the context that owns it is.
+/// Records an object of a table. It is a leak until it is destroyed, or until the context that owns it is.
 pub(crate) fn note<T: Send + Sync>(
     kind: &'static str,
     table: &'static Table<T>,
@@ -16,7 +16,7 @@ pub(crate) fn note<T: Send + Sync>(
     note_unless_gone(kind, handle, context, move || table.get(handle).is_ok());
 }
 
-/// Notes an object that exists as long as `exists` returns true. The caller holds no lock that `exists` takes.
+/// Records an object that exists as long as `exists` returns true. The caller holds no lock that `exists` takes.
 pub(crate) fn note_unless_gone(
     kind: &'static str,
     handle: usize,
@@ -35,7 +35,7 @@ pub(crate) fn note_unless_gone(
     check::note_object(kind, handle, move || exists() && has_owner());
 }
 
-/// Notes a primary context that became active. Only the process as a whole can leak it, because its threads share it.
+/// Records a primary context that became active. Only the process as a whole can leak it, because its threads share it.
 pub(crate) fn note_primary(context: &Arc<Context>) {
     let (of, serial) = (Arc::downgrade(context), context.serial());
     check::note_object_of_process("primary context", context.handle, move || {

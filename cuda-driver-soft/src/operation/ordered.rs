@@ -1,4 +1,4 @@
-//! Notes the memory that work uses, for the check of races between work that streams and events do not order.
+//! Records the memory that work uses, for the check of races between work that streams and events do not order.
 
 use crate::check;
 use crate::object::place::MemoryPlace;
@@ -53,14 +53,14 @@ impl Ordered {
         }
     }
 
-    /// Notes the memory that the running task uses.
+    /// Records the memory that the running task uses.
     pub(crate) fn used_by_task(&self, spans: &[Span]) {
         if let Some(place) = order::current() {
             self.add(&place, &|| Footprint::of_spans(spans.to_vec()));
         }
     }
 
-    /// Notes the memory that the calling thread uses, which has waited for the stream.
+    /// Records the memory that the calling thread uses, which has waited for the stream.
     pub(crate) fn used_by_host(&self, spans: &[Span]) {
         if let Some(place) = order::by_host() {
             self.add(&place, &|| Footprint::of_spans(spans.to_vec()));

@@ -97,7 +97,7 @@ pub(super) fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Notes that the process has work outside the legacy stream.
+/// Records that the process has work outside the legacy stream.
 pub(crate) fn note_several() {
     SEVERAL.store(true, Relaxed);
 }

@@ -25,7 +25,7 @@ pub(crate) struct Converged {
     /// Number of constants that live longer than a block.
     pub(crate) kept_constants: usize,
     /// True if an instruction reads one of the [block constants](super::function::Code::block_constants). If not, a
-    /// warp that goes on to another thread block fills them only when it leaves this code.
+    /// warp that continues to another thread block fills them only when it leaves this code.
     pub(crate) reads_block_constants: bool,
     /// Instructions at which a warp may leave, sorted by [`Leave::at`].
     pub(crate) leaves: Vec<Leave>,

@@ -15,7 +15,7 @@ pub(crate) enum RunBy {
     MachineCode,
     /// By a call of the interpreter for each group.
     Call,
-    /// The code leaves, and the interpreter goes on.
+    /// The code leaves, and the interpreter continues.
     Interpreter,
 }
 

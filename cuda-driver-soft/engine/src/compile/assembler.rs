@@ -217,7 +217,7 @@ impl Assembler {
         }
     }
 
-    /// Notes that an instruction needed more registers than there were: [`finish`](Self::finish) returns `None`.
+    /// Records that an instruction needed more registers than there were: [`finish`](Self::finish) returns `None`.
     pub(super) fn run_short(&mut self) {
         self.short = true;
     }

@@ -4,7 +4,7 @@
 //! any other one is a row of vector registers. Vector registers are allocated block by block: the first edge to a block
 //! decides which registers hold which values there, and later edges conform.
 //!
-//! Wherever the code begins or ends, all values are in the rows of the frame, and the interpreter can go on. It also
+//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. It also
 //! runs each instruction that is not compiled, and each access that the quick check of its bounds does not accept, so
 //! that there is one place where an access can fail.
 //!

@@ -118,9 +118,9 @@ pub(super) struct Wavefronts {
     pub(super) ideal: u64,
 }
 
-/// Returns the passes of a request to shared memory. Lanes that access the same word do not conflict. An access of 8
-/// bytes is made for 16 lanes at a time, one of 16 bytes for 8 lanes; for twice as many if neighbouring lanes have the
-/// same address.
+/// Returns the passes of a request to shared memory. Lanes that access the same word do not conflict. Accesses of 8
+/// bytes are made for 16 lanes at a time, and accesses of 16 bytes for 8 lanes; for twice as many lanes if neighbours
+/// have the same address.
 pub(super) fn wavefronts(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Wavefronts {
     let together = match bytes {
         0..=4 => 32,

@@ -318,7 +318,7 @@ impl AddressSpace {
         self.written.find(address)
     }
 
-    /// Notes the place in the program that made an allocation, for reports.
+    /// Records the place in the program that made an allocation, for reports.
     pub fn set_origin(&self, base: u64, origin: String) {
         self.written.set_origin(base, origin);
     }

@@ -253,7 +253,7 @@ impl Written {
         (address - map.base < map.bytes).then(|| Arc::clone(map))
     }
 
-    /// Notes a write of the host.
+    /// Records a write of the host.
     pub(super) fn mark(&self, address: u64, bytes: u64) {
         if self.is_active()
             && let Some(map) = self.find(address)
@@ -263,7 +263,7 @@ impl Written {
         }
     }
 
-    /// Notes a copy: the target is written where the source is.
+    /// Records a copy: the target is written where the source is.
     pub(super) fn copy(&self, to: u64, from: u64, bytes: u64) {
         if !self.is_active() {
             return;

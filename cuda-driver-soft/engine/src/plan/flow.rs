@@ -81,7 +81,7 @@ impl Flow {
     }
 
     /// Returns true if control goes backwards from one block to the other: the number of such edges that a thread takes
-    /// is limited by its budget. Every cycle has one, also a cycle that is no natural loop.
+    /// is limited by its budget. Every cycle has one, even if it is not a natural loop.
     pub(crate) fn is_backward(&self, from: usize, to: usize) -> bool {
         self.place[to] <= self.place[from]
     }

@@ -72,7 +72,7 @@ fn effect(inst: &Inst, at: usize) -> Effect {
     }
     match &inst.op {
         Op::Mov { .. } => Effect::Passes,
-        // A condition is no source of the result's bits.
+        // A condition is not a source of the result's bits.
         Op::Selp { .. } => Effect::Passes,
         Op::Slct { cty, .. } => match (at, cty) {
             (2, Type::F32) => Effect::None,

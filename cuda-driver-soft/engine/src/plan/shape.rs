@@ -59,8 +59,8 @@ pub(crate) enum Condition {
 /// The choices that shapes depend on, in addition to the group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices<'c> {
-    /// Regions that a group runs under a mask when its lanes take different sides, in any order. At other branches
-    /// lanes that part from the others leave the compiled code.
+    /// Regions that a group runs under a mask when its lanes take different sides, in any order. At other branches,
+    /// divergent lanes leave the compiled code.
     pub(crate) masked: &'c [&'c Region],
     /// Steps whose assumption failed before, in any order: their results have the shape `Any`.
     pub(crate) denied: &'c [usize],
@@ -236,7 +236,7 @@ fn shape(value: Value) -> Shape {
     }
 }
 
-/// Returns the reachable instructions that are no branches, with their steps.
+/// Returns the reachable instructions that are not branches, with their steps.
 fn plain_steps<'l, 'b>(layout: &'l Layout<'b>) -> impl Iterator<Item = (usize, &'b Inst)> + 'l {
     let steps = layout.order.iter().flat_map(|block| layout.steps_of(*block));
     steps.filter_map(|number| match layout.steps[number] {

@@ -1,4 +1,4 @@
-//! Conditional nodes of executable graphs: when the value is known, the launch goes on with a body.
+//! Conditional nodes of executable graphs: when the value is known, the launch continues with a body.
 
 use std::sync::Arc;
 
