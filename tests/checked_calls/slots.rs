@@ -1,7 +1,7 @@
 //! One type for each way in which a checked call passes a parameter.
 //!
-//! `new` makes the value and plans what the library writes, `argument` is passed to the call, `check` looks at what
-//! reached the library, and `check_returned` compares a returned value with what the library wrote.
+//! `new` makes the value and the library's output, `argument` is passed to the call, `check` inspects the argument that
+//! reached the library, and `check_returned` compares a returned value with the library's output.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ fn value<T>(index: usize) -> T {
     unsafe { value.assume_init() }
 }
 
-/// A value that is passed on as it is.
+/// A value that is passed on unchanged.
 pub(crate) struct Value<T> {
     index: usize,
     value: T,
@@ -469,7 +469,7 @@ impl Buffered {
     }
 }
 
-/// As many values as the caller asks for.
+/// As many values as the caller requests.
 pub(crate) struct Vector<T> {
     index: usize,
     value: PhantomData<T>,

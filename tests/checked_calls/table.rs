@@ -4,7 +4,7 @@
 //!
 //! | word | in the checked call |
 //! | --- | --- |
-//! | `value`, `raw` | passed on as it is |
+//! | `value`, `raw` | passed on unchanged |
 //! | `length` | passed on; the number of elements that the call returns |
 //! | `truth` | a `bool` that is passed |
 //! | `in`, `in?`, `inout`, `inout?` | a reference, optional with `?` |

@@ -52,8 +52,8 @@ const CREATE: &[(Function, Function)] = &[
     (Function::cuMemMap, Function::cuMemUnmap),
 ];
 
-/// A context that could not be popped is leaked, because it is still current, and a stream whose capture did not end forbids
-/// that memory is freed.
+/// A context that could not be popped is leaked, because it is still current. While a stream is captured, no memory can
+/// be freed.
 const NEVER_FAIL: [Function; 3] = [
     Function::cuCtxGetCurrent,
     Function::cuCtxPopCurrent_v2,

@@ -88,7 +88,7 @@ fn the_missing_context_comes_before_the_fault() {
         is!(c, 700, cuCtxCreate(&raw mut context, 0, 0));
         is!(c, 700, cuDevicePrimaryCtxRetain(&raw mut context, 0));
 
-        // These calls do not look at the device.
+        // These calls do not use the device.
         is!(c, 0, cuMemFree(0));
         is!(c, 1, cuMemFree(16));
         let owner = CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT;

@@ -236,7 +236,7 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ));
     assert_eq!(owner.cast(), primary.0);
 
-    // A stream remembers the green context.
+    // A stream keeps its green context.
     let (mut stream, mut plain, mut of, mut at) = (null_mut(), null_mut(), null_mut(), null_mut());
     is!(c, 1, cuGreenCtxStreamCreate(&raw mut stream, green, 0, 0));
     is!(c, 1, cuGreenCtxStreamCreate(&raw mut stream, green, 3, 0));

@@ -84,7 +84,8 @@ fn video() {
     }
 }
 
-/// Each thread allocates as many bytes as its number says, and checks them after the other threads' allocations.
+/// Each thread allocates a number of bytes that depends on its index, and checks them after the other threads'
+/// allocations.
 #[test]
 fn memory_on_the_stack() {
     let text = ".visible .entry k(.param .u64 out) {

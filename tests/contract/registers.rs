@@ -12,7 +12,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, architecture, ptx_path};
 use crate::{call, is, ok};
 
-/// Block sizes to ask for.
+/// Block sizes to query.
 const BLOCKS: [i32; 8] = [32, 64, 128, 256, 288, 512, 768, 1024];
 
 fn attribute(kernel: CUfunction, which: CUfunction_attribute) -> i32 {

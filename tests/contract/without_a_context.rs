@@ -140,7 +140,7 @@ fn libraries_modules_and_memory() {
     c.that(value == 60_000, || format!("{value} bytes of shared memory"));
     is!(c, 0, cuModuleUnload(module));
 
-    // Page-locked memory can be freed, but not asked about.
+    // Page-locked memory can be freed, but not queried.
     is!(c, 201, cuMemHostGetDevicePointer(&raw mut address, pinned, 0));
     is!(c, 201, cuMemHostGetFlags(&raw mut flags, pinned));
     is!(c, 0, cuMemFreeHost(pinned));

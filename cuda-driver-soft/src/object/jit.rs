@@ -83,7 +83,7 @@ pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &m
     })
 }
 
-/// Limits the registers of a module's kernels. The module must have just been created: one that is shared stays as it is.
+/// Limits the registers of a module's kernels, if the module was just created. A shared module is not changed.
 fn limit_registers(module: &mut Arc<ir::Module>, most: Option<u32>) {
     let (Some(most), Some(module)) = (most, Arc::get_mut(module)) else {
         return;
@@ -115,7 +115,7 @@ fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) ->
             ),
         },
         _ => {
-            // Driver 580 returns 218 for a text whose `.target` is newer than `CU_JIT_TARGET`.
+            // Driver 580 returns `CUDA_ERROR_INVALID_PTX` for a text whose `.target` is newer than `CU_JIT_TARGET`.
             let own = device.profile.sm;
             let sm = options.target.map_or(own, |sm| sm.min(own));
             let started = Instant::now();

@@ -158,7 +158,7 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
             };
             (Work::Run(Box::new(task)), 0)
         }
-        // The launch of a graph submits each operation of a batch, and the nodes of other graphs, by itself.
+        // The launch of a graph submits the operations of a batch, and the nodes of other graphs, one by one.
         Operation::Operations(_)
         | Operation::Child(_)
         | Operation::Conditional(_)

@@ -122,11 +122,11 @@ pub(crate) enum Value {
     Var(Var),
     /// An immediate, with the bits of its type.
     Bits(Kind, u64),
-    /// A value of 32 bits that says something about the thread: an index into [`SPECIALS`].
+    /// A 32-bit property of the thread: an index into [`SPECIALS`].
     Special(u8),
 }
 
-/// Values of 32 bits that say something about the thread; all but the first three are in registers.
+/// 32-bit properties of the thread; all but the first three are in registers.
 pub(crate) const SPECIALS: [&str; 8] = [
     "%tid.x", "%tid.y", "%ctaid.x", "%ntid.x", "%laneid", "%gid", "%lin", "%len",
 ];

@@ -126,7 +126,7 @@ impl CheckedLaunch {
         (function as u32, number - self.first_sites[function])
     }
 
-    /// Returns the function whose text has a PTX line.
+    /// Returns the function that contains a PTX line.
     fn function_of(&self, line: u32) -> u32 {
         let functions = self.kernel.loaded().module.functions.iter().zip(0..);
         let before = functions.filter(|(f, _)| f.code.is_some() && f.line <= line);

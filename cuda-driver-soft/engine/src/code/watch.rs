@@ -29,7 +29,7 @@ pub(crate) trait WorkerObserver: Send {
         _ = at;
     }
 
-    /// The lanes `taken` of a branch part from the others.
+    /// The lanes `taken` of a branch diverge from the others.
     fn diverge(&mut self, at: &At<'_>, taken: Mask) {
         _ = (at, taken);
     }
@@ -145,7 +145,7 @@ impl SiteCount {
 const WANTED: u64 = 1;
 /// The instruction is the first one of a PTX instruction.
 const ISSUES: u64 = 2;
-/// A handler runs the instruction for all its lanes, which it brings together.
+/// A handler runs the instruction once for all lanes that take part.
 const SYNCS: u64 = 4;
 
 /// The observers of one worker, and the counts of the instructions that it has run.
@@ -228,7 +228,7 @@ impl Watch {
         self.each(|o| o.before(at));
     }
 
-    /// Tells the observers about an instruction across lanes that its handler has run.
+    /// Notifies the observers of an instruction across lanes that its handler has run.
     #[inline(always)]
     pub(crate) fn after(&mut self, at: &At<'_>) {
         let count = self.counts[at.code.id.0 as usize].get(at.pc as usize);

@@ -126,7 +126,7 @@ impl Formula<'_, '_> {
             self.newton(WIDE, a, near)
         });
         let root = self.narrowed(Code::VEX_Vcvtpd2ps_xmm_ymmm256, low, high);
-        // The steps make a NaN of zeros and infinities. For these the estimate is exact.
+        // The steps turn zeros and infinities into NaNs; for these the estimate is exact.
         let is_nan = self.is_nan(NARROW, root);
         self.choose(NARROW, is_nan, estimate, root)
     }

@@ -184,7 +184,7 @@ impl Assembler {
         }
     }
 
-    /// Returns the code, or `None` if an instruction has no encoding or ran short of registers.
+    /// Returns the code, or `None` if an instruction has no encoding or needed too many registers.
     pub(super) fn finish(mut self) -> Option<(Vec<u8>, Vec<usize>)> {
         let mut code = self.encoder.take_buffer();
         let mut labels = Vec::with_capacity(self.labels.len());

@@ -88,12 +88,11 @@ fn float_predicate(cmp: Compare) -> Option<u32> {
     })
 }
 
-/// The place where a comparison gives up, and the registers there.
+/// The code to which a comparison jumps if the lanes differ, and the registers there.
 type Given = Option<(Label, State)>;
 
 impl Emitter<'_> {
-    /// Adds an instruction whose result is a predicate. Returns false if it is none of those that are done here; then
-    /// nothing is added.
+    /// Adds an instruction whose result is a predicate. Returns false, and adds nothing, for all other instructions.
     pub(super) fn predicate(&mut self, step: usize, inst: &Inst) -> bool {
         match &inst.op {
             Op::Setp {
@@ -366,7 +365,7 @@ impl Emitter<'_> {
     }
 
     /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, all
-    /// lanes have it; otherwise gives up. Returns `None` if the lanes are too far apart.
+    /// lanes have it; else the code jumps to the returned label. Returns `None` if the lanes are too far apart.
     fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Given {
         let reach = i32::try_from(step.checked_mul(i64::from(self.lanes) - 1)?).ok()?;
         let minus = reach.checked_neg()?;

@@ -176,7 +176,7 @@ impl<'a> Emitter<'a> {
         self.constant_vector(std::array::from_fn(|i| if i % 2 == 0 { low } else { high }))
     }
 
-    /// Returns the place of what each lane of a part has more than the first lane of an affine value.
+    /// Returns the place of the differences of the lanes of a part from the first lane of an affine value.
     pub(super) fn steps(&mut self, width: Width, step: i64, part: usize) -> Mem {
         let value = |lane: usize| step.wrapping_mul(lane as i64).cast_unsigned();
         self.constant_vector(std::array::from_fn(|i| match width {
@@ -324,7 +324,7 @@ impl<'a> Emitter<'a> {
             let piece = &self.pieces[number];
             let (at, label, block) = (self.begin_of(piece), piece.label, piece.block);
             let state = piece.entry.clone().unwrap_or_default();
-            // A way that leaves at once would be taken again and again.
+            // An entry that leaves at once would be used again and again.
             let leaves = match piece.steps.clone().next() {
                 Some(step) => matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if stops(inst).is_some()),
                 None => false,
@@ -505,7 +505,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Fixes the machine registers at the begin of a block, unless an earlier edge has: as they are now.
+    /// Makes the present machine registers those that a block expects, unless an earlier edge has set them.
     fn decide(&mut self, to: usize) {
         let target = self.first_piece[to];
         if self.pieces[target].entry.is_none() {

@@ -1,7 +1,7 @@
 //! Formulas: results of several vector instructions, written as functions of their operands.
 //!
-//! A formula is written down once without effect, which tells how many vector registers it needs, and then once for each
-//! part of its result.
+//! A formula is evaluated once without output, to count the vector registers that it needs, and then once for each part
+//! of its result.
 
 use super::assembler::{Alu, Gpr, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
@@ -379,7 +379,7 @@ fn takes_memory(code: Code) -> bool {
 
 /// The registers for intermediate values.
 struct Homes<'p> {
-    /// Empty in a dry run, which has as many as it wants.
+    /// Empty in a dry run, which has any number of registers.
     pool: &'p [Ymm],
     busy: Vec<bool>,
     most: usize,

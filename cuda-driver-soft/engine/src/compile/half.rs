@@ -94,8 +94,8 @@ impl Emitter<'_> {
         self.asm.pop_register(Gpr::DX);
     }
 
-    /// Adds an integer instruction that has a source or result of 8 or 16 bits. Returns false if it is none of those that
-    /// are done here; then nothing is added.
+    /// Adds an integer instruction that has a source or result of 8 or 16 bits. Returns false, and adds nothing, for
+    /// all other instructions.
     pub(super) fn halves(&mut self, inst: &Inst, d: Reg) -> bool {
         let Some((work, sources, to)) = self.half_work(inst, d) else {
             return false;
@@ -205,7 +205,7 @@ impl Emitter<'_> {
         let from = integer(cvt.from)?;
         let sources = vec![self.number_of(inst.srcs.first()?, from)?];
         if cvt.to == Type::F32 {
-            // These are exact, whatever the rounding.
+            // These are exact in every rounding mode.
             return (from.0 < 32 && class == RegClass::B32).then_some((Work::ToFloat, sources, None));
         }
         let (bits, signed) = integer(cvt.to)?;

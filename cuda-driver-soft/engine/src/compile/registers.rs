@@ -473,7 +473,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Makes the machine registers hold what the code at a label expects.
+    /// Loads the machine registers with the values that the code at a label expects.
     pub(super) fn become_state(&mut self, target: &State, live: impl Fn(Reg) -> bool) {
         let now = std::mem::take(&mut self.state);
         let mut loads = Vec::new();

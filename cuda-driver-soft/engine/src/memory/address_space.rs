@@ -131,8 +131,8 @@ impl AddressSpace {
             index.free.take(length)?
         };
         // A host-accessible backing is whole pages. If some of them are registered, the program has freed the memory
-        // that it registered there, and the registration is stale. Other backings prove nothing: programs register the
-        // pages around a block of the host's heap, and other blocks on these pages come and go.
+        // that it registered there, and the registration is stale. Other backings do not prove this: programs register
+        // the pages around a block of the host's heap, where other blocks are allocated and freed.
         let stale = if kind.is_host_accessible() {
             index.overlapping(host, host + length)
         } else {
@@ -323,7 +323,7 @@ impl AddressSpace {
         self.written.set_origin(base, origin);
     }
 
-    /// Returns the place in the program that made the allocation with this first address, if it was noted.
+    /// Returns the place in the program that made the allocation with this first address, if it was recorded.
     pub(crate) fn origin(&self, base: u64) -> Option<String> {
         self.written.origin(base)
     }

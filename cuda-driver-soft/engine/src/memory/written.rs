@@ -113,12 +113,12 @@ impl Bits {
     }
 }
 
-/// A range whose bits are known to be set, so that most accesses need not look at the bits.
+/// A range whose bits are known to be set, so that most accesses need not read the bits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownRange(Range<u64>);
 
 impl KnownRange {
-    /// The most bits between the known range and another one that are looked at to join them.
+    /// The most bits between the known range and another one that are checked to join them.
     const GAP: u64 = 1 << 20;
 
     /// Returns true if all bits of a range are set.
@@ -165,7 +165,7 @@ impl WrittenMap {
         (end <= self.bytes).then_some(offset..end)
     }
 
-    /// Returns the number of copies that have unset bits. A [`KnownRange`] from before the last one is void.
+    /// Returns the number of copies that have unset bits. A [`KnownRange`] from before the last one is invalid.
     #[inline]
     pub(crate) fn unsets(&self) -> u64 {
         self.unsets.load(Relaxed)
@@ -186,7 +186,7 @@ pub(super) struct Written {
     maps: RwLock<BTreeMap<u64, Arc<WrittenMap>>>,
     /// By first address of an allocation, the place in the program that made it.
     origins: Mutex<HashMap<u64, String>>,
-    /// True once an origin was noted.
+    /// True once an origin was recorded.
     notes_origins: AtomicBool,
 }
 
@@ -236,7 +236,7 @@ impl Written {
         }
     }
 
-    /// Forgets an allocation.
+    /// Removes an allocation.
     pub(super) fn forget(&self, base: u64) {
         if self.is_active() {
             self.write().remove(&base);

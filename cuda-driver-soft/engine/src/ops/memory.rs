@@ -565,7 +565,7 @@ pub(super) fn places(
     })
 }
 
-/// Does any load, without the help of a pattern.
+/// Does any load, without a known pattern.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -613,7 +613,7 @@ unsafe fn load_slow(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, addresses:
     Flow::Next
 }
 
-/// Does any store, without the help of a pattern.
+/// Does any store, without a known pattern.
 ///
 /// # Safety
 /// See [`Regs`].

@@ -29,7 +29,7 @@ pub(crate) fn depends_on_threads(inst: &Inst) -> Option<Space> {
 }
 
 /// Returns true if the instruction must run in the interpreter's order relative to other such instructions of the
-/// launch. These are the ones of [`depends_on_threads`], stores with an order, readings of a clock, calls of functions
+/// launch. These are the ones of [`depends_on_threads`], stores with an order, reads of a clock, calls of functions
 /// that the driver provides (output of `printf`, addresses from `malloc`), and indirect calls.
 pub(crate) fn keeps_order(module: &Module, inst: &Inst) -> bool {
     let provided = |callee: &Callee| match callee {

@@ -108,7 +108,7 @@ impl AddressSpace {
     }
 
     /// Moves the bytes of an allocation to a file that other processes can map, and returns that memory. If they are in
-    /// such memory already, returns it as it is.
+    /// such memory already, returns that memory.
     ///
     /// Work must not be writing to the allocation: its writes could be lost.
     pub fn share(&self, allocation: &Allocation, label: Label) -> Option<Arc<Physical>> {
