@@ -1,7 +1,6 @@
 //! Sites: the origin of each decoded instruction of an observed function, and the memory that it accesses.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code)] // Each observer reads a part of it.
 
 use super::registers::Slot;
 use ptx::ir::Space;

@@ -4,8 +4,6 @@
 //! origin of each decoded instruction. The interpreter counts how often each of them runs, and calls the observers
 //! before those that they observe.
 
-#![allow(dead_code)] // Each observer uses a part of it.
-
 use super::function::Code;
 use super::registers::{Lane, Regs, Slot, WIDEST_ROW};
 use super::site::{AccessBytes, Site, SiteAccess};
@@ -110,8 +108,6 @@ pub(crate) struct BarrierArrival {
     pub(crate) op: BarOp,
     /// Lanes that arrive.
     pub(crate) lanes: Mask,
-    /// Lanes of the warp that have not exited.
-    pub(crate) live: Mask,
     /// Line in the PTX source.
     pub(crate) line: u32,
 }

@@ -238,7 +238,6 @@ impl Block {
     /// Notifies observers that a warp has run. `before` is the number of instructions that had been issued.
     #[cold]
     fn tell_ran(&self, m: &mut Machine<'_>, w: usize, before: u64, pause: &Pause) {
-        let live = m.live;
         let count = m.watch.as_ref().map_or(0, |watch| watch.issued - before);
         if let Some(watch) = &mut m.watch {
             watch.each(|o| o.warp_ran(w as u32, count));
@@ -256,7 +255,6 @@ impl Block {
                     count,
                     op,
                     lanes,
-                    live,
                     line,
                 };
                 watch.each(|o| o.barrier_arrive(w as u32, &arrival));

@@ -5,7 +5,6 @@
 //! the events block by block, and the order of events inside a block does not depend on the number of host threads.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code)] // Each observer uses a part of it.
 
 pub(crate) mod pattern;
 
