@@ -4,9 +4,7 @@ use std::backtrace::Backtrace;
 
 /// Returns the line of the program that called the driver, if the program has line information.
 pub(super) fn of_call() -> Option<String> {
-    let t = Backtrace::force_capture().to_string();
-    eprintln!("{t}");
-    caller(&t)
+    caller(&Backtrace::force_capture().to_string())
 }
 
 /// Names of functions that are between a program's own and the driver.
