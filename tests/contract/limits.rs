@@ -294,21 +294,6 @@ fn registration() {
 }
 
 #[test]
-fn memory_that_malloc_did_not_return() {
-    let gpu = Gpu::new();
-    // A kernel that frees its argument.
-    let (code, function) = load(
-        ".extern .func free(.param .b64 a);\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n\
-        ld.param.u64 %rd1,[p];\n{ .param .b64 a; st.param.b64 [a],%rd1; call free,(a); }\nret;\n}\n",
-    );
-    assert_eq!(code, 0);
-    let memory = gpu.upload(&[7_u32; 16]);
-    assert_eq!(run(function, 0, arguments![memory]), (0, 0));
-    assert_eq!(gpu.read::<u32>(memory, 16), [7; 16]);
-    ok!(cuMemFree(memory));
-}
-
-#[test]
 fn the_size_of_the_print_buffer_is_fixed_by_a_launch() {
     // Alone in its process, for the kernel's output.
     child!("the_size_of_the_print_buffer_is_fixed_by_a_launch", {

@@ -81,8 +81,10 @@ pub fn length(header: &[u8; HEADER]) -> Option<usize> {
 /// The reason why a fat binary has no PTX for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The file is damaged, or its format is unknown. The text describes the error.
+    /// The file is cut off, or its format is unknown. The text describes the error.
     Malformed(&'static str),
+    /// An entry is damaged. The text describes the error.
+    Damaged(&'static str),
     /// No entry is PTX for the device's architecture or an older one.
     NoPtx,
 }
@@ -171,13 +173,16 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
         return Err(Failure::Malformed("its header has an unknown version"));
     }
     let start = usize::from(u16_at(header, header::SIZE).unwrap_or(0));
+    if start < HEADER {
+        return Err(Failure::NoPtx);
+    }
     let end = length(header).ok_or(Failure::Malformed("its header has a wrong length"))?;
     let mut rest = binary
         .get(start..end)
         .ok_or(Failure::Malformed("it is shorter than its header says"))?;
     let mut best: Option<Found<'_>> = None;
     while !rest.is_empty() {
-        let (entry, after) = split_entry(rest).ok_or(Failure::Malformed("an entry is damaged"))?;
+        let (entry, after) = split_entry(rest).ok_or(Failure::Damaged("an entry is damaged"))?;
         rest = after;
         let is_better = |kind: u16, found: u32, best: &Option<Found<'_>>| {
             kind == KIND_PTX && found <= sm && best.as_ref().is_none_or(|best| best.sm < found)
@@ -248,22 +253,22 @@ fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
     }
     let bytes = entry.decompressed_bytes;
     if bytes > MAX_TEXT {
-        return Err(Failure::Malformed("an entry is longer than 1 GiB"));
+        return Err(Failure::Damaged("an entry is longer than 1 GiB"));
     }
     if bytes > SMALL_TEXT && bytes / MAX_RATIO > entry.payload.len() {
-        return Err(Failure::Malformed("an entry states a length that its data cannot have"));
+        return Err(Failure::Damaged("an entry states a length that its data cannot have"));
     }
     let mut text = Vec::new();
     let reserved = text.try_reserve_exact(bytes);
-    reserved.map_err(|_| Failure::Malformed("an entry is longer than the host's memory"))?;
+    reserved.map_err(|_| Failure::Damaged("an entry is longer than the host's memory"))?;
     if entry.flags & FLAG_LZ4 != 0 {
         text.resize(bytes, 0);
         let written = lz4_flex::block::decompress_into(entry.payload, &mut text);
-        let written = written.map_err(|_| Failure::Malformed("the LZ4 data of an entry is damaged"))?;
+        let written = written.map_err(|_| Failure::Damaged("the LZ4 data of an entry is damaged"))?;
         text.truncate(written);
         return Ok(text);
     }
-    let damaged = || Failure::Malformed("the zstd data of an entry is damaged");
+    let damaged = || Failure::Damaged("the zstd data of an entry is damaged");
     let mut frames = ruzstd::decoding::FrameDecoder::new();
     frames.set_max_window_size((bytes as u64).next_power_of_two().clamp(MIN_WINDOW, MAX_WINDOW));
     let decoder = ruzstd::decoding::StreamingDecoder::new_with_decoder(entry.payload, frames);
@@ -356,8 +361,8 @@ mod tests {
 
     #[test]
     fn the_stated_length_is_bounded_by_the_data() {
-        let too_long = Failure::Malformed("an entry states a length that its data cannot have");
-        let damaged = |name| Failure::Malformed(name);
+        let too_long = Failure::Damaged("an entry states a length that its data cannot have");
+        let damaged = |name| Failure::Damaged(name);
         let lz4 = lz4_flex::block::compress(TEXT);
         let zstd = zstd(TEXT);
         for (flag, data, name) in [
@@ -370,7 +375,7 @@ mod tests {
             assert_eq!(of(MAX_TEXT, data), Err(too_long));
             assert_eq!(
                 of(MAX_TEXT + 1, data),
-                Err(Failure::Malformed("an entry is longer than 1 GiB"))
+                Err(Failure::Damaged("an entry is longer than 1 GiB"))
             );
             assert_eq!(of(1000, &[0xFF; 100]), Err(damaged(name)));
         }
@@ -385,9 +390,16 @@ mod tests {
     }
 
     #[test]
+    fn a_header_without_length_has_no_entries() {
+        let mut binary = binary(&[entry(KIND_PTX, 52, 0x11, TEXT, 0, &[])]);
+        binary[header::SIZE] = 0;
+        assert_eq!(ptx(&binary, 90), Err(Failure::NoPtx));
+    }
+
+    #[test]
     fn entries_without_header_are_errors() {
         let zeros = binary(&[vec![0; 128]]);
-        let damaged = Failure::Malformed("an entry is damaged");
+        let damaged = Failure::Damaged("an entry is damaged");
         assert_eq!(ptx(&zeros, 90), Err(damaged));
     }
 

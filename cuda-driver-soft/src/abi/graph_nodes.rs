@@ -112,6 +112,7 @@ fn can_be_set(id: Id) -> bool {
             | Id::CU_LAUNCH_ATTRIBUTE_PRIORITY
             | Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
             | Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+            | Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
             | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
             | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
     )
@@ -121,8 +122,7 @@ fn can_be_set(id: Id) -> bool {
 fn default_attribute(id: Id) -> [u64; 8] {
     let mut value = [0; 8];
     value[0] = match id {
-        // The default scheduling policy spreads clusters over the device; the remote domain is the second one.
-        Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => 1,
+        // The remote domain is the second one.
         Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => 0x0100,
         _ => 0,
     };
@@ -472,6 +472,11 @@ exports! {
         let value = c.read(value)?;
         if !can_be_set(id) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        // SAFETY: the member is a number, for which any bits are a valid value.
+        let updatable = unsafe { value.deviceUpdatableKernelNode.deviceUpdatable };
+        if id == Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE && updatable == 0 {
+            return Ok(());
         }
         let asked = check_attribute(&CUlaunchAttribute {
             id,

@@ -52,8 +52,9 @@ const FLAGS: u64 = PER_THREAD | CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_L
 fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdriverProcAddressQueryResult)> {
     let own = settings::version();
     let version = match u32::try_from(version) {
-        Ok(version) if version > own => return Err(Error::CUDA_ERROR_INVALID_VALUE),
-        Ok(version) => version,
+        // Drivers of CUDA 12.5 and older return the newest function for versions above their own.
+        Ok(version) if version > own && own > 12050 => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+        Ok(version) => version.min(own),
         // Driver 580 returns the newest function for the version −1.
         Err(_) => own,
     };

@@ -159,6 +159,10 @@ fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
                     Error::CUDA_ERROR_INVALID_IMAGE,
                     format!("the fat binary is malformed: {cause}"),
                 ),
+                // Driver 580 decompresses the entry without a look at its header.
+                fatbin::Failure::Damaged(cause) => {
+                    (Error::CUDA_ERROR_UNKNOWN, format!("the fat binary is damaged: {cause}"))
+                }
                 fatbin::Failure::NoPtx => (
                     Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
                     format!(
