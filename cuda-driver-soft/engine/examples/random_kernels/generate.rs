@@ -169,19 +169,21 @@ impl Generator {
                     index: self.index(),
                 }
             }
-            18 if together => Statement::CountShared {
+            18 if together && self.random.once_in(2) => Statement::CountShared {
                 op: self.random.small(6),
                 from: self.number(),
                 to: self.number(),
             },
-            19 if together && self.collectives => Statement::Shuffle {
+            18 | 19 if together && self.collectives => Statement::Shuffle {
                 mode: self.random.small(4),
                 from: self.number(),
                 to: self.number(),
                 by: self.random.small(32),
+                variable: self.random.once_in(4),
+                clamp: self.random.small(8),
             },
             20 if together && self.collectives => Statement::Vote {
-                mode: self.random.small(7),
+                mode: self.random.small(16),
                 from: self.number(),
                 to: self.number(),
             },

@@ -349,8 +349,28 @@ FOLD:
                 self.line(format!("@%in_range ld.shared.{bits} {}, [%x];", name(*to)));
                 self.line(format!("@!%in_range ld.shared.{bits} {}, [%z]; bar.sync 0;", name(*to)));
             }
-            Statement::Shuffle { mode, from, to, by } => {
-                let (mode, clamp) = [("up", 0), ("down", 31), ("bfly", 31), ("idx", 31)][usize::from(*mode)];
+            Statement::Shuffle {
+                mode,
+                from,
+                to,
+                by,
+                variable,
+                clamp,
+            } => {
+                let (mode, whole) = [("up", 0), ("down", 31), ("bfly", 31), ("idx", 31)][usize::from(*mode)];
+                // The whole warp most often, else segments of 4 to 16 lanes, or any.
+                let clamp = match clamp {
+                    0..4 => whole,
+                    4 => 0x1000 | whole,
+                    5 => 0x1800 | whole,
+                    6 => 0x1c00 | whole,
+                    _ => 0x0a0b,
+                };
+                let by = if *variable {
+                    format!("%r{}", by % VARIABLES)
+                } else {
+                    by.to_string()
+                };
                 self.line(format!(
                     "shfl.sync.{mode}.b32 %r{to}|%e, %r{from}, {by}, {clamp}, 0xffffffff;"
                 ));
@@ -363,6 +383,14 @@ FOLD:
                 3 => self.line(format!("match.any.sync.b32 %r{to}, %r{from}, 0xffffffff;")),
                 4 => self.line(format!("redux.sync.add.s32 %r{to}, %r{from}, 0xffffffff;")),
                 5 => self.line(format!("redux.sync.max.u32 %r{to}, %r{from}, 0xffffffff;")),
+                6 => self.line(format!("vote.sync.uni.pred %p{to}, %p{from}, 0xffffffff;")),
+                7 => self.line(format!("activemask.b32 %r{to};")),
+                8 => self.line("bar.warp.sync 0xffffffff;"),
+                9 => self.line(format!("redux.sync.xor.b32 %r{to}, %r{from}, 0xffffffff;")),
+                10 => self.line(format!("redux.sync.min.s32 %r{to}, %r{from}, 0xffffffff;")),
+                11 => self.line(format!("elect.sync _|%p{to}, 0xffffffff;")),
+                12 => self.line(format!("match.all.sync.b32 %r{to}|%p{from}, %r{from}, 0xffffffff;")),
+                13 => self.line(format!("vote.sync.ballot.b32 %r{to}, !%p{from}, 0xffffffff;")),
                 _ => self.line(format!("bar.red.popc.u32 %r{to}, 0, %p{from};")),
             },
             Statement::Call { function: 0, from, to } => self.line(format!("call (%r{to}), mix, (%r{from});")),

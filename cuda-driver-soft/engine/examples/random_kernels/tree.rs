@@ -263,8 +263,15 @@ pub(crate) enum Statement {
     CountShared { op: u8, from: u8, to: u8 },
     /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits.
     Exchange { from: Var, to: Var, index: Index },
-    /// A shuffle: the mode, and the second operand.
-    Shuffle { mode: u8, from: u8, to: u8, by: u8 },
+    /// A shuffle: the mode, the second operand or a variable with it, and a number that selects the third.
+    Shuffle {
+        mode: u8,
+        from: u8,
+        to: u8,
+        by: u8,
+        variable: bool,
+        clamp: u8,
+    },
     /// A vote or a reduction over the warp.
     Vote { mode: u8, from: u8, to: u8 },
     /// A call of a small function.

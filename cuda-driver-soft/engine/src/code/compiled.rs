@@ -27,6 +27,8 @@ pub(crate) struct Compiled {
     pub(crate) entries: Vec<CompiledEntry>,
     /// Number of memory instructions that have a [`Window`].
     pub(crate) windows: usize,
+    /// The instructions that all groups of a warp run together.
+    pub(crate) sites: Vec<CompiledSite>,
     /// The ways in which its instructions run.
     pub(crate) share: Share,
     /// [`Variant::leaving`]
@@ -78,11 +80,28 @@ pub(crate) struct CompiledEntry {
     pub(crate) scalars: Vec<(Slot, u8, i64)>,
 }
 
+/// An instruction that all groups of a warp run together. Sites have numbers from 1 on.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[derive(Debug)]
+pub(crate) struct CompiledSite {
+    /// The instruction in the interpreter's code.
+    pub(crate) at: u32,
+    /// Offset of the machine code with which a group that has arrived leaves.
+    pub(crate) part: usize,
+    /// Offset of the machine code behind the instruction.
+    pub(crate) resume: usize,
+}
+
 impl Compiled {
     /// Returns the entry at an instruction.
     pub(crate) fn entry(&self, at: u32) -> Option<&CompiledEntry> {
         let index = self.entries.binary_search_by_key(&at, |entry| entry.at).ok()?;
         Some(&self.entries[index])
+    }
+
+    /// Returns a site by its number; `None` for 0.
+    pub(crate) fn site(&self, number: u64) -> Option<&CompiledSite> {
+        self.sites.get(usize::try_from(number.checked_sub(1)?).ok()?)
     }
 }
 
@@ -102,8 +121,8 @@ function_types! {
     /// The function at the begin of the code: runs a group from the given address on, and returns the instruction
     /// reached in the lower half, and an [`Exit`] in the upper.
     Function = (*mut CompiledContext, *const u8) -> u64;
-    /// Runs the instructions from the first number up to the second of the interpreter's code for the lanes of the
-    /// group. Returns 0, or 1 if one raised a fault. For a memory instruction, the other arguments are the address of
+    /// Runs the instructions from the first number up to the second of the interpreter's code for the lanes in
+    /// the context's mask. Returns 0, 1 if one raised a fault, or [`MISSING`]. For a memory instruction, the other arguments are the address of
     /// the first lane, and the number of its window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }
@@ -120,7 +139,18 @@ pub(crate) enum Exit {
     End = 2,
     /// An instruction raised a fault: [`CompiledContext::fault_at`].
     Fault = 3,
+    /// The last group has arrived at a site, whose number is returned instead of an instruction; the others have not, or
+    /// lanes are missing.
+    Part = 4,
+    /// All groups have arrived at a site, whose instruction the scheduler must run.
+    Action = 5,
 }
+
+/// The result of [`Interpret`] if lanes are missing at an instruction for the whole warp.
+pub(crate) const MISSING: u32 = 2;
+
+/// The largest number of groups in a warp.
+pub(crate) const MOST_GROUPS: usize = 4;
 
 /// One address per lane of a group.
 #[repr(C, align(32))]
@@ -170,6 +200,16 @@ pub(crate) struct CompiledContext {
     pub(crate) fault_at: u32,
     /// The lanes of the group.
     pub(crate) mask: u32,
+    /// The code with which each group begins.
+    pub(crate) resume: *const u8,
+    /// The number of the site at which each group has arrived; 0 if it has not.
+    pub(crate) arrived: [u64; MOST_GROUPS],
+    /// [`steps`](Self::steps) of each group that is not running.
+    pub(crate) group_steps: [u64; MOST_GROUPS],
+    /// [`quantum`](Self::quantum) of each group that is not running.
+    pub(crate) group_quanta: [i64; MOST_GROUPS],
+    /// Bytes of local memory of all lanes of a group.
+    pub(crate) group_local: u64,
     /// State of the warp's scheduler, for `interpret` alone.
     pub(crate) scheduler: *mut c_void,
 }

@@ -15,6 +15,8 @@ pub(crate) enum RunBy {
     MachineCode,
     /// By a call of the interpreter for each group.
     Call,
+    /// By one call of the interpreter or the scheduler for the whole warp.
+    Together,
     /// The code leaves, and the interpreter continues.
     Interpreter,
 }
@@ -38,7 +40,7 @@ impl Share {
         let weight = u64::from(insts) * ROUNDS.pow(nesting);
         self.all += weight;
         match by {
-            RunBy::MachineCode => {}
+            RunBy::MachineCode | RunBy::Together => {}
             RunBy::Call => self.called += weight,
             RunBy::Interpreter => self.outside += weight,
         }

@@ -162,7 +162,7 @@ pub(super) struct Assembler {
     encoder: Encoder,
     at: usize,
     labels: Vec<Option<usize>>,
-    /// The ends of jumps, which follow the distance, and their targets.
+    /// The ends of jumps and of [`address_of`](Self::address_of), which follow the distance, and their targets.
     jumps: Vec<(usize, Label)>,
     /// Labels of [`jump_always`](Self::jump_always).
     always: HashSet<Label>,
@@ -267,6 +267,18 @@ impl Assembler {
 
     pub(super) fn jump_to_address(&mut self, address: Gpr) {
         self.push(Instruction::with1(Code::Jmp_rm64, address.of(Width::Bits64)));
+    }
+
+    pub(super) fn jump_to_place(&mut self, place: Mem) {
+        self.push(Instruction::with1(Code::Jmp_rm64, place.operand()));
+    }
+
+    /// Sets a register to the address of a label.
+    pub(super) fn address_of(&mut self, d: Gpr, label: Label) {
+        // The distance is written last, as for jumps.
+        let here = MemoryOperand::with_base_displ(Register::RIP, self.at as i64);
+        self.push(Instruction::with2(Code::Lea_r64_m, d.of(Width::Bits64), here));
+        self.jumps.push((self.at, label));
     }
 
     pub(super) fn call(&mut self, function: Mem) {

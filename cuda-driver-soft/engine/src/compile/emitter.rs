@@ -1,8 +1,10 @@
 //! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the ways out.
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
+
 use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
-use crate::code::compiled::{CompiledContext, Exit};
+use super::sites::{Shared, Site};
+use crate::code::compiled::{CompiledContext, Exit, MISSING};
 use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
 use crate::code::registers::Slot;
@@ -88,15 +90,22 @@ pub(super) struct Emitter<'a> {
     /// The running step.
     step: usize,
     /// Its block.
-    block: usize,
+    pub(super) block: usize,
     pieces: Vec<Piece>,
     first_piece: Vec<usize>,
     stubs: Vec<Stub>,
     pool: Vec<[u32; 8]>,
     pooled: HashMap<[u32; 8], usize>,
-    epilogue: Label,
+    pub(super) epilogue: Label,
     windows: u32,
     share: Share,
+    /// The instructions that all groups run together, and their common code.
+    pub(super) sites: Vec<Site>,
+    pub(super) meeting: Option<Shared>,
+    /// Where lanes are missing at such an instruction: the code, and the number of the instruction from 1 on.
+    pub(super) missing: Vec<(Label, u64)>,
+    /// The way in which each step runs, in the order of the code.
+    ran_by: Vec<(usize, RunBy)>,
 }
 
 /// The result of [`Emitter::finish`].
@@ -107,6 +116,8 @@ pub(super) struct Output {
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) windows: usize,
     pub(super) share: Share,
+    pub(super) sites: Vec<Site>,
+    pub(super) ran_by: Vec<(usize, RunBy)>,
 }
 
 /// The number of the next use of a register that only other pieces read.
@@ -137,6 +148,10 @@ impl<'a> Emitter<'a> {
             epilogue,
             windows: 0,
             share: Share::default(),
+            sites: Vec::new(),
+            meeting: None,
+            missing: Vec::new(),
+            ran_by: Vec::new(),
         }
     }
 
@@ -205,7 +220,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns the range of interpreter instructions of a step.
-    fn insts(&self, step: usize) -> (u32, u32) {
+    pub(super) fn insts(&self, step: usize) -> (u32, u32) {
         self.input.map.steps[step]
     }
 
@@ -234,6 +249,7 @@ impl<'a> Emitter<'a> {
             self.stub(stub);
             next += 1;
         }
+        self.finish_meetings();
         let ways = self.ways();
         let (bytes, labels) = self.asm.finish()?;
         Some(Output {
@@ -243,6 +259,8 @@ impl<'a> Emitter<'a> {
             pool: self.pool,
             windows: self.windows as usize,
             share: self.share,
+            sites: self.sites,
+            ran_by: self.ran_by,
         })
     }
 
@@ -286,7 +304,8 @@ impl<'a> Emitter<'a> {
             let steps = layout.steps_of(*block);
             let mut start = steps.start;
             for step in steps.clone() {
-                let ends = matches!(&layout.steps[step], Step::Plain(inst) if stops(inst).is_some());
+                let ends =
+                    matches!(&layout.steps[step], Step::Plain(inst) if stops(inst).is_some() || self.meets(inst));
                 if ends || step + 1 == steps.end {
                     self.add_piece(*block, start..step + 1);
                     start = step + 1;
@@ -326,7 +345,10 @@ impl<'a> Emitter<'a> {
             let state = piece.entry.clone().unwrap_or_default();
             // An entry that leaves at once would be used again and again.
             let leaves = match piece.steps.clone().next() {
-                Some(step) => matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if stops(inst).is_some()),
+                Some(step) => match self.input.plan.layout.steps[step] {
+                    Step::Plain(inst) => stops(inst).is_some() && !self.meets(inst),
+                    Step::Branch { .. } => false,
+                },
                 None => false,
             };
             if leaves {
@@ -417,6 +439,7 @@ impl<'a> Emitter<'a> {
                 .filter(|r| !self.is_alias(*r))
                 .collect();
             match &layout.steps[step] {
+                Step::Plain(inst) if self.meets(inst) => return self.meet(number, step, inst, &live, rest),
                 Step::Plain(inst) => match stops(inst) {
                     Some(exit) => {
                         let at = self.insts(step).0;
@@ -467,9 +490,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// Counts the instructions of a step of the running piece.
-    fn count_share(&mut self, step: usize, by: RunBy) {
+    pub(super) fn count_share(&mut self, step: usize, by: RunBy) {
         let nesting = self.input.plan.flow.nesting(self.block);
         self.share.count(nesting, self.counted(step), by);
+        self.ran_by.push((step, by));
     }
 
     /// Returns the number of interpreter instructions of a step.
@@ -588,6 +612,20 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Adds an edge to another block from code with empty registers, and returns its label.
+    pub(super) fn edge_stub(&mut self, from: usize, to: usize) -> Label {
+        let label = self.asm.label();
+        let state = State::default();
+        self.decide(to);
+        self.stubs.push(Stub::Edge { label, state, from, to });
+        label
+    }
+
+    /// Returns the begin of a piece inside a block, where all registers are empty.
+    pub(super) fn label_of_piece(&self, number: usize) -> Label {
+        self.pieces[number].label
+    }
+
     /// Adds code that leaves with the present registers, and returns its label. `rest`: interpreter instructions of the
     /// piece that do not run.
     pub(super) fn exit_stub(&mut self, live: &[Reg], at: u32, exit: Exit, rest: i32) -> Label {
@@ -609,7 +647,7 @@ impl<'a> Emitter<'a> {
         self.leave(&state, live, at, exit, rest as i32);
     }
 
-    fn leave(&mut self, state: &State, live: &[Reg], at: u32, exit: Exit, rest: i32) {
+    pub(super) fn leave(&mut self, state: &State, live: &[Reg], at: u32, exit: Exit, rest: i32) {
         let needed = |reg: &Reg| live.contains(reg);
         let mut kept = state.clone();
         kept.cached.retain(|reg, _| needed(reg));
@@ -626,7 +664,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Marks a label as a way out: code that is leaving always jumps there.
-    fn way_out(&mut self, label: Label) {
+    pub(super) fn way_out(&mut self, label: Label) {
         if self.input.leaving {
             self.asm.jump_always(label);
         }
@@ -668,7 +706,7 @@ impl<'a> Emitter<'a> {
                 for reg in &scalars {
                     self.spread(*reg, &before);
                 }
-                self.call_interpreter(insts, window);
+                self.call_interpreter(insts, window, None);
                 self.reload(&after);
                 self.asm.jump(back);
             }
@@ -676,8 +714,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
-    /// frame, and all machine registers are lost.
-    fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32) {
+    /// frame, and all machine registers are lost. The code jumps to `missing` if lanes
+    /// are missing at an instruction for the whole warp.
+    pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
         let asm = &mut self.asm;
         asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));
         asm.alu(Alu::Mov, Width::Bits64, Gpr::DI, Word::Gpr(CONTEXT));
@@ -686,6 +725,10 @@ impl<'a> Emitter<'a> {
         asm.constant(Gpr(8), u64::from(window));
         asm.vzeroupper();
         asm.call(Mem::at(CONTEXT, offset_of!(CompiledContext, interpret) as i32));
+        if let Some(missing) = missing {
+            asm.alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Imm(MISSING as i32));
+            asm.jump_when(When::Equal, missing);
+        }
         asm.alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
         // The epilogue needs the result in the upper half.
         asm.constant(Gpr::AX, (Exit::Fault as u64) << 32);
@@ -718,7 +761,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns the scalars whose rows an instruction reads, or keeps in part.
-    fn scalar_sources(&self, inst: &Inst) -> Vec<Reg> {
+    pub(super) fn scalar_sources(&self, inst: &Inst) -> Vec<Reg> {
         let step = Step::Plain(inst);
         let mut found = Vec::new();
         defined::reads(&step, |reg| found.push(reg));
@@ -751,7 +794,7 @@ impl<'a> Emitter<'a> {
         for reg in self.scalar_sources(inst) {
             self.spread(reg, &before);
         }
-        self.call_interpreter(insts, u32::MAX);
+        self.call_interpreter(insts, u32::MAX, None);
     }
 }
 

@@ -32,6 +32,9 @@
 //! | `memory` | instructions with and without guards |
 //! | `elements` | loads and stores |
 //! | `lanes` | the places of lanes in memory, and their check |
+//! | `sites` | the places of instructions that all groups of a warp run together |
+//! | `meet` | their code |
+//! | `collective` | those of them that are operations across lanes |
 //! | `columns` | from memory to vector registers and back |
 
 #![forbid(unsafe_code)]
@@ -40,6 +43,8 @@
 mod approximate;
 #[cfg(target_arch = "x86_64")]
 mod assembler;
+#[cfg(target_arch = "x86_64")]
+mod collective;
 #[cfg(target_arch = "x86_64")]
 mod columns;
 #[cfg(target_arch = "x86_64")]
@@ -61,6 +66,8 @@ mod integer;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 #[cfg(target_arch = "x86_64")]
+mod meet;
+#[cfg(target_arch = "x86_64")]
 mod memory;
 #[cfg(target_arch = "x86_64")]
 mod packed;
@@ -73,12 +80,16 @@ mod registers;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
+mod sites;
+#[cfg(target_arch = "x86_64")]
 mod value;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
+#[cfg(target_arch = "x86_64")]
+use crate::plan::Plan;
 use ptx::ir::{Body, Module};
 #[cfg(target_arch = "x86_64")]
 use std::sync::Once;
@@ -91,16 +102,54 @@ const MOST_INSTS: usize = 8_192;
 /// Compiles a kernel whose code was decoded for a CPU with AVX2. Returns `None` if it cannot be compiled.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<Compiled> {
-    use crate::code::compiled::CompiledEntry;
-    use crate::plan::shape::{Choices, Condition, Group};
+    use crate::code::compiled::{CompiledEntry, CompiledSite};
     use assembler::Assembler;
 
-    let Variant { lanes, whole, leaving } = variant;
-    let map = code.map.as_ref()?;
+    let plan = plan(module, body, code)?;
+    let output = emit(&plan, code, variant)?;
+    let entries = output.ways.into_iter().map(|way| CompiledEntry {
+        at: way.at,
+        offset: Assembler::offset(&output.labels, way.label),
+        scalars: way.scalars,
+    });
+    let site = |site: &sites::Site| CompiledSite {
+        at: site.at,
+        part: Assembler::offset(&output.labels, site.part),
+        resume: Assembler::offset(&output.labels, site.resume),
+    };
+    let executable = host::executable::Executable::new(&output.bytes);
+    if executable.is_none() {
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| host::log!("the system refuses executable memory: kernels are interpreted"));
+    }
+    Some(Compiled {
+        code: executable?,
+        pool: output.pool,
+        lanes: variant.lanes,
+        entries: entries.collect(),
+        windows: output.windows,
+        sites: output.sites.iter().map(site).collect(),
+        share: output.share,
+        leaving: variant.leaving,
+    })
+}
+
+/// Returns the plan of a kernel, or `None` if it is too large.
+#[cfg(target_arch = "x86_64")]
+fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>> {
     if body.insts.len() > MOST_INSTS {
         return None;
     }
-    let plan = crate::plan::Plan::of(module, code.id, body)?;
+    Plan::of(module, code.id, body)
+}
+
+/// Emits the machine code of a kernel.
+#[cfg(target_arch = "x86_64")]
+fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Output> {
+    use crate::plan::shape::{Choices, Condition, Group};
+
+    let Variant { lanes, whole, leaving } = variant;
+    let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
     let all = plan.shapes(group, Choices::default());
     // The choice of a minimum is not tested here.
@@ -112,37 +161,52 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
     };
     let shapes = plan.shapes(group, choices);
     let input = emitter::Input {
-        plan: &plan,
+        plan,
         shapes: &shapes,
         code,
         map,
         lanes,
         leaving,
     };
-    let output = emitter::Emitter::new(&input).finish()?;
-    let entries = output.ways.into_iter().map(|way| CompiledEntry {
-        at: way.at,
-        offset: Assembler::offset(&output.labels, way.label),
-        scalars: way.scalars,
-    });
-    let executable = host::executable::Executable::new(&output.bytes);
-    if executable.is_none() {
-        static LOGGED: Once = Once::new();
-        LOGGED.call_once(|| host::log!("the system refuses executable memory: kernels are interpreted"));
+    emitter::Emitter::new(&input).finish()
+}
+
+/// Returns the instructions of a kernel's machine code that the interpreter runs: a line for each, with `call` if the
+/// code calls the interpreter, `together` if it does so for the whole warp, or `leave` if it ends there, the number of loops around it, the operation, and the
+/// instruction, separated by tabs. Returns `None` if the kernel cannot be compiled.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<String> {
+    use crate::code::share::RunBy;
+    use crate::plan::steps::Step;
+    use std::fmt::Write;
+
+    let plan = plan(module, body, code)?;
+    let output = emit(&plan, code, variant)?;
+    let mut text = String::new();
+    for (step, by) in output.ran_by {
+        let how = match by {
+            RunBy::MachineCode => continue,
+            RunBy::Call => "call",
+            RunBy::Together => "together",
+            RunBy::Interpreter => "leave",
+        };
+        let nesting = plan.flow.nesting(plan.layout.block_of[step]);
+        if let Step::Plain(inst) = plan.layout.steps[step] {
+            // Text can always be written.
+            let _ = writeln!(text, "{how}\t{nesting}\t{:?}\t{inst}", inst.op);
+        }
     }
-    Some(Compiled {
-        code: executable?,
-        pool: output.pool,
-        lanes,
-        entries: entries.collect(),
-        windows: output.windows,
-        share: output.share,
-        leaving,
-    })
+    Some(text)
 }
 
 /// Returns `None`: there is no compiler for this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn compile(_: &Module, _: &Body, _: &Code, _: Variant) -> Option<Compiled> {
+    None
+}
+
+/// Returns `None`: there is no compiler for this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn describe(_: &Module, _: &Body, _: &Code, _: Variant) -> Option<String> {
     None
 }

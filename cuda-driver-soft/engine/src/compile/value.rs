@@ -1,6 +1,6 @@
 //! The sources of instructions: registers, numbers, and constants in the frame.
 
-use super::assembler::{Alu, Gpr, Source, Width, Word, Ymm};
+use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
 use super::registers::{Kind, SOURCES};
 use crate::code::constant::Constant;
@@ -156,6 +156,15 @@ impl Emitter<'_> {
         let code = Self::add_code(value.width);
         self.asm.vector(code, temp, first, Source::Mem(steps));
         Source::Ymm(temp)
+    }
+
+    /// Returns the place in memory of a part of a source whose row is complete.
+    pub(super) fn memory_of(&mut self, value: Value, part: usize) -> Mem {
+        match value.place {
+            Place::Number(bits) => self.same_constant(value.width, bits),
+            Place::Row(slot) => self.row(slot, value.width).plus(32 * part as i32),
+            Place::Register(reg) => self.home(reg).plus(32 * part as i32),
+        }
     }
 
     /// Returns a part of a source in a register.

@@ -52,6 +52,16 @@ pub struct Execution {
 }
 
 impl Launch {
+    /// Returns text for debugging: the instructions that the interpreter runs when the kernel runs as machine code in
+    /// groups of 16 lanes, or the reason why it is never compiled.
+    pub fn describe_code(&self) -> String {
+        let rows = lane_rows(self.block).is_some_and(|rows| rows.count() > 1);
+        match self.kernel.loaded().code(self.kernel.id(), Isa::Wide, rows) {
+            Some(Ok(code)) => tier::describe(self, code),
+            _ => "not compiled: unsupported instructions\n".to_owned(),
+        }
+    }
+
     /// Prepares the launch for [`Execution::work`]; nothing runs yet. An unsupported kernel, or a grid without blocks,
     /// makes an execution that has already ended.
     pub fn start(self) -> Arc<Execution> {

@@ -10,6 +10,7 @@ use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
 use crate::lanes::{self, LANES, Lanes, Mask};
+use crate::semantics::collective::source_lane;
 use ptx::ir::{AtomOp, RegClass, ShflMode, VoteMode};
 
 /// The results of a collective operation.
@@ -107,21 +108,6 @@ pub(crate) fn compute(
         Collective::Barrier => {}
     }
     CollectiveResult { d, p }
-}
-
-/// Returns the lane from which a lane of `shfl` gets its value, and true if that is inside its segment.
-#[inline(always)]
-fn source_lane(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
-    let last = lane & segment | clamp & !segment;
-    let first = lane & segment;
-    let (from, inside) = match mode {
-        ShflMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= last as i32),
-        ShflMode::Down => (lane + b, lane + b <= last),
-        ShflMode::Bfly => (lane ^ b, lane ^ b <= last),
-        ShflMode::Idx => (first | b & !segment, (first | b & !segment) <= last),
-    };
-    (if inside { from & 31 } else { lane }, inside)
 }
 
 /// Packs the modifiers of a handler: the operation, and whether there are a negated predicate, a member mask and a

@@ -343,6 +343,11 @@ impl Finder<'_, '_> {
                 plain(if same { UNIFORM } else { ANY })
             }
             Class::Scheduled(Scheduled::BlockBarrier) => plain(UNIFORM),
+            // Compiled code runs these for whole warps.
+            Class::Scheduled(Scheduled::Collective) if matches!(inst.op, Op::Vote { .. } | Op::Redux { .. }) => {
+                plain(UNIFORM)
+            }
+            _ if matches!(inst.op, Op::Activemask) => plain(UNIFORM),
             _ => plain(ANY),
         }
     }

@@ -2,7 +2,7 @@
 //! results.
 
 use super::{Arg, Bench};
-use crate::{Engine, Isa};
+use crate::{Counts, Engine, Isa};
 
 /// Block shapes: whole warps, partial ones, and warps with several rows of the block.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
@@ -69,6 +69,24 @@ fn input() -> Vec<u32> {
     numbers.take(4 * THREADS as usize + 64).collect()
 }
 
+/// Runs a body as compiled code in blocks of whole warps, and returns the numbers of its instructions and
+/// of its warps.
+pub(super) fn compiled_counts(body: &str) -> (Counts, u64) {
+    let mut bench = Bench::text(&kernel(body), Isa::Wide);
+    let input = bench.put(&input(), u32::to_le_bytes);
+    let out = bench.put(&vec![!0u64; THREADS as usize], u64::to_le_bytes);
+    let args = [
+        Arg::U64(out),
+        Arg::U64(input),
+        Arg::U32(THREADS),
+        Arg::U32(3),
+        Arg::U64(5),
+    ];
+    let mut launch = bench.launch("k", THREADS / 64, (64, 1), &args);
+    launch.options.engine = Engine::Compiled { lanes: 16 };
+    (Bench::run(launch).counts(), u64::from(THREADS / 32))
+}
+
 /// Runs a body on each engine in blocks of every shape, and compares what thread `i` stores at `out + 8 * i`. `%r0` and
 /// `%rd5` are `i`, `%rd3` is that address, `%rd6` the address of four numbers of the thread; `%r2` and `%rd2` are
 /// parameters.
@@ -77,7 +95,7 @@ pub(super) fn same(body: &str) {
 }
 
 /// Does the same in blocks of these shapes.
-fn same_in(blocks: &[(u32, u32)], body: &str) {
+pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
     if !Isa::available().any(|isa| isa == Isa::Wide) {
         return;
     }

@@ -5,6 +5,7 @@ mod checks;
 mod cluster;
 mod compiled;
 mod compiled_arithmetic;
+mod compiled_collectives;
 mod converged;
 mod counters;
 mod faults;

@@ -4,13 +4,16 @@ use super::frame::{FrameId, Frames};
 use super::run::{Event, run};
 use super::{Split, Warp};
 use crate::code::action::Action;
-use crate::code::compiled::{Compiled, CompiledContext, CompiledEntry, Exit, Function, LaneAddresses, Window};
+use crate::code::compiled::{
+    Compiled, CompiledContext, CompiledEntry, CompiledSite, Exit, Function, LaneAddresses, MISSING, MOST_GROUPS, Window,
+};
 use crate::code::function::Code;
 use crate::code::machine::Machine;
-use crate::code::registers::Regs;
+use crate::code::registers::{RegFile, Regs};
 use crate::fault::FaultKind;
 use crate::lanes::{FULL, LANES, Mask};
 use crate::memory::warp::AccessCache;
+use crate::ops::matrix;
 use std::ffi::c_void;
 
 /// The end of a run in compiled code.
@@ -63,13 +66,25 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     let m = &mut *running.machine;
     // The compiled code counts these instructions.
     let before = m.steps;
+    let whole = context.mask == FULL;
+    let group = context.group as usize;
+    if !whole {
+        std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
+    }
     // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
     let (at, event) = unsafe { run(m, running.code, running.regs, first, context.mask, end) };
+    if !whole {
+        std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
+        m.called_steps += u64::from(end - first);
+    }
     m.steps = before;
-    m.called_steps += u64::from(end - first);
-    if event != Event::Stop {
-        context.fault_at = at;
-        return 1;
+    match event {
+        Event::Stop => {}
+        Event::Act if whole => return MISSING,
+        _ => {
+            context.fault_at = at;
+            return 1;
+        }
     }
     if window != NO_WINDOW
         && let Some(record) = m.spaces.flight.lookup(address)
@@ -123,17 +138,24 @@ impl Warp {
         let lanes = compiled.lanes as usize;
         let groups = LANES / lanes;
         m.group_caches.resize_with(groups, Vec::new);
+        for caches in &mut m.group_caches {
+            if caches.len() < code.caches as usize {
+                caches.resize_with(code.caches as usize, AccessCache::default);
+            }
+        }
         if m.windows.len() < compiled.windows {
             m.windows.resize_with(compiled.windows, Window::default);
         }
         let Some(frame) = self.frames[0].as_mut() else {
             return Compilation::Ready(0);
         };
-        let regs = frame.file.regs();
+        let base = frame.file.regs().frame();
+        let start = compiled.code.address();
+        let stride = m.spaces.local.stride();
         let mut context = CompiledContext {
             addresses: LaneAddresses::default(),
-            frame: regs.frame(),
-            halves: regs.frame(),
+            frame: base,
+            halves: base,
             group: 0,
             pool: compiled.pool.as_ptr(),
             windows: m.windows.as_ptr().cast(),
@@ -147,57 +169,97 @@ impl Warp {
             interpret,
             fault_at: 0,
             mask: 0,
+            resume: start.wrapping_add(entry.offset),
+            arrived: [0; MOST_GROUPS],
+            group_steps: [0; MOST_GROUPS],
+            group_quanta: [share; MOST_GROUPS],
+            group_local: lanes as u64 * stride,
             scheduler: std::ptr::null_mut(),
         };
-        let stride = m.spaces.local.stride();
         if stride > 0 {
             context.local_lanes = LaneAddresses::spaced(stride);
         }
-        let (mut steps, mut rounds) = (0, 0);
+        let mut rounds = 0;
         let mut faults: Option<GroupFault> = None;
-        let mut ends = [(0, Exit::Leave); 4];
+        let mut ends = [(0, Exit::Leave); MOST_GROUPS];
         let group_mask = Mask::MAX >> (LANES - lanes);
-        for (group, end) in ends.iter_mut().enumerate().take(groups) {
+        let mut next = 0;
+        // Groups that have arrived at a site leave there once all others have ended elsewhere.
+        let mut leaving = false;
+        while next < groups {
+            let group = next;
+            let mut from = context.resume;
+            if leaving {
+                match compiled.site(context.arrived[group]) {
+                    Some(CompiledSite { part, .. }) => from = start.wrapping_add(*part),
+                    None => {
+                        next += 1;
+                        continue;
+                    }
+                }
+            }
             (context.group, context.mask) = (group as u64, group_mask << (group * lanes));
-            (context.quantum, context.steps) = (share, 0);
+            (context.quantum, context.steps) = (context.group_quanta[group], context.group_steps[group]);
             let first_lane = (group * lanes) as u64;
             context.local = m.spaces.local.host().wrapping_add((first_lane * stride) as usize);
-            context.halves = regs.frame().wrapping_add(2 * lanes * group);
-            std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
-            if m.caches.len() < code.caches as usize {
-                m.caches.resize_with(code.caches as usize, AccessCache::default);
-            }
+            context.halves = base.wrapping_add(2 * lanes * group);
             let mut running = Running {
                 machine: &mut *m,
                 code,
-                regs,
+                regs: frame.file.regs(),
             };
             context.scheduler = (&raw mut running).cast::<c_void>();
-            let start = compiled.code.address();
             // SAFETY: the code begins with a function of this type.
             let function: Function = unsafe { std::mem::transmute(start) };
             // SAFETY: the context describes a frame of the function that the code was compiled from, and is not used
             // elsewhere meanwhile. The frame has the code's rows, whose values fit the entry. The CPU has AVX2, or
             // there would be no compiled code.
-            let ended = unsafe { function(&raw mut context, start.wrapping_add(entry.offset)) };
-            std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
-            steps = steps.max(context.steps);
-            rounds = rounds.max(share - context.quantum.max(0));
+            let ended = unsafe { function(&raw mut context, from) };
+            // The code goes on with other groups by itself.
+            let group = context.group as usize;
+            (context.group_quanta[group], context.group_steps[group]) = (context.quantum, context.steps);
             let (at, exit) = (ended as u32, (ended >> 32) as u32);
-            if exit == Exit::Fault as u32 {
-                let place = (context.steps, context.fault_at);
-                let fault = m.fault.take();
-                if faults.as_ref().is_none_or(|(first, _)| place < *first) {
-                    faults = Some((place, fault));
+            next = group + 1;
+            if exit == Exit::Part as u32 {
+                context.arrived[group] = u64::from(at);
+            } else if exit == Exit::Action as u32 {
+                let Some(site) = compiled.site(u64::from(at)) else {
+                    break;
+                };
+                let Ok(more) = act(m, code, &mut frame.file, site.at) else {
+                    self.stopped = Some(Split {
+                        frame: 0,
+                        depth: 0,
+                        pc: site.at,
+                        mask: FULL,
+                    });
+                    return Compilation::Fault(code.lines[site.at as usize]);
+                };
+                rounds += more;
+                context.resume = start.wrapping_add(site.resume);
+                next = 0;
+            } else {
+                context.arrived[group] = 0;
+                ends[group] = match exit {
+                    1 => (at, Exit::Barrier),
+                    2 => (at, Exit::End),
+                    _ => (at, Exit::Leave),
+                };
+                if exit == Exit::Fault as u32 {
+                    let place = (context.steps, context.fault_at);
+                    let fault = m.fault.take();
+                    if faults.as_ref().is_none_or(|(first, _)| place < *first) {
+                        faults = Some((place, fault));
+                    }
                 }
-                continue;
             }
-            *end = match exit {
-                1 => (at, Exit::Barrier),
-                2 => (at, Exit::End),
-                _ => (at, Exit::Leave),
-            };
+            if next == groups && !leaving {
+                (leaving, next) = (true, 0);
+            }
         }
+        let steps = context.group_steps[..groups].iter().copied().fold(0, u64::max);
+        let jumps = context.group_quanta[..groups].iter().map(|left| share - (*left).max(0));
+        rounds += jumps.fold(0, i64::max);
         m.steps += steps;
         m.compiled_steps += steps;
         if let Some(((_, at), fault)) = faults {
@@ -261,4 +323,15 @@ impl Warp {
             None => false,
         }
     }
+}
+
+/// Runs an instruction of the scheduler for the whole warp, and returns the number of backward jumps that it counts as.
+/// `Err`: it raised the fault in [`Machine::fault`].
+fn act(m: &mut Machine<'_>, code: &Code, file: &mut RegFile, at: u32) -> Result<i64, ()> {
+    let before = m.steps;
+    if let Some(Action::Matrix(call)) = code.actions.get(code.insts[at as usize].aux as usize) {
+        matrix::run(m, file, call, FULL)?;
+    }
+    // A long instruction counts as several rounds of a short loop.
+    Ok(((m.steps - before) / 16).cast_signed())
 }

@@ -100,6 +100,24 @@ fn compiled(launch: &Launch, code: &Code, variant: Variant) -> Option<Variant> {
     made.map(|_| variant)
 }
 
+/// Returns text about the machine code of a launch: the reason why there is none, or the instructions that it leaves to
+/// the interpreter.
+pub(crate) fn describe(launch: &Launch, code: &Code) -> String {
+    let module = &launch.kernel.loaded().module;
+    let functions = launch.kernel.reachable().iter();
+    let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
+    let lines = ordered::lines(module, bodies);
+    if !lines.is_empty() {
+        return format!("not compiled: lines {lines:?} keep the order of threads\n");
+    }
+    let Some(variant) = variant(launch, 16, false) else {
+        return "not compiled: the shape of the blocks does not fit\n".to_owned();
+    };
+    let body = module.functions.get(code.id.0 as usize).and_then(|f| f.body());
+    body.and_then(|body| compile::describe(module, body, code, variant))
+        .unwrap_or_else(|| "not compiled\n".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Counts, is_worth};

@@ -1,0 +1,29 @@
+//! The instructions that all groups of a warp run together: the places of their code.
+
+use super::assembler::Label;
+use ptx::ir::Reg;
+
+/// An instruction at which groups meet.
+pub(super) struct Site {
+    /// The instruction in the interpreter's code.
+    pub(super) at: u32,
+    /// The code that writes all scalars to their rows and leaves.
+    pub(super) part: Label,
+    /// The code with which all groups continue.
+    pub(super) resume: Label,
+    /// The registers that are live before the instruction.
+    pub(super) live: Vec<Reg>,
+    /// Number of instructions of the piece from it on.
+    pub(super) rest: i32,
+}
+
+/// The code that all such instructions share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared {
+    /// Continues with the next group. `AX` has the number of the site, `CX` the number of the group.
+    pub(super) switch: Label,
+    /// Leaves with `Exit::Part`. `AX` has the number of the site.
+    pub(super) part: Label,
+    /// Begins the next round with the first group, at the address in `DX`.
+    pub(super) restart: Label,
+}
