@@ -188,10 +188,15 @@ fn pools(context: &Context) -> Result {
 
 fn graphs(context: &Context) -> Result {
     let stream = Stream::new(context)?;
-    let mut values = DeviceBuffer::<u32>::zeroed(context, 4)?;
+    let module = Module::from_ptx(context, PTX)?;
+    let store = module.function("store")?;
+    let value = DeviceBuffer::<u32>::zeroed(context, 1)?;
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    // SAFETY: the buffer lives until all launches are done.
-    let captured = stream.capture(mode, |stream| unsafe { values.fill_u32_async(3, stream) })?;
+    let captured = stream.capture(mode, |stream| {
+        // SAFETY: the kernel stores one value in the buffer, which lives until all launches are done.
+        unsafe { store.launch(stream, LaunchConfig::covering(1, 1), (value.ptr(),)) }
+    })?;
+    captured.keep(module);
     let graph = Graph::new(context)?;
     let first = graph.add_host_fn(&[], || ())?;
     graph.add_empty(&[first])?;
@@ -199,7 +204,7 @@ fn graphs(context: &Context) -> Result {
     // SAFETY: as above.
     unsafe { exec.launch(&stream) }?;
     stream.synchronize()?;
-    assert_eq!(values.to_vec()?, [3; 4]);
+    assert_eq!(value.to_vec()?, [7]);
     done()
 }
 
@@ -272,4 +277,15 @@ fn no_handle_leaks_on_an_early_return() {
             }
         }
     });
+}
+
+/// The objects cover the chapters of the guide: programs need `unsafe` for launches only.
+#[test]
+fn programs_are_unsafe_in_launches_only() {
+    let text = include_str!("early_returns.rs");
+    let (_, text) = text.split_once("\nfn contexts(").expect("the first program");
+    let (programs, _) = text.split_once("\ntype Program").expect("the end of the last program");
+    let lines: Vec<&str> = programs.lines().filter(|line| line.contains("unsafe")).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains(".launch(")), "{lines:?}");
 }

@@ -1,6 +1,6 @@
 //! Findings of the checkers.
 
-use crate::memory::{Allocation, AllocationKind, address_space};
+use crate::memory::{Allocation, address_space};
 use ptx::ir::Function;
 use std::fmt;
 use std::ops::BitOr;
@@ -155,24 +155,10 @@ impl AllocationPlace {
             bytes,
             offset,
             origin: match address_space().origin(base) {
-                Some(origin) => format!("{}, allocated at {origin}", describe(kind)),
-                None => describe(kind).to_owned(),
+                Some(origin) => format!("{}, allocated at {origin}", kind.description()),
+                None => kind.description().to_owned(),
             },
         })
-    }
-}
-
-fn describe(kind: AllocationKind) -> &'static str {
-    match kind {
-        AllocationKind::Device => "device memory (cuMemAlloc and similar)",
-        AllocationKind::Managed => "managed memory (cuMemAllocManaged)",
-        AllocationKind::Pinned => "page-locked host memory (cuMemHostAlloc and similar)",
-        AllocationKind::Registered => "registered host memory (cuMemHostRegister)",
-        AllocationKind::Global => "a variable of a module",
-        AllocationKind::Constant => "a constant of a module",
-        AllocationKind::Heap => "memory from malloc in a kernel",
-        AllocationKind::Array => "an array (cuArrayCreate and similar)",
-        AllocationKind::Mapped => "mapped memory (cuMemMap)",
     }
 }
 

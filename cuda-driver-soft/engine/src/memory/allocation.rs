@@ -33,6 +33,21 @@ pub enum AllocationKind {
 }
 
 impl AllocationKind {
+    /// Returns the kind in words, with the call that made the memory.
+    pub fn description(self) -> &'static str {
+        match self {
+            AllocationKind::Device => "device memory (cuMemAlloc and similar)",
+            AllocationKind::Managed => "managed memory (cuMemAllocManaged)",
+            AllocationKind::Pinned => "page-locked host memory (cuMemHostAlloc and similar)",
+            AllocationKind::Registered => "registered host memory (cuMemHostRegister)",
+            AllocationKind::Global => "a variable of a module",
+            AllocationKind::Constant => "a constant of a module",
+            AllocationKind::Heap => "memory from malloc in a kernel",
+            AllocationKind::Array => "an array (cuArrayCreate and similar)",
+            AllocationKind::Mapped => "mapped memory (cuMemMap)",
+        }
+    }
+
     /// Returns true if the host may dereference addresses of this kind: they are the addresses of the backing.
     pub fn is_host_accessible(self) -> bool {
         matches!(

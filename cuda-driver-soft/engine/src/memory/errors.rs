@@ -47,8 +47,8 @@ impl fmt::Display for NotAnAllocation {
         match self.inside {
             Some(a) if a.base == address => write!(
                 f,
-                "{address:#x} is {:?} memory, which this call does not accept",
-                a.kind
+                "{address:#x} is {}, which this call does not accept",
+                a.kind.description()
             ),
             Some(a) => write!(
                 f,
