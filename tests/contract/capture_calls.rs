@@ -228,7 +228,7 @@ fn wrong_work_in_a_capture() {
         ))
     };
     assert_eq!(graph_of(720, &cooperative), (2, 901, null_mut()));
-    // The memory of a fill is not looked at before the graph is instantiated.
+    // The memory of a fill is not checked before the graph is instantiated.
     let (after, ended, graph) = graph_of(0, &|| crate::call!(cuMemsetD32Async(16, 1, 4, a)));
     assert_eq!((after, ended), (1, 0));
     is!(c, 1, cuGraphInstantiateWithFlags(&mut null_mut(), graph, 0));

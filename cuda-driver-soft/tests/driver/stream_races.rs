@@ -1,5 +1,5 @@
-//! Tests of the check for races between work of different streams: pairs of programs, with the order that CUDA asks for
-//! and without.
+//! Tests of the check for races between work of different streams: pairs of programs, with and without the order that
+//! CUDA requires.
 
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
@@ -128,7 +128,7 @@ impl Work {
     }
 }
 
-/// Returns what the check finds in a program.
+/// Returns the findings of the check in a program.
 fn found(program: impl FnOnce(&Work)) -> Vec<Finding> {
     let _context = Context::new();
     let checks = cuda_driver_soft::check(Checks::RACE).unwrap();

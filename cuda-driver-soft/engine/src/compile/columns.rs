@@ -10,7 +10,7 @@ use super::lanes::Places;
 use super::registers::{SOURCES, TEMP};
 use iced_x86::Code;
 
-/// Puts the middle two quarters of a vector of 64-bit elements in each other's places.
+/// Exchanges the middle two quarters of a vector of 64-bit elements.
 const SWAP_MIDDLE: u32 = 0b11_01_10_00;
 /// The even elements of two vectors, for `vshufps`.
 const EVEN: u32 = 0b10_00_10_00;

@@ -147,7 +147,7 @@ impl Formula<'_, '_> {
         self.two_imm(code, a, b, UNORDERED)
     }
 
-    /// Replaces NaNs by the one of `.f32`, if anything sees it.
+    /// Replaces NaNs by the one of `.f32`, if it can be observed.
     pub(super) fn canonical(&mut self, a: Term, seen: bool) -> Term {
         if !seen {
             return a;

@@ -419,7 +419,7 @@ impl Homes<'_> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction that is a formula. Returns false if it is none; then nothing is added.
+    /// Adds an instruction that is a formula. Returns false, and adds nothing, for all other instructions.
     pub(super) fn formula(&mut self, inst: &Inst, d: Reg) -> bool {
         let recipe = self
             .float(inst, d)

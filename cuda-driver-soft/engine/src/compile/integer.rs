@@ -115,7 +115,7 @@ impl Formula<'_, '_> {
         self.two(bitwise::OR, rest, field)
     }
 
-    /// Any four of eight bytes, by a number that is not known.
+    /// Any four of eight bytes, selected by a variable number.
     fn permuted(&mut self, a: Term, b: Term, c: Term) -> Term {
         // Each selector of four bits in a byte.
         let mut selectors = c;
@@ -151,7 +151,7 @@ impl Formula<'_, '_> {
         self.two(bitwise::OR, yes, no)
     }
 
-    /// The same, by a number that is known.
+    /// The same, selected by a constant.
     fn permuted_by(&mut self, a: Term, b: Term, selectors: [u32; 4]) -> Term {
         let mut shuffle = |value: Term, of_b: bool| {
             let byte = |i: usize| match selectors[i % 4] {

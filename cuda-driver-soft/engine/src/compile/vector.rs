@@ -412,7 +412,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Replaces NaNs by the one that PTX defines, if anything sees it.
+    /// Replaces NaNs by the one that PTX defines, if it can be observed.
     fn canonical(&mut self, d: Ymm, seen: bool) {
         if seen {
             const UNORDERED: u32 = 3;

@@ -1,7 +1,7 @@
 //! A cache of the patterns of addresses that a warp's requests have.
 //!
-//! Most instructions access memory in the same pattern again and again, moved by a distance. Numbers that depend only on
-//! the distances between the addresses and on the alignment of the first one are computed once per pattern.
+//! Most instructions access memory in the same pattern each time, moved by a distance. Numbers that depend only on the
+//! distances between the addresses and on the alignment of the first one are computed once per pattern.
 
 use crate::lanes::{FULL, LANES, Lanes, Mask};
 

@@ -1,8 +1,8 @@
 //! The plan of a function: the analyses that a compiler for groups of lanes needs before it emits code.
 //!
-//! A [`Plan`] is made from the typed IR alone. It holds what does not depend on the launch. [`Plan::shapes`] adds what
-//! depends on the group: neighbouring lanes along x, which compiled code runs together. `Kernel::describe_plan` and the
-//! example `ptx_plan` print both.
+//! A [`Plan`] is made from the typed IR alone. It holds the facts that do not depend on the launch. [`Plan::shapes`]
+//! adds those that depend on the group: neighbouring lanes along x, which compiled code runs together.
+//! `Kernel::describe_plan` and the example `ptx_plan` print both.
 //!
 //! | file | |
 //! | --- | --- |
@@ -60,7 +60,7 @@ pub(crate) struct Plan<'b> {
     /// The function.
     pub(crate) source: SourceFunction<'b>,
     /// The basic blocks. A block ends at branches, and behind each instruction that the warp's scheduler runs. Steps
-    /// have the same numbers as those that `decode` uses, blocks have not.
+    /// are numbered as in `decode`, but blocks are not.
     pub(crate) layout: Layout<'b>,
     /// The use of each register. Registers that are [`Use::PerhapsUndefined`] are zero when a thread starts.
     pub(crate) uses: Vec<Use>,
@@ -72,7 +72,7 @@ pub(crate) struct Plan<'b> {
     pub(crate) regions: Vec<Region>,
     /// The parameters and variables from which addresses are computed.
     pub(crate) roots: Roots,
-    /// For each register true if something can see the payload of a NaN in it.
+    /// For each register, true if the payload of a NaN in it can be observed.
     pub(crate) payload_seen: Vec<bool>,
     /// The registers that can be computed again.
     pub(crate) pure: Pure,
@@ -109,7 +109,7 @@ impl<'b> Plan<'b> {
         Shapes::of(&self.source, &self.layout, &self.uses, &self.live, group, choices)
     }
 
-    /// Returns true if something can see the payload of a NaN in the register.
+    /// Returns true if the payload of a NaN in the register can be observed.
     pub(crate) fn is_payload_seen(&self, reg: Reg) -> bool {
         self.payload_seen[reg.0 as usize]
     }

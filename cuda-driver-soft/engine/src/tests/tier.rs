@@ -1,4 +1,4 @@
-//! The choice between interpreter and machine code, seen by the instructions that each has run.
+//! Tests of the choice between interpreter and machine code, by the numbers of instructions that each has run.
 
 use super::{Arg, Bench};
 use crate::{Counts, Engine, Isa};
@@ -145,7 +145,7 @@ fn leaving_code_takes_its_ways_out() {
     let (compiled, expected) = kernels.run("work", 4, (64, 1), 100, Engine::Compiled { lanes: 16 });
     let (leaving, results) = kernels.run("work", 4, (64, 1), 100, Engine::Leaving { lanes: 16 });
     assert_eq!(results, expected);
-    // It enters again and again, and leaves at each backward jump.
+    // A warp enters the code repeatedly, and leaves at each backward jump.
     assert!(
         leaving.compiled > 0 && leaving.compiled < compiled.compiled,
         "{leaving:?}, {compiled:?}"
