@@ -123,6 +123,10 @@ pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() 
     if finds_leaks_of_process() {
         return note_object_of_process(kind, handle, is_live);
     }
+    // A backtrace takes milliseconds, and the first one loads the program's debug information.
+    if !finds_leaks() {
+        return;
+    }
     let origin = origin::of_call();
     _ = with_leak_session(|session| {
         session.made.add_object(leaks::MadeObject {
