@@ -17,6 +17,7 @@ mod leaks;
 mod limits;
 mod linking;
 mod load;
+mod load_graphs;
 mod memory;
 mod module;
 mod pools;
