@@ -239,11 +239,19 @@ pub(crate) fn link_verbosely(inputs: &[Input], options: &Options, log: &mut Log)
 fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
     link::link(inputs).map_err(|undefined| {
         for reference in undefined {
-            let reference = reference.to_string();
-            let _: Result<()> = fail(log, Error::CUDA_ERROR_INVALID_SOURCE, &reference);
+            let text = reference.to_string();
+            let _: Result<()> = fail(log, Error::CUDA_ERROR_INVALID_SOURCE, &text);
+            if is_device_launch(&reference.symbol) {
+                host::log!("kernels that launch kernels (dynamic parallelism) are not supported");
+            }
         }
         Error::CUDA_ERROR_INVALID_SOURCE
     })
+}
+
+/// Returns true for the functions of the device runtime with which a kernel launches another one.
+fn is_device_launch(symbol: &str) -> bool {
+    symbol.starts_with("__cudaCDP2Launch") || symbol.starts_with("cudaLaunchDevice")
 }
 
 fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {

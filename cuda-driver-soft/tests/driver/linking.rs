@@ -1,6 +1,6 @@
 //! Tests of linking with the host compiler's files: objects and libraries that contain fat binaries.
 
-use crate::common::{Context, check, cuda, expect};
+use crate::common::{Context, check, cuda, expect, in_child, software};
 use crate::module::fat_binary;
 use cuda_driver_sys::*;
 use std::ffi::{CStr, CString, c_void};
@@ -222,4 +222,19 @@ fn relocatable_code_is_linked() {
         check(cuda.cuMemFree(memory));
         check(cuda.cuLibraryUnload(library));
     }
+}
+
+#[test]
+fn launches_by_kernels_are_named_in_the_log() {
+    if !software() {
+        return; // NVIDIA's driver can link such kernels
+    }
+    let test = "linking::launches_by_kernels_are_named_in_the_log";
+    let log = in_child(test, &[("CUDA_SOFT_LOG", "1")], || {
+        let _context = Context::new();
+        let launching = caller("__cudaCDP2LaunchDeviceV2");
+        let code = link(&[(Kind::CU_JIT_INPUT_PTX, c"a.ptx", launching)]).unwrap_err();
+        expect(code, 300);
+    });
+    assert!(log.is_none_or(|log| log.contains("(dynamic parallelism) are not supported")));
 }
