@@ -22,7 +22,7 @@ esac
 export RUSTC_BOOTSTRAP=1
 # Without leak detection, which would report the tables that live as long as the process.
 export ASAN_OPTIONS="detect_leaks=0:quarantine_size_mb=16:allocator_may_return_null=1"
-export TSAN_OPTIONS="second_deadlock_stack=1"
+export TSAN_OPTIONS="second_deadlock_stack=1:allocator_may_return_null=1"
 # Instrumented code is slow to compile with full optimisation.
 config=(
     --config 'profile.dev.debug="line-tables-only"'
