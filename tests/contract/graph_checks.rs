@@ -137,8 +137,17 @@ fn memory_of_graphs_is_kept_until_it_is_trimmed() {
         is!(c, 0, cuMemFreeAsync(memory, s.stream));
         is!(c, 0, cuStreamSynchronize(s.stream));
         assert_eq!(counts(), [CHUNK, CHUNK], "after the free");
+        // Each graph may have one node that frees the memory.
+        let frees = [graph(), graph()];
+        let codes = [frees[0], frees[1], frees[0]].map(|g| {
+            let mut node = null_mut();
+            crate::call!(cuGraphAddMemFreeNode(&raw mut node, g, ptr::null(), 0, memory)).0
+        });
+        assert_eq!(codes, [0, 0, 1]);
         is!(c, 0, cuGraphExecDestroy(exec));
-        is!(c, 0, cuGraphDestroy(g));
+        for g in [g, frees[0], frees[1]] {
+            is!(c, 0, cuGraphDestroy(g));
+        }
         is!(c, 0, cuDeviceGraphMemTrim(0));
         assert_eq!(counts(), [0, 0], "after the trim");
     });

@@ -60,6 +60,7 @@ fn rounding_and_bounds() {
         });
     }
     for (which, value) in [
+        (stack, 523_728),
         (stack, 524_272),
         (stack, 1 << 20),
         (stack, 1 << 40),

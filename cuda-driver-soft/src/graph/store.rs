@@ -32,6 +32,8 @@ pub(crate) struct Graph {
     /// The nodes in the order of their creation.
     pub(crate) nodes: Vec<usize>,
     next_local: u32,
+    /// The addresses that free nodes free. Such nodes cannot be removed.
+    freed: HashSet<u64>,
     /// The node that owns it.
     pub(crate) owner: Option<usize>,
     /// In a clone: the nodes, by the nodes that they were copied from.
@@ -92,6 +94,7 @@ impl GraphStore {
             id: next_id(),
             nodes: Vec::new(),
             next_local: 0,
+            freed: HashSet::new(),
             owner,
             clones: HashMap::new(),
             objects: BTreeMap::new(),
@@ -166,9 +169,9 @@ impl GraphStore {
     /// Adds a node.
     pub(crate) fn add(&mut self, graph: usize, after: Vec<Edge>, operation: Operation) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
-        // Driver 580 accepts one free node per allocation, among all graphs.
+        // A graph has one free node per allocation.
         if let Operation::Free(memory) = &operation
-            && !memory.set_free_node()
+            && !self.graph_mut(graph)?.freed.insert(memory.address)
         {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

@@ -31,8 +31,6 @@ pub(crate) struct GraphMemory {
 struct GraphMemoryState {
     /// True if an executable graph allocates it.
     claimed: bool,
-    /// True once a node has been created that frees it.
-    has_free_node: bool,
     /// Number of launches that allocated it, minus the number of times it was freed.
     open: u64,
     /// True from the call that launches an allocation to the call that frees it or launches its free node.
@@ -94,11 +92,6 @@ impl GraphMemory {
 
     fn state(&self) -> MutexGuard<'_, GraphMemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Marks the memory as having a free node. Returns false if it already has one.
-    pub(crate) fn set_free_node(&self) -> bool {
-        !std::mem::replace(&mut self.state().has_free_node, true)
     }
 
     /// Claims the memory for an executable graph. Returns false if another one has it.

@@ -6,7 +6,7 @@ use crate::object::device::Device;
 use crate::state::error::{Error, Result};
 
 /// Maximum stack size in bytes.
-const MOST_STACK: u64 = 523_264;
+const MOST_STACK: u64 = 523_712;
 const FIFO_UNIT: u64 = 256;
 const FIFO: std::ops::RangeInclusive<u64> = 512 << 10..=2 << 30;
 const HEAP_UNIT: u64 = 64 << 10;
