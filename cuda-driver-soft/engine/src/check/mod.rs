@@ -34,6 +34,7 @@ use crate::memory::{TrackedWrites, address_space};
 use crate::observe::Observers;
 use crate::program::kernel::Kernel;
 use history::History;
+use race::Races;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +44,8 @@ pub struct Checker {
     checks: Checks,
     findings: Arc<Mutex<Vec<Finding>>>,
     history: Arc<Mutex<History>>,
+    /// The race checker of a launch that has ended, because its memory is expensive to make.
+    spare: Arc<Mutex<Option<Box<Races>>>>,
     /// Called with each new finding.
     report: Option<fn(&Finding)>,
     _tracked: Option<Arc<TrackedWrites>>,
@@ -65,6 +68,7 @@ impl Checker {
             checks,
             findings: Arc::default(),
             history: Arc::default(),
+            spare: Arc::default(),
             report: None,
             _tracked: tracked.then(|| Arc::new(address_space().track_writes())),
         }
@@ -98,6 +102,11 @@ impl Checker {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Finding>> {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the race checker that the next launch may use.
+    fn spare(&self) -> MutexGuard<'_, Option<Box<Races>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a finding, unless there is one like it.

@@ -6,7 +6,6 @@ use super::init::{BlockWritten, Maps, WrittenByOthers, hull, is_simple, is_unwri
 use super::order::BlockOrder;
 use super::plan::{AccessPlan, NoValues, Plan, StoredValues, different_copies};
 use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
-use super::shadow::is_row;
 use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
@@ -155,7 +154,7 @@ impl LaunchObserver for CheckedLaunch {
     fn worker(&self) -> Box<dyn WorkerObserver> {
         let races = self.checker.checks().contains(Checks::RACE).then(|| {
             let races = self.state().races.take();
-            races.unwrap_or_default()
+            races.or_else(|| self.checker.spare().take()).unwrap_or_default()
         });
         Box::new(CheckWorker {
             checks: self.checker.checks(),
@@ -171,6 +170,11 @@ impl LaunchObserver for CheckedLaunch {
     }
 
     fn end(&self, fault: Option<&Fault>) {
+        let races = self.state().races.take();
+        if let Some(mut races) = races {
+            races.reset();
+            *self.checker.spare() = Some(races);
+        }
         let mut found: Vec<_> = self.state().findings.drain().map(|(_, found)| found).collect();
         found.sort_by_key(|(rank, finding)| (*rank, finding.places.clone()));
         for (_, finding) in found {
@@ -343,35 +347,24 @@ impl CheckWorker {
         if let (Some(order), Some(races)) = (&mut block.order, &mut self.races)
             && (is_shared || is_global)
         {
-            let mut shadow = *addresses;
-            if is_shared {
-                for lane in lanes::iter(group) {
-                    let owner = owners.map_or(block.at.number, |owners| owners[lane]);
-                    shadow[lane] = shared_address(owner as u32, addresses[lane] & OFFSET);
-                }
-            }
-            let stored;
-            let values: &dyn Values = match plan.values {
-                // A row has one stamp, without values.
-                _ if is_row(&shadow, group, bytes) => &NoValues,
-                Some((rows, row, element)) => {
-                    let count = (bytes / u32::from(element)).min(4) as usize;
-                    let mut elements = [[0; LANES]; 4];
-                    for (to, from) in elements.iter_mut().zip(rows).take(count) {
-                        *to = at.values(from, row);
-                    }
-                    stored = StoredValues {
-                        elements,
-                        bytes: element.into(),
-                    };
-                    &stored
-                }
-                None => &NoValues,
+            let shadow = match owners {
+                _ if !is_shared => None,
+                Some(owners) => Some(std::array::from_fn(|lane| {
+                    shared_address(owners[lane] as u32, addresses[lane] & OFFSET)
+                })),
+                None => Some(addresses.map(|address| shared_address(block.at.number as u32, address & OFFSET))),
             };
+            let stored = plan.values.map(|(rows, row, element)| StoredValues {
+                at,
+                rows: (rows, row),
+                bytes: element.into(),
+                elements: Default::default(),
+            });
+            let values: &dyn Values = stored.as_ref().map_or(&NoValues, |stored| stored);
             let access = WarpAccess {
                 warp: at.warp as u8,
                 lanes: group,
-                addresses: &shadow,
+                addresses: shadow.as_ref().unwrap_or(addresses),
                 bytes,
                 effect: plan.effect,
                 strong: plan.strong,

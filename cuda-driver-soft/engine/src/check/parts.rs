@@ -60,6 +60,11 @@ impl LaneMaps {
         self.maps.len() >= self.most
     }
 
+    /// Returns true if the maps and what was computed of them take much memory.
+    pub(super) fn is_large(&self) -> bool {
+        self.maps.len() + self.blends.len() + self.unions.len() > Self::MOST
+    }
+
     /// Returns maps that are full, so that each word is checked on its own.
     #[cfg(test)]
     pub(super) fn full() -> Self {

@@ -10,6 +10,7 @@ use crate::lanes::{self, LANES, Mask};
 use crate::observe::ObservedLaunch;
 use crate::ops::memory::Access;
 use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, Space};
+use std::cell::OnceCell;
 
 /// The checkers' view of a decoded instruction.
 #[derive(Debug, Default)]
@@ -179,16 +180,23 @@ pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess]) -> Mask {
     lanes
 }
 
-/// The values that a store writes, by element and lane.
-pub(super) struct StoredValues {
-    pub(super) elements: [[u64; LANES]; 4],
+/// The values that a store writes. They are read from the registers when they are first needed.
+pub(super) struct StoredValues<'a> {
+    pub(super) at: &'a At<'a>,
+    /// Rows of the elements, and the bytes of a row for each lane.
+    pub(super) rows: ([Slot; 4], u8),
     /// Bytes of an element.
     pub(super) bytes: u64,
+    /// By element and lane.
+    pub(super) elements: [OnceCell<[u64; LANES]>; 4],
 }
 
-impl super::race::Values for StoredValues {
+impl super::race::Values for StoredValues<'_> {
     fn get(&self, lane: usize, offset: u64, bytes: u32) -> Option<u32> {
-        let element = self.elements.get((offset / self.bytes) as usize)?;
+        let number = (offset / self.bytes) as usize;
+        let (rows, row) = self.rows;
+        let element = self.elements.get(number)?;
+        let element = element.get_or_init(|| self.at.values(rows[number], row));
         let shift = offset % self.bytes * 8;
         if u64::from(bytes) > self.bytes {
             return None;

@@ -82,7 +82,7 @@ pub(super) struct Races {
     published: Published,
     clusters: HashMap<u64, ClusterOrder>,
     maps: LaneMaps,
-    /// For each instruction, the lines that its patterns of addresses access.
+    /// For each instruction, the lines that its patterns of addresses access, which do not depend on the kernel.
     patterns: Vec<PatternCache<Vec<LineAccess>, LINE>>,
 }
 
@@ -103,9 +103,16 @@ fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<L
     let mut lines: Vec<(u64, Vec<[Mask; LANES]>)> = Vec::new();
     let mut rest = request.mask;
     while rest != 0 {
-        let group = neighbours(request.addresses, rest, effect);
+        let first = rest.trailing_zeros() as usize % LANES;
+        let address = request.addresses[first];
+        // Reads of a word by several lanes are one stamp, whichever lanes they are.
+        let group = match effect {
+            Effect::Read => lanes::iter(rest)
+                .filter(|lane| request.addresses[*lane] == address)
+                .fold(0, |group, lane| group | 1 << lane),
+            _ => neighbours(request.addresses, rest, effect),
+        };
         rest &= !group;
-        let address = request.addresses[group.trailing_zeros() as usize % LANES];
         if !address.is_multiple_of(4) {
             return Vec::new();
         }
@@ -162,6 +169,17 @@ fn neighbours(addresses: &[u64; LANES], rest: Mask, effect: Effect) -> Mask {
 }
 
 impl Races {
+    /// Forgets all accesses of a launch that has ended, for another one.
+    pub(super) fn reset(&mut self) {
+        if self.maps.is_large() {
+            *self = Races::default();
+            return;
+        }
+        self.shadow.reset();
+        self.published = Published::default();
+        self.clusters.clear();
+    }
+
     /// Returns the barrier of a cluster.
     pub(super) fn cluster(&mut self, number: u64) -> &mut ClusterOrder {
         self.clusters.entry(number).or_default()

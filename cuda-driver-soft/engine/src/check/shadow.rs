@@ -264,6 +264,15 @@ impl Shadow {
         page
     }
 
+    /// Forgets all accesses. Keeps a part of the memory for others.
+    pub(super) fn reset(&mut self) {
+        const MOST_PAGES: usize = 1 << 14;
+        self.pages.truncate(MOST_PAGES);
+        self.free = (0..self.pages.len() as u32).rev().collect();
+        self.recent = Default::default();
+        self.index.clear();
+    }
+
     /// Removes the accesses to a range of whole pages.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
         self.recent = Default::default();
