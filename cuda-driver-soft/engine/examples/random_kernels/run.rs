@@ -83,7 +83,7 @@ pub(crate) fn compare(kernel: &Kernel, tiers: &[Tier]) -> Result<End, String> {
     let expected = run(kernel, &program, &memory, *reference);
     for tier in others {
         let found = run(kernel, &program, &memory, *tier);
-        if let Some(what) = difference(kernel, &expected, &found, tier.engine) {
+        if let Some(what) = difference(kernel, &expected, &found) {
             return Err(format!("{tier:?}, not {reference:?}: {what}"));
         }
     }
@@ -94,16 +94,9 @@ pub(crate) fn compare(kernel: &Kernel, tiers: &[Tier]) -> Result<End, String> {
     })
 }
 
-fn difference(kernel: &Kernel, expected: &Outcome, found: &Outcome, engine: Engine) -> Option<String> {
+fn difference(kernel: &Kernel, expected: &Outcome, found: &Outcome) -> Option<String> {
     let first = |a: &[u8], b: &[u8]| a.iter().zip(b).position(|(a, b)| a != b);
-    // Once its lanes have parted, compiled code may reach the fault of some lanes before those of others that the
-    // interpreter runs first. Then another thread of the warp is named.
-    let reported = |outcome: &Outcome| match (&outcome.fault, engine) {
-        (Some(fault), Engine::Interpreter) => Some(fault.clone()),
-        (Some(fault), _) => Some(fault.split(" at ").next().unwrap_or_default().to_owned()),
-        (None, _) => None,
-    };
-    if reported(expected) != reported(found) {
+    if expected.fault != found.fault {
         return Some(format!("fault {:?}, not {:?}", found.fault, expected.fault));
     }
     // After a fault nothing reads the memory, and other groups of the warp may have run further.

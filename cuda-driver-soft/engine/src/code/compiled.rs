@@ -29,6 +29,8 @@ pub(crate) struct Compiled {
     pub(crate) windows: usize,
     /// The instructions that all groups of a warp run together.
     pub(crate) sites: Vec<CompiledSite>,
+    /// The loops whose rounds the code counts. A loop comes before those inside it.
+    pub(crate) loops: Vec<CompiledLoop>,
     /// The ways in which its instructions run.
     pub(crate) share: Share,
     /// [`Variant::leaving`]
@@ -90,6 +92,34 @@ pub(crate) struct CompiledSite {
     pub(crate) part: usize,
     /// Offset of the machine code behind the instruction.
     pub(crate) resume: usize,
+}
+
+/// Limit on the loops whose rounds a kernel's code counts.
+pub(crate) const MOST_LOOPS: usize = 8;
+
+/// A loop of a kernel, as instructions in the interpreter's code.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompiledLoop {
+    /// The instruction at which each round begins.
+    pub(crate) head: u32,
+    /// The instructions of the loop.
+    pub(crate) range: std::ops::Range<u32>,
+    /// True if its count in [`CompiledContext::rounds`] is what [`CompiledContext::quantum`] would be if the first
+    /// round began now. No jump in it goes backwards but those that begin its rounds.
+    pub(crate) by_quantum: bool,
+}
+
+impl CompiledLoop {
+    /// Returns the number of finished rounds that a count stands for.
+    pub(crate) fn rounds(&self, count: i64, quantum: i64) -> i64 {
+        count.wrapping_sub(if self.by_quantum { quantum } else { 0 })
+    }
+
+    /// Returns the count that stands for a number of finished rounds.
+    pub(crate) fn count(&self, rounds: i64, quantum: i64) -> i64 {
+        rounds.wrapping_add(if self.by_quantum { quantum } else { 0 })
+    }
 }
 
 impl Compiled {
@@ -212,6 +242,8 @@ pub(crate) struct CompiledContext {
     pub(crate) group_local: u64,
     /// State of the warp's scheduler, for `interpret` alone.
     pub(crate) scheduler: *mut c_void,
+    /// The counts of the loops, of each group.
+    pub(crate) rounds: [[i64; MOST_LOOPS]; MOST_GROUPS],
 }
 
 /// The part of an allocation that a memory instruction accessed last.

@@ -3,8 +3,9 @@
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
 
 use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
+use super::rounds::Rounds;
 use super::sites::{Shared, Site};
-use crate::code::compiled::{CompiledContext, Exit, MISSING};
+use crate::code::compiled::{CompiledContext, CompiledLoop, Exit, MISSING};
 use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
 use crate::code::registers::Slot;
@@ -98,6 +99,7 @@ pub(super) struct Emitter<'a> {
     pooled: HashMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
     windows: u32,
+    pub(super) rounds: Rounds,
     share: Share,
     /// The instructions that all groups run together, and their common code.
     pub(super) sites: Vec<Site>,
@@ -115,6 +117,7 @@ pub(super) struct Output {
     pub(super) ways: Vec<Way>,
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) windows: usize,
+    pub(super) loops: Vec<CompiledLoop>,
     pub(super) share: Share,
     pub(super) sites: Vec<Site>,
     pub(super) ran_by: Vec<(usize, RunBy)>,
@@ -147,6 +150,7 @@ impl<'a> Emitter<'a> {
             pooled: HashMap::new(),
             epilogue,
             windows: 0,
+            rounds: Rounds::of(input.plan, input.map),
             share: Share::default(),
             sites: Vec::new(),
             meeting: None,
@@ -258,6 +262,7 @@ impl<'a> Emitter<'a> {
             ways,
             pool: self.pool,
             windows: self.windows as usize,
+            loops: self.rounds.loops,
             share: self.share,
             sites: self.sites,
             ran_by: self.ran_by,
@@ -546,6 +551,7 @@ impl<'a> Emitter<'a> {
     /// Prepares the machine registers for another block, and counts backward jumps.
     fn go(&mut self, from: usize, to: usize) {
         let target = self.first_piece[to];
+        self.count_round(from, to);
         if self.input.plan.flow.is_backward(from, to) {
             let live: Vec<Reg> = self.live_at(to, self.input.plan.layout.steps_of(to).start);
             let at = self.begin_of(&self.pieces[target]);

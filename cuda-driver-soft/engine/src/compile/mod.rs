@@ -17,6 +17,7 @@
 //! | `parts` | machine instructions on halves and elements of vector registers |
 //! | `registers` | which machine registers hold which values |
 //! | `emitter` | blocks, edges and ways out |
+//! | `rounds` | counts of the rounds of loops |
 //! | `value` | sources of instructions |
 //! | `scalar` | arithmetic on the first lane of a group |
 //! | `vector` | arithmetic on vectors |
@@ -78,6 +79,8 @@ mod product;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 #[cfg(target_arch = "x86_64")]
+mod rounds;
+#[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sites;
@@ -128,6 +131,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         lanes: variant.lanes,
         entries: entries.collect(),
         windows: output.windows,
+        loops: output.loops,
         sites: output.sites.iter().map(site).collect(),
         share: output.share,
         leaving: variant.leaving,

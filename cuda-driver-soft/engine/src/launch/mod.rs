@@ -33,6 +33,12 @@ pub struct Launch {
 }
 
 /// The way in which kernels run. Results are the same, unless a kernel has data races.
+///
+/// The reported fault is the same, too, except where lanes of a warp run different ways and the interpreter would
+/// suspend the warp, after 1,024 backward jumps: then another warp of the block may reach its fault first. In loops
+/// that jump back to their head from several places, it may be the fault of another lane of the warp. Until a fault
+/// ends a compiled kernel, the lanes behind the faulty one may run further than in the interpreter, which only memory
+/// of the host can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// Kernels are interpreted.

@@ -6,6 +6,7 @@ mod cluster;
 mod compiled;
 mod compiled_arithmetic;
 mod compiled_collectives;
+mod compiled_faults;
 mod converged;
 mod counters;
 mod faults;

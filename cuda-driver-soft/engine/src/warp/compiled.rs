@@ -1,16 +1,17 @@
 //! Runs the groups of a warp in compiled code.
 
 use super::frame::{FrameId, Frames};
+use super::order::{HeldFault, Order};
 use super::run::{Event, run};
 use super::{Split, Warp};
 use crate::code::action::Action;
 use crate::code::compiled::{
-    Compiled, CompiledContext, CompiledEntry, CompiledSite, Exit, Function, LaneAddresses, MISSING, MOST_GROUPS, Window,
+    Compiled, CompiledContext, CompiledEntry, CompiledLoop, CompiledSite, Exit, Function, LaneAddresses, MISSING,
+    MOST_GROUPS, MOST_LOOPS, Window,
 };
 use crate::code::function::Code;
 use crate::code::machine::Machine;
 use crate::code::registers::{RegFile, Regs};
-use crate::fault::FaultKind;
 use crate::lanes::{FULL, LANES, Mask};
 use crate::memory::warp::AccessCache;
 use crate::ops::matrix;
@@ -33,10 +34,9 @@ struct Running<'r, 'm> {
     machine: &'r mut Machine<'m>,
     code: &'r Code,
     regs: Regs<'r>,
+    /// The step that raised a fault.
+    faulty: (u32, u32),
 }
-
-/// A fault in a group, and its place in the order of the interpreter: instructions run before, and instruction.
-type GroupFault = ((u64, u32), Option<(FaultKind, usize)>);
 
 /// The number of the window of an instruction that has none.
 const NO_WINDOW: u32 = u32::MAX;
@@ -83,6 +83,7 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
         Event::Act if whole => return MISSING,
         _ => {
             context.fault_at = at;
+            running.faulty = (first, end);
             return 1;
         }
     }
@@ -175,12 +176,22 @@ impl Warp {
             group_quanta: [share; MOST_GROUPS],
             group_local: lanes as u64 * stride,
             scheduler: std::ptr::null_mut(),
+            rounds: [[0; MOST_LOOPS]; MOST_GROUPS],
         };
+        for (number, found) in compiled.loops.iter().enumerate() {
+            for (group, counts) in context.rounds.iter_mut().enumerate().take(groups) {
+                let finished = self
+                    .order
+                    .as_ref()
+                    .map_or(0, |order| order.rounds(number, group * lanes));
+                counts[number] = found.count(finished, share);
+            }
+        }
         if stride > 0 {
             context.local_lanes = LaneAddresses::spaced(stride);
         }
         let mut rounds = 0;
-        let mut faults: Option<GroupFault> = None;
+        let mut faults = Vec::new();
         let mut ends = [(0, Exit::Leave); MOST_GROUPS];
         let group_mask = Mask::MAX >> (LANES - lanes);
         let mut next = 0;
@@ -207,6 +218,7 @@ impl Warp {
                 machine: &mut *m,
                 code,
                 regs: frame.file.regs(),
+                faulty: (0, 0),
             };
             context.scheduler = (&raw mut running).cast::<c_void>();
             // SAFETY: the code begins with a function of this type.
@@ -215,6 +227,7 @@ impl Warp {
             // elsewhere meanwhile. The frame has the code's rows, whose values fit the entry. The CPU has AVX2, or
             // there would be no compiled code.
             let ended = unsafe { function(&raw mut context, from) };
+            let faulty = running.faulty;
             // The code goes on with other groups by itself.
             let group = context.group as usize;
             (context.group_quanta[group], context.group_steps[group]) = (context.quantum, context.steps);
@@ -243,14 +256,21 @@ impl Warp {
                 ends[group] = match exit {
                     1 => (at, Exit::Barrier),
                     2 => (at, Exit::End),
+                    3 => (faulty.0, Exit::Fault),
                     _ => (at, Exit::Leave),
                 };
                 if exit == Exit::Fault as u32 {
-                    let place = (context.steps, context.fault_at);
-                    let fault = m.fault.take();
-                    if faults.as_ref().is_none_or(|(first, _)| place < *first) {
-                        faults = Some((place, fault));
-                    }
+                    let split = Split {
+                        frame: 0,
+                        depth: 0,
+                        pc: context.fault_at,
+                        mask: group_mask << (group * lanes),
+                    };
+                    faults.push(HeldFault {
+                        split,
+                        insts: faulty,
+                        fault: m.fault.take(),
+                    });
                 }
             }
             if next == groups && !leaving {
@@ -262,24 +282,27 @@ impl Warp {
         rounds += jumps.fold(0, i64::max);
         m.steps += steps;
         m.compiled_steps += steps;
-        if let Some(((_, at), fault)) = faults {
-            // The other groups have stopped elsewhere.
-            let lane = fault.as_ref().map_or(0, |(_, lane)| lane % LANES);
-            self.stopped = Some(Split {
-                frame: 0,
-                depth: 0,
-                pc: at,
-                mask: 1 << lane,
-            });
-            m.fault = fault;
-            return Compilation::Fault(code.lines[at as usize]);
-        }
         self.in_vain = if steps < super::WORTH_COMING_BACK {
             self.in_vain + 1
         } else {
             0
         };
         let ends = &ends[..groups];
+        let mask_of = |group: usize| group_mask << (group * lanes);
+        for (counts, quantum) in context.rounds.iter_mut().zip(context.group_quanta) {
+            for (count, found) in counts.iter_mut().zip(&compiled.loops) {
+                *count = found.rounds(*count, quantum);
+            }
+        }
+        if faults.is_empty() && is_even(&compiled.loops, ends, &context.rounds) {
+            self.order = None;
+        } else {
+            let order = self.order.get_or_insert_with(|| Box::new(Order::new(&compiled.loops)));
+            for (group, (at, _)) in ends.iter().enumerate() {
+                order.place(mask_of(group), *at, &context.rounds[group]);
+            }
+            faults.into_iter().for_each(|fault| order.hold(fault));
+        }
         let first = ends[0];
         if ends.iter().all(|end| *end == first) {
             match first {
@@ -298,12 +321,15 @@ impl Warp {
                 _ => {}
             }
         }
-        for (group, (at, _)) in ends.iter().enumerate() {
+        for (group, (at, exit)) in ends.iter().enumerate() {
+            if *exit == Exit::Fault {
+                continue;
+            }
             self.push(Split {
                 frame: 0,
                 depth: 0,
                 pc: *at,
-                mask: group_mask << (group * lanes),
+                mask: mask_of(group),
             });
         }
         Compilation::Ready(rounds)
@@ -334,4 +360,14 @@ fn act(m: &mut Machine<'_>, code: &Code, file: &mut RegFile, at: u32) -> Result<
     }
     // A long instruction counts as several rounds of a short loop.
     Ok(((m.steps - before) / 16).cast_signed())
+}
+
+/// Returns true if no two groups have ended in different rounds of a loop.
+fn is_even(loops: &[CompiledLoop], ends: &[(u32, Exit)], rounds: &[[i64; MOST_LOOPS]]) -> bool {
+    loops.iter().enumerate().all(|(number, found)| {
+        let inside = ends.iter().zip(rounds).filter(|((at, _), _)| found.range.contains(at));
+        let mut rounds = inside.map(|(_, rounds)| rounds[number]);
+        let first = rounds.next();
+        rounds.all(|other| Some(other) == first)
+    })
 }

@@ -10,6 +10,7 @@ mod builtins;
 mod call;
 mod compiled;
 pub(crate) mod frame;
+mod order;
 mod printf;
 mod report;
 mod run;
@@ -29,6 +30,7 @@ use crate::memory_budget::MemoryReservation;
 use crate::ops::{matrix, tensor, texture};
 use compiled::Compilation;
 use frame::{Caller, Frame, FrameId, Frames, WarpPosition};
+use order::Order;
 use ptx::ir::{BarOp, FuncId};
 use run::{Event, run};
 
@@ -97,6 +99,8 @@ pub(crate) struct Warp {
     in_vain: u32,
     /// The instruction at which compiled code has left the warp, if all registers have the shapes that it expects.
     trusted: Option<u32>,
+    /// The order of lanes that compiled code has left in different rounds of a loop, or with a fault.
+    order: Option<Box<Order>>,
 }
 
 /// The reason why a warp stopped running.
@@ -175,6 +179,7 @@ impl Warp {
             stay: 0,
             in_vain: 0,
             trusted: None,
+            order: None,
         };
         warp.begin(frames, lanes, true)?;
         Some(warp)
@@ -206,6 +211,7 @@ impl Warp {
         self.since_turn = 0;
         (self.stay, self.in_vain) = (u64::MAX, 0);
         self.trusted = None;
+        self.order = None;
         let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
@@ -335,6 +341,11 @@ impl Warp {
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
         (m.live, m.warp) = (self.live, self.position.warp);
         loop {
+            if self.order.is_some()
+                && let Some(pause) = self.keep_order(m, frames)
+            {
+                return pause;
+            }
             // Copied by field: copying a split as a whole right after its fields were written stalls the CPU.
             let Some(Split {
                 frame: id,
@@ -358,7 +369,7 @@ impl Warp {
                 mask,
             };
             // It stops where it meets the next split. In its turn it runs past splits before it in the order.
-            let stop = match self.ready.last() {
+            let mut stop = match self.ready.last() {
                 Some(other) if other.frame == id && other.pc > pc => other.pc,
                 _ => u32::MAX,
             };
@@ -382,7 +393,7 @@ impl Warp {
                     Compilation::Fault(line) => return Pause::Fault { line },
                 }
                 left = true;
-                if share <= 0 {
+                if share <= 0 && self.order.as_ref().is_none_or(|order| !order.is_holding()) {
                     return Pause::Share;
                 }
                 continue;
@@ -412,7 +423,10 @@ impl Warp {
                 (false, true) => share,
                 (false, false) => share.min(patience - self.since_turn),
             };
-            let quantum = if frames.is_leaving() { 1 } else { quantum.max(1) };
+            let mut quantum = if frames.is_leaving() { 1 } else { quantum.max(1) };
+            if let Some(order) = &mut self.order {
+                (stop, quantum) = (order.run(mask).min(stop), 1);
+            }
             let (pc, event) = ran.take().unwrap_or_else(|| {
                 m.quantum = quantum;
                 let before = m.steps;
@@ -443,6 +457,9 @@ impl Warp {
                     self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
+                    if self.hold_fault(m, code, split(pc, mask)) {
+                        continue;
+                    }
                     self.stopped = Some(split(pc, mask));
                     return Pause::Fault {
                         line: code.lines[pc as usize],
@@ -454,7 +471,7 @@ impl Warp {
                     // Fast path: the whole warp is at a plain barrier.
                     if let Action::Barrier(barrier) = &code.actions[index as usize]
                         && let Some(id) = barrier.plain()
-                        && self.ready.is_empty()
+                        && mask == self.live
                         && self.parked.is_empty()
                     {
                         self.arrival = Arrival {
@@ -475,6 +492,9 @@ impl Warp {
                     {
                         let before = m.steps;
                         if matrix::run(m, &mut frame.file, call, mask).is_err() {
+                            if self.hold_fault(m, code, split(pc, mask)) {
+                                continue;
+                            }
                             self.stopped = Some(split(pc, mask));
                             return Pause::Fault {
                                 line: code.lines[pc as usize],
@@ -502,11 +522,17 @@ impl Warp {
                     match self.act(m, frames, code, split(pc, mask), index) {
                         Ok(more) => rounds += more,
                         Err(line) => {
+                            if self.hold_fault(m, code, split(pc, mask)) {
+                                continue;
+                            }
                             self.stopped = Some(split(pc, mask));
                             return Pause::Fault { line };
                         }
                     }
                 }
+            }
+            if self.order.as_ref().is_some_and(|order| order.is_holding()) {
+                continue;
             }
             share -= rounds;
             if !had_turn {

@@ -1,0 +1,152 @@
+//! Faults of several lanes in compiled kernels: the report is that of the interpreter, also where lanes run different
+//! numbers of rounds of loops, or leave the compiled code at different places.
+
+use super::{Arg, Bench};
+use crate::{Engine, Isa};
+
+const THREADS: u32 = 64;
+const WARP: u32 = 32;
+/// Numbers of each thread.
+const NUMBERS: u32 = 4;
+
+/// `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is invalid if `%p7` is true.
+fn kernel(body: &str) -> String {
+    let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
+        add.u64 %rd9, %rd9, %rd2;
+        ld.global.u32 %r20, [%rd9];";
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 in) {{
+    .reg .b64 %rd<12>; .reg .b32 %r<24>; .reg .pred %p<8>; .shared .b32 part[64];
+    ld.param.u64 %rd1, [in]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, {};
+    add.u64 %rd2, %rd1, %rd2; and.b32 %r2, %r1, 31; mov.u32 %r5, 0; mov.u32 %r6, 0;
+    ld.global.v4.u32 {{%r10, %r11, %r12, %r13}}, [%rd2];
+    {}
+done:
+    ret;
+}}",
+        4 * NUMBERS,
+        body.replace("CHECK", check)
+    )
+}
+
+/// Runs a body on each engine with these numbers, and compares the reports.
+fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUMBERS as usize]]) -> bool {
+    let input = bench.put(numbers.as_flattened(), u32::to_le_bytes);
+    let mut first = None;
+    for engine in [
+        Engine::Interpreter,
+        Engine::Compiled { lanes: 16 },
+        Engine::Compiled { lanes: 8 },
+        Engine::Leaving { lanes: 16 },
+    ] {
+        let mut launch = bench.launch("k", 1, threads, &[Arg::U64(input)]);
+        launch.options.engine = engine;
+        launch.options.converged = false;
+        let report = Bench::run(launch).fault().map(|fault| fault.to_string());
+        let expected = first.get_or_insert_with(|| report.clone());
+        assert_eq!(report, *expected, "{engine:?} with {numbers:?}: {body}");
+    }
+    first.flatten().is_some()
+}
+
+#[test]
+fn the_first_fault_is_reported() {
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    let bodies = [
+        // On either side of a branch, and behind it.
+        (
+            THREADS,
+            "setp.eq.u32 %p7, %r13, 1; setp.lt.u32 %p1, %r10, 4; @%p1 bra other;
+        CHECK
+        bra join;
+        other: setp.eq.u32 %p7, %r13, 2;
+        CHECK
+        join: setp.eq.u32 %p7, %r13, 3;
+        CHECK",
+        ),
+        // In a loop, with a branch at which lanes part.
+        (
+            THREADS,
+            "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
+        next:
+        CHECK
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;
+        setp.eq.u32 %p7, %r13, 3;
+        CHECK",
+        ),
+        // In nested loops: in the outer one, in the inner one, and behind both.
+        (
+            THREADS,
+            "outer: mov.u32 %r7, 0;
+        inner: mad.lo.u32 %r8, %r5, 2, %r7; setp.eq.u32 %p7, %r8, %r11;
+        CHECK
+        add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, %r12; @%p1 bra inner;
+        setp.eq.u32 %p7, %r5, %r13;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;
+        setp.gt.u32 %p7, %r13, 9;
+        CHECK",
+        ),
+        // Groups that stop in different rounds of a loop, because a warp's share ends. Then another warp runs, at another time
+        // than with the interpreter.
+        (
+            WARP,
+            "outer: mov.u32 %r7, 0; mad.lo.u32 %r9, %r12, 90, 7;
+        inner: add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, %r9; @%p1 bra inner;
+        setp.eq.u32 %p7, %r5, %r11;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;",
+        ),
+        // Stores, in some lanes, and an instruction that the interpreter runs in the loop.
+        (
+            THREADS,
+            "mov.u32 %r21, part; shl.b32 %r22, %r2, 2; add.u32 %r21, %r21, %r22;
+        again: setp.eq.u32 %p7, %r5, %r11; selp.b32 %r22, 0x100000, 0, %p7; add.u32 %r22, %r22, %r21;
+        setp.lt.u32 %p2, %r5, %r12;
+        @%p2 st.shared.u32 [%r22], %r5;
+        @%p2 activemask.b32 %r6;
+        @!%p2 st.shared.u32 [%r22], %r6;
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;",
+        ),
+    ];
+    let mut state = 1u64;
+    let mut below = |n: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % n) as u32
+    };
+    for (threads, body) in bodies {
+        let mut bench = Bench::text(&kernel(body), Isa::Wide);
+        let mut faults = 0;
+        for round in 0..24 {
+            // Some numbers are the same in all lanes of a group, so that not all groups part.
+            let [mut rare, mut together] = [0; 2].map(|_| below(4));
+            rare += 1;
+            together %= 3;
+            let mut group = [0; NUMBERS as usize];
+            let numbers: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    if thread % 8 == 0 || round % 2 == 0 {
+                        group = [
+                            below(12),
+                            below(12 * u64::from(rare)),
+                            below(12),
+                            below(12 * u64::from(rare)),
+                        ];
+                    }
+                    let mut own = group;
+                    if together == 0 {
+                        own[1] = below(40);
+                    }
+                    own
+                })
+                .collect();
+            faults += u32::from(same_report(&mut bench, threads, body, &numbers));
+        }
+        assert!(faults > 5, "{faults}: {body}");
+    }
+}

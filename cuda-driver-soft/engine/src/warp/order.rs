@@ -1,0 +1,276 @@
+//! The order of lanes that compiled code has left at different places.
+//!
+//! Compiled code runs one group of lanes after another, but a fault must be the one that the interpreter finds first.
+//! The interpreter runs lanes in step: of two lanes, the one at the lower instruction runs first, and in a loop each
+//! round ends for all lanes before the next one begins. So two lanes are compared by the finished rounds of the loops
+//! that both are in, the outermost first, and then by their instructions. A fault is held until no lane is left that
+//! comes before it.
+//!
+//! Loops that jump back to their head from several places are not compared, and neither are lanes that took turns because
+//! they jumped backwards too often.
+
+#![forbid(unsafe_code)]
+
+use super::frame::Frames;
+use super::{Pause, Split, Warp};
+use crate::code::compiled::CompiledLoop;
+use crate::code::function::{Code, SourceMap};
+use crate::code::machine::Machine;
+use crate::fault::FaultKind;
+use crate::lanes::{self, LANES, Lanes, Mask};
+use std::cmp::Ordering;
+
+/// Times that lanes may run before a fault of other lanes is reported anyway. They may wait for the faulty ones.
+const PATIENCE: u32 = 1 << 20;
+
+/// A fault that is not reported yet.
+#[derive(Debug)]
+pub(super) struct HeldFault {
+    /// The lanes that ran the instruction.
+    pub(super) split: Split,
+    /// The instructions of the step in the kernel.
+    pub(super) insts: (u32, u32),
+    /// [`Machine::fault`]
+    pub(super) fault: Option<(FaultKind, usize)>,
+}
+
+impl HeldFault {
+    /// Returns the lane that raised the fault.
+    fn lane(&self) -> usize {
+        let first = self.split.mask.trailing_zeros() as usize;
+        self.fault.as_ref().map_or(first, |(_, lane)| *lane) % LANES
+    }
+}
+
+/// The places of the lanes of a warp.
+pub(super) struct Order {
+    loops: Vec<CompiledLoop>,
+    /// The finished rounds of each loop.
+    rounds: Vec<Lanes<i64>>,
+    /// The instructions of the kernel at which the lanes were last.
+    at: Lanes<u32>,
+    /// Lanes that run.
+    running: Mask,
+    faults: Vec<HeldFault>,
+    /// Lanes that do not run while a fault is held.
+    waiting: Vec<Split>,
+    /// The instruction at which running lanes stop.
+    stop: u32,
+    patience: u32,
+}
+
+impl Order {
+    /// Returns the order of lanes that are nowhere yet.
+    pub(super) fn new(loops: &[CompiledLoop]) -> Self {
+        Order {
+            rounds: vec![[0; LANES]; loops.len()],
+            loops: loops.to_vec(),
+            at: [u32::MAX; LANES],
+            running: 0,
+            faults: Vec::new(),
+            waiting: Vec::new(),
+            stop: u32::MAX,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Returns the finished rounds of a loop for a lane.
+    pub(super) fn rounds(&self, number: usize, lane: usize) -> i64 {
+        self.rounds[number][lane]
+    }
+
+    /// Sets the place of lanes, with the finished rounds of each loop.
+    pub(super) fn place(&mut self, mask: Mask, at: u32, rounds: &[i64]) {
+        for lane in lanes::iter(mask) {
+            self.at[lane] = at;
+            for (all, rounds) in self.rounds.iter_mut().zip(rounds) {
+                all[lane] = *rounds;
+            }
+        }
+        self.running &= !mask;
+    }
+
+    pub(super) fn hold(&mut self, fault: HeldFault) {
+        self.faults.push(fault);
+    }
+
+    pub(super) fn is_holding(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
+    /// Lanes begin to run. Returns the instruction at which they stop.
+    pub(super) fn run(&mut self, mask: Mask) -> u32 {
+        self.running = mask;
+        std::mem::replace(&mut self.stop, u32::MAX)
+    }
+
+    /// Notes the places that lanes of the kernel's frame have reached. A lane that has run jumps backwards at most once.
+    fn note(&mut self, ready: &[Split]) {
+        for split in ready.iter().filter(|split| split.frame == 0) {
+            for lane in lanes::iter(split.mask) {
+                let before = std::mem::replace(&mut self.at[lane], split.pc);
+                let back = self.running >> lane & 1 != 0 && split.pc <= before;
+                let Some(begun) = self.loops.iter().position(|l| back && l.head == split.pc) else {
+                    continue;
+                };
+                self.rounds[begun][lane] += 1;
+                let range = self.loops[begun].range.clone();
+                for inner in begun + 1..self.loops.len() {
+                    if range.contains(&self.loops[inner].head) {
+                        self.rounds[inner][lane] = 0;
+                    }
+                }
+            }
+        }
+        self.running = 0;
+    }
+
+    /// Returns true if no two of these lanes are in different rounds of a loop.
+    fn is_even(&self, live: Mask) -> bool {
+        self.loops.iter().zip(&self.rounds).all(|(found, rounds)| {
+            let mut inside = lanes::iter(live).filter(|lane| found.range.contains(&self.at[*lane]));
+            let Some(first) = inside.next() else { return true };
+            inside.all(|lane| rounds[lane] == rounds[first])
+        })
+    }
+
+    /// Compares the places of two lanes: the lane that the interpreter runs first is less.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        for (found, rounds) in self.loops.iter().zip(&self.rounds) {
+            let both = [a, b].iter().all(|lane| found.range.contains(&self.at[*lane]));
+            if both && rounds[a] != rounds[b] {
+                return rounds[a].cmp(&rounds[b]);
+            }
+        }
+        self.at[a].cmp(&self.at[b])
+    }
+
+    /// Returns those of the lanes that are at the place of a lane.
+    fn beside(&self, lane: usize, mask: Mask) -> Mask {
+        let same = lanes::iter(mask).filter(|other| self.compare(lane, *other) == Ordering::Equal);
+        same.fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// Takes the lanes that run next, and sets where they stop. Returns the number of the fault that comes before all
+    /// lanes if there is one.
+    fn next(&mut self) -> Result<Split, usize> {
+        let all = self.waiting.iter().fold(0, |mask, split| mask | split.mask);
+        let first_of = |order: &Self, lanes: &mut dyn Iterator<Item = usize>| {
+            lanes.min_by(|a, b| order.compare(*a, *b).then(a.cmp(b)))
+        };
+        let fault = first_of(self, &mut self.faults.iter().map(HeldFault::lane));
+        let number = |fault: usize| self.faults.iter().position(|held| held.lane() == fault).unwrap_or(0);
+        let fault = fault.unwrap_or(0);
+        self.patience -= 1;
+        let first = first_of(self, &mut lanes::iter(all)).filter(|_| self.patience > 0);
+        let Some(first) = first else {
+            return Err(number(fault));
+        };
+        let mut mask = self.beside(first, all);
+        self.stop = match self.compare(fault, first) {
+            Ordering::Less => return Err(number(fault)),
+            // The interpreter runs all of them at once, and reports the first lane.
+            Ordering::Equal => {
+                mask &= (1 << fault) - 1;
+                if mask == 0 {
+                    return Err(number(fault));
+                }
+                self.faults[number(fault)].insts.1
+            }
+            Ordering::Greater => {
+                let faults = self.faults.iter().map(|held| held.insts.0);
+                let places = lanes::iter(all).map(|lane| self.at[lane]).chain(faults);
+                places.filter(|at| *at > self.at[first]).min().unwrap_or(u32::MAX)
+            }
+        };
+        for split in &mut self.waiting {
+            split.mask &= !mask;
+        }
+        self.waiting.retain(|split| split.mask != 0);
+        Ok(Split {
+            frame: 0,
+            depth: 0,
+            pc: self.at[first],
+            mask,
+        })
+    }
+}
+
+impl Warp {
+    /// Selects the lanes that run next while lanes are at different places. Returns a fault that comes before all of
+    /// them.
+    #[cold]
+    pub(super) fn keep_order(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) -> Option<Pause> {
+        let order = self.order.as_mut()?;
+        order.note(&self.ready);
+        if order.faults.is_empty() {
+            if order.is_even(self.live) {
+                self.order = None;
+            }
+            return None;
+        }
+        // Called functions run first.
+        if self.ready.iter().any(|split| split.frame != 0) {
+            return None;
+        }
+        order.waiting.append(&mut self.ready);
+        match order.next() {
+            Ok(split) => {
+                self.ready.push(split);
+                None
+            }
+            Err(number) => {
+                let HeldFault { split, fault, .. } = order.faults.swap_remove(number);
+                // For the report.
+                self.ready.append(&mut order.waiting);
+                self.ready.extend(order.faults.iter().map(|held| held.split));
+                self.order = None;
+                self.stopped = Some(split);
+                m.fault = fault;
+                let frame = self.frames[split.frame as usize].as_ref()?;
+                let line = frames.code(frame.function).lines[split.pc as usize];
+                Some(Pause::Fault { line })
+            }
+        }
+    }
+
+    /// Holds a fault that the interpreter has found in a split if lanes may come before it. Returns false if none can.
+    #[cold]
+    pub(super) fn hold_fault(&mut self, m: &mut Machine<'_>, code: &Code, split: Split) -> bool {
+        let Some(order) = &mut self.order else {
+            return false;
+        };
+        let pc = split.pc;
+        let step = |map: &SourceMap| {
+            let mut steps = map.steps.iter();
+            steps.find(|(first, end)| (*first..*end).contains(&pc)).copied()
+        };
+        let insts = code.map.as_ref().and_then(step).unwrap_or((pc, pc + 1));
+        let mut held = HeldFault {
+            split,
+            insts,
+            fault: m.fault.take(),
+        };
+        let lane = held.lane();
+        if split.frame == 0 {
+            for lane in lanes::iter(split.mask) {
+                order.at[lane] = insts.0;
+            }
+        } else {
+            held.insts = (order.at[lane], order.at[lane] + 1);
+        }
+        order.running = 0;
+        held.split.mask = order.beside(lane, split.mask);
+        let rest = split.mask & !held.split.mask;
+        order.hold(held);
+        // Lanes in other rounds run the instruction once more.
+        if rest != 0 {
+            self.push(Split {
+                pc: insts.0,
+                mask: rest,
+                ..split
+            });
+        }
+        true
+    }
+}
