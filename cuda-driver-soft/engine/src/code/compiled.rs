@@ -220,6 +220,8 @@ pub(crate) struct CompiledContext {
     pub(crate) local_length: u64,
     /// The distance of each lane's local memory from that of the first lane.
     pub(crate) local_lanes: LaneAddresses,
+    /// Copies of the general registers with places on the host, by number of the register.
+    pub(crate) hosts: [u64; 16],
     /// The number of backward jumps that the group may still take.
     pub(crate) quantum: i64,
     /// Instructions run.

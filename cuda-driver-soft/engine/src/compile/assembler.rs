@@ -457,6 +457,25 @@ impl Assembler {
         self.push(Instruction::with2(Code::Sub_rm64_imm32, to.operand(), number));
     }
 
+    /// Copies a register if one of the conditions of an order holds.
+    pub(super) fn move_when(&mut self, when: When, width: Width, d: Gpr, from: Gpr) {
+        let code = match (when, width) {
+            (When::Greater, Width::Bits32) => Code::Cmovg_r32_rm32,
+            (When::Greater, Width::Bits64) => Code::Cmovg_r64_rm64,
+            (When::Above, Width::Bits32) => Code::Cmova_r32_rm32,
+            (When::Above, Width::Bits64) => Code::Cmova_r64_rm64,
+            (When::Less, Width::Bits32) => Code::Cmovl_r32_rm32,
+            (When::Less, Width::Bits64) => Code::Cmovl_r64_rm64,
+            (When::Below, Width::Bits32) => Code::Cmovb_r32_rm32,
+            (When::Below, Width::Bits64) => Code::Cmovb_r64_rm64,
+            _ => {
+                self.failed = true;
+                return;
+            }
+        };
+        self.push(Instruction::with2(code, d.of(width), from.of(width)));
+    }
+
     /// Sets all bits of a register if a condition holds: -1, else 0.
     pub(super) fn all_when(&mut self, when: When, d: Gpr) {
         let code = match when {

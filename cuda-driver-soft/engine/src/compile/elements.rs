@@ -2,7 +2,8 @@
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
-use super::lanes::{Addresses, Memory, Places};
+use super::lanes::{Addresses, Places};
+use super::ranges::Memory;
 use super::registers::{Kind, SOURCES, TEMP};
 use super::value::Value;
 use iced_x86::Code;
@@ -34,10 +35,10 @@ const LEFT: Code = Code::VEX_Vpslld_ymm_ymm_imm8;
 
 impl Emitter<'_> {
     /// Adds a load or store. Returns false if it has no machine code; then nothing is added.
-    pub(super) fn access(&mut self, step: usize, inst: &Inst) -> bool {
+    pub(super) fn access(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) -> bool {
         match &inst.op {
-            Op::Ld(m) => self.load(step, inst, m).is_some(),
-            Op::St(m) => self.store(step, inst, m).is_some(),
+            Op::Ld(m) => self.load(step, inst, m, live, rest).is_some(),
+            Op::St(m) => self.store(step, inst, m, live, rest).is_some(),
             _ => false,
         }
     }
@@ -89,7 +90,7 @@ impl Emitter<'_> {
     }
 
     /// Adds a load; `None` if it has no machine code.
-    fn load(&mut self, step: usize, inst: &Inst, m: &MemMods) -> Option<()> {
+    fn load(&mut self, step: usize, inst: &Inst, m: &MemMods, live: &[Reg], rest: u32) -> Option<()> {
         let to: Vec<Reg> = inst.dsts.iter().copied().collect::<Option<_>>()?;
         let distinct = (1..to.len()).all(|i| !to[..i].contains(&to[i]));
         let access = self.access_of(inst, m, to.iter().copied())?;
@@ -102,7 +103,7 @@ impl Emitter<'_> {
         if !to.iter().all(uniform) {
             return None;
         }
-        let places = self.checked(&access.addresses);
+        let places = self.checked(&access.addresses, inst);
         match places.same() {
             Some(at) => {
                 for (d, i) in to.iter().zip(0..) {
@@ -114,7 +115,7 @@ impl Emitter<'_> {
                 self.load_vectors(&access, &places, &d);
             }
         }
-        self.interpret_stub(places.label, step, inst, places.before, places.window);
+        self.failed(step, inst, places, access.addresses.aligned, live, rest);
         Some(())
     }
 
@@ -232,7 +233,7 @@ impl Emitter<'_> {
     }
 
     /// Adds a store; `None` if it has no machine code.
-    fn store(&mut self, step: usize, inst: &Inst, m: &MemMods) -> Option<()> {
+    fn store(&mut self, step: usize, inst: &Inst, m: &MemMods, live: &[Reg], rest: u32) -> Option<()> {
         if m.space == Space::Const {
             return None;
         }
@@ -257,7 +258,7 @@ impl Emitter<'_> {
             values.iter().for_each(|value| self.prepare(*value));
         }
         let columns = self.spare(if same { 0 } else { access.columns() });
-        let places = self.checked(&access.addresses);
+        let places = self.checked(&access.addresses, inst);
         match places.same() {
             Some(at) => {
                 for (value, i) in values.iter().zip(0..) {
@@ -266,7 +267,7 @@ impl Emitter<'_> {
             }
             None => self.store_vectors(&access, &places, &values, &columns),
         }
-        self.interpret_stub(places.label, step, inst, places.before, places.window);
+        self.failed(step, inst, places, access.addresses.aligned, live, rest);
         Some(())
     }
 

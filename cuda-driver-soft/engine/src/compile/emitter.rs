@@ -1,7 +1,7 @@
 //! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the ways out.
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
-
+use super::ranges::Retry;
 use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
 use super::rounds::Rounds;
 use super::sites::{Shared, Site};
@@ -40,7 +40,9 @@ struct Piece {
 }
 
 /// Code that runs rarely, and is placed at the end.
-enum Stub {
+pub(super) enum Stub {
+    /// Runs an access in the interpreter, and checks a range again.
+    Retry(Box<Retry>),
     /// Leaves the compiled code.
     Exit {
         label: Label,
@@ -89,14 +91,18 @@ pub(super) struct Emitter<'a> {
     /// Reads in the running piece, by register: numbers of steps.
     uses: HashMap<Reg, Vec<usize>>,
     /// The running step.
-    step: usize,
+    pub(super) step: usize,
+    /// The end of the running piece.
+    pub(super) piece_end: usize,
+    /// True if the running instruction has a guard.
+    pub(super) guarded: bool,
     /// Its block.
     pub(super) block: usize,
     pieces: Vec<Piece>,
     first_piece: Vec<usize>,
-    stubs: Vec<Stub>,
-    pool: Vec<[u32; 8]>,
-    pooled: HashMap<[u32; 8], usize>,
+    pub(super) stubs: Vec<Stub>,
+    pub(super) pool: Vec<[u32; 8]>,
+    pub(super) pooled: HashMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
     windows: u32,
     pub(super) rounds: Rounds,
@@ -142,6 +148,8 @@ impl<'a> Emitter<'a> {
                 .collect(),
             uses: HashMap::new(),
             step: 0,
+            piece_end: 0,
+            guarded: false,
             block: 0,
             pieces: Vec::new(),
             first_piece: vec![usize::MAX; input.plan.layout.blocks.len()],
@@ -174,34 +182,6 @@ impl<'a> Emitter<'a> {
     /// Returns the mask of all lanes of a group.
     pub(super) fn full(&self) -> i32 {
         (1 << self.lanes) - 1
-    }
-
-    /// Returns the place of a constant vector.
-    pub(super) fn constant_vector(&mut self, vector: [u32; 8]) -> Mem {
-        let next = self.pool.len();
-        let index = *self.pooled.entry(vector).or_insert(next);
-        if index == next {
-            self.pool.push(vector);
-        }
-        Mem::at(POOL, 32 * index as i32)
-    }
-
-    /// Returns the place of a vector with these bits in each element.
-    pub(super) fn same_constant(&mut self, width: Width, bits: u64) -> Mem {
-        let [low, high] = match width {
-            Width::Bits32 => [bits as u32; 2],
-            Width::Bits64 => [bits as u32, (bits >> 32) as u32],
-        };
-        self.constant_vector(std::array::from_fn(|i| if i % 2 == 0 { low } else { high }))
-    }
-
-    /// Returns the place of the differences of the lanes of a part from the first lane of an affine value.
-    pub(super) fn steps(&mut self, width: Width, step: i64, part: usize) -> Mem {
-        let value = |lane: usize| step.wrapping_mul(lane as i64).cast_unsigned();
-        self.constant_vector(std::array::from_fn(|i| match width {
-            Width::Bits32 => value(8 * part + i) as u32,
-            Width::Bits64 => (value(4 * part + i / 2) >> (32 * (i % 2))) as u32,
-        }))
     }
 
     /// Returns the step of the next read of a register in this piece.
@@ -426,7 +406,7 @@ impl<'a> Emitter<'a> {
         for step in steps.clone() {
             defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
         }
-        self.block = block;
+        (self.block, self.piece_end) = (block, steps.end);
         let count: u32 = steps.clone().map(|step| self.counted(step)).sum();
         if count > 0 {
             let counter = Mem::at(CONTEXT, offset_of!(CompiledContext, steps) as i32);
@@ -480,6 +460,7 @@ impl<'a> Emitter<'a> {
                     return;
                 }
             }
+            self.forget_checked(&layout.steps[step]);
             rest -= self.counted(step);
             let alive = &inside[step - first + 1];
             let dead: Vec<Reg> = self
@@ -502,7 +483,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns the number of interpreter instructions of a step.
-    fn counted(&self, step: usize) -> u32 {
+    pub(super) fn counted(&self, step: usize) -> u32 {
         let (first, end) = self.insts(step);
         end - first
     }
@@ -544,7 +525,10 @@ impl<'a> Emitter<'a> {
                 .iter()
                 .filter(|(reg, _)| self.is_live_at_begin(to, **reg));
             let cached = live.map(|(reg, cached)| (*reg, *cached)).collect();
-            self.pieces[target].entry = Some(State { cached, reserved: 0 });
+            self.pieces[target].entry = Some(State {
+                cached,
+                ..State::default()
+            });
         }
     }
 
@@ -716,6 +700,11 @@ impl<'a> Emitter<'a> {
                 self.reload(&after);
                 self.asm.jump(back);
             }
+            Stub::Retry(retry) => {
+                self.asm.bind(retry.label);
+                self.way_out(retry.label);
+                self.retry_stub(&retry);
+            }
         }
     }
 
@@ -764,20 +753,6 @@ impl<'a> Emitter<'a> {
             window,
         });
         back
-    }
-
-    /// Returns the scalars whose rows an instruction reads, or keeps in part.
-    pub(super) fn scalar_sources(&self, inst: &Inst) -> Vec<Reg> {
-        let step = Step::Plain(inst);
-        let mut found = Vec::new();
-        defined::reads(&step, |reg| found.push(reg));
-        if inst.guard.is_some() {
-            found.extend(inst.dsts.iter().flatten());
-        }
-        found.retain(|reg| matches!(self.kind(*reg), Kind::Scalar(..)) && !self.is_alias(*reg));
-        found.sort_unstable();
-        found.dedup();
-        found
     }
 
     fn instruction(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) {

@@ -2,39 +2,18 @@
 
 use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
 use super::emitter::Emitter;
+use super::ranges::{Checked, Memory};
 use super::registers::{CONTEXT, SOURCES, State, TEMP, WINDOWS};
 use super::value::Value;
 use crate::code::compiled::{CompiledContext, Window};
 use crate::plan::shape::Shape;
 use iced_x86::Code;
-use ptx::ir::Space;
+use ptx::ir::{Inst, Op, Reg};
 use std::mem::{offset_of, size_of};
 
-/// The memory that an access is checked against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memory {
-    /// An allocation in global memory.
-    Global,
-    /// The block's shared memory.
-    Shared,
-    /// The local memory of each lane.
-    Local,
-}
-
 impl Memory {
-    /// Returns the memory of a space; `None` if there is no machine code for accesses to it.
-    pub(super) fn of(space: Space) -> Option<Memory> {
-        match space {
-            // Addresses of other spaces are in no window.
-            Space::Global | Space::Const | Space::Generic => Some(Memory::Global),
-            Space::Shared => Some(Memory::Shared),
-            Space::Local => Some(Memory::Local),
-            Space::SharedCluster | Space::Param => None,
-        }
-    }
-
     /// Returns the places in the context of the length and the address on the host.
-    fn fields(self) -> [Word; 2] {
+    pub(super) fn fields(self) -> [Word; 2] {
         let [length, host] = match self {
             Memory::Local => [
                 offset_of!(CompiledContext, local_length),
@@ -81,11 +60,19 @@ pub(super) struct Places {
     arrangement: Arrangement,
     /// Bytes that a lane accesses.
     pub(super) size: u32,
-    /// The code to which the check jumps if it fails, and the registers there.
-    pub(super) label: Label,
-    pub(super) before: State,
-    /// The number of the window.
-    pub(super) window: u32,
+    /// The check, unless there was one before.
+    check: Check,
+}
+
+/// A check that may fail: the code to which it jumps then, the registers there, and the number of the window.
+#[derive(Debug)]
+enum Check {
+    /// The range of this and other accesses has been checked before.
+    None,
+    /// The check of one access.
+    One(Label, State, u32),
+    /// The check of a range.
+    Range(Checked, Label, State, u32),
 }
 
 impl Addresses {
@@ -113,7 +100,7 @@ pub(super) fn field(offset: usize) -> Mem {
 }
 
 /// Returns the distance between the first and the last lane of a group.
-fn reach(step: i64, lanes: u32) -> Option<i32> {
+pub(super) fn reach(step: i64, lanes: u32) -> Option<i32> {
     let reach = step.checked_mul(i64::from(lanes) - 1)?;
     // Far from the limits, so that the sums of the code do not overflow.
     i32::try_from(reach).ok().filter(|reach| reach.unsigned_abs() < 1 << 28)
@@ -137,13 +124,40 @@ impl Emitter<'_> {
             }
     }
 
-    /// Adds the check of an access by all lanes of the group. `AX` has the place of the first lane afterwards, and must
-    /// be kept until the last use of the places.
-    pub(super) fn checked(&mut self, addresses: &Addresses) -> Places {
+    /// Adds the check of an access by all lanes of the group. `AX` may have the place of the first lane afterwards,
+    /// and must be kept until the last use of the places.
+    pub(super) fn checked(&mut self, addresses: &Addresses, inst: &Inst) -> Places {
+        if let Some((checked, failed)) = self.hull(addresses, inst, matches!(inst.op, Op::St(_))) {
+            return Places {
+                first: Mem::at(checked.host, addresses.offset),
+                arrangement: match addresses.value.shape {
+                    Shape::Affine(step) => Arrangement::Step(step as i32),
+                    _ => Arrangement::Same,
+                },
+                size: addresses.size,
+                check: match failed {
+                    Some((label, before, window)) => Check::Range(checked, label, before, window),
+                    None => Check::None,
+                },
+            };
+        }
         match addresses.value.shape {
             Shape::Uniform => self.check_range(addresses, None),
             Shape::Affine(step) if addresses.memory != Memory::Local => self.check_range(addresses, Some(step as i32)),
             Shape::Affine(_) | Shape::Any => self.check_each(addresses),
+        }
+    }
+
+    /// Adds the code behind the check of an access, at the end of its instruction.
+    pub(super) fn failed(&mut self, step: usize, inst: &Inst, places: Places, aligned: bool, live: &[Reg], rest: u32) {
+        match places.check {
+            Check::None => {}
+            Check::One(label, before, window) => {
+                self.interpret_stub(label, step, inst, before, window);
+            }
+            Check::Range(checked, label, before, window) => {
+                self.retry(inst, checked, aligned, (label, before, window), live, rest);
+            }
         }
     }
 
@@ -223,9 +237,7 @@ impl Emitter<'_> {
                 None => Arrangement::Same,
             },
             size: addresses.size,
-            label,
-            before,
-            window,
+            check: Check::One(label, before, window),
         }
     }
 
@@ -314,9 +326,7 @@ impl Emitter<'_> {
             first: Mem::at(Gpr::AX, offset),
             arrangement: Arrangement::Each(width, indexes),
             size,
-            label,
-            before,
-            window,
+            check: Check::One(label, before, window),
         }
     }
 
@@ -345,7 +355,7 @@ impl Emitter<'_> {
 }
 
 /// Returns the fields of a window: the first address, the length, and the distance to the host.
-fn window_fields(window: u32) -> [Word; 3] {
+pub(super) fn window_fields(window: u32) -> [Word; 3] {
     let entry = window as usize * size_of::<Window<'_>>();
     [
         offset_of!(Window<'_>, base),

@@ -12,7 +12,7 @@ impl Emitter<'_> {
             return self.guarded(step, inst, guard, negated, live, rest);
         }
         match &inst.op {
-            Op::Ld(_) | Op::St(_) => return self.access(step, inst),
+            Op::Ld(_) | Op::St(_) => return self.access(step, inst, live, rest),
             _ => {}
         }
         if self.predicate(step, inst) || self.carrying(inst) {
@@ -47,7 +47,10 @@ impl Emitter<'_> {
         let all = if negated { 0 } else { self.full() };
         self.asm.alu(Alu::Cmp, Width::Bits32, mask, Word::Imm(all));
         self.asm.jump_when(When::NotEqual, label);
-        if !self.native(step, &plain, live, rest) {
+        self.guarded = true;
+        let native = self.native(step, &plain, live, rest);
+        self.guarded = false;
+        if !native {
             // The interpreter runs it in any case.
             self.asm.bind(label);
             return false;

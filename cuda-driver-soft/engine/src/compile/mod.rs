@@ -36,6 +36,9 @@
 //! | `sites` | the places of instructions that all groups of a warp run together |
 //! | `meet` | their code |
 //! | `collective` | those of them that are operations across lanes |
+//! | `ranges` | ranges of memory that have been checked |
+//! | `hull` | one check for several accesses |
+//! | `constants` | vectors of constants |
 //! | `columns` | from memory to vector registers and back |
 
 #![forbid(unsafe_code)]
@@ -51,6 +54,8 @@ mod columns;
 #[cfg(target_arch = "x86_64")]
 mod compare;
 #[cfg(target_arch = "x86_64")]
+mod constants;
+#[cfg(target_arch = "x86_64")]
 mod convert;
 #[cfg(target_arch = "x86_64")]
 mod elements;
@@ -62,6 +67,8 @@ mod float;
 mod formula;
 #[cfg(target_arch = "x86_64")]
 mod half;
+#[cfg(target_arch = "x86_64")]
+mod hull;
 #[cfg(target_arch = "x86_64")]
 mod integer;
 #[cfg(target_arch = "x86_64")]
@@ -76,6 +83,8 @@ mod packed;
 mod parts;
 #[cfg(target_arch = "x86_64")]
 mod product;
+#[cfg(target_arch = "x86_64")]
+mod ranges;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 #[cfg(target_arch = "x86_64")]
@@ -150,14 +159,22 @@ fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>>
 /// Emits the machine code of a kernel.
 #[cfg(target_arch = "x86_64")]
 fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Output> {
-    use crate::plan::shape::{Choices, Condition, Group};
+    use crate::plan::shape::{Choices, Condition, Group, Shape};
+    use crate::plan::steps::Step;
 
     let Variant { lanes, whole, leaving } = variant;
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
     let all = plan.shapes(group, Choices::default());
-    // The choice of a minimum is not tested here.
-    let chosen = all.assumptions.iter().filter(|a| a.kind == Condition::Chosen);
+    // The choice of a minimum is tested only if the other source is uniform.
+    let chosen = all.assumptions.iter().filter(|a| {
+        let other = match plan.layout.steps[a.step] {
+            Step::Plain(inst) => inst.srcs.get(1 - a.source.min(1)),
+            Step::Branch { .. } => None,
+        };
+        let uniform = other.is_some_and(|other| all.of_operand(other) == Shape::Uniform);
+        a.kind == Condition::Chosen && !uniform
+    });
     let denied: Vec<usize> = chosen.map(|a| a.step).collect();
     let choices = Choices {
         denied: &denied,

@@ -2,8 +2,11 @@
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
+use super::ranges::Checked;
+use crate::plan::defined;
 use crate::plan::shape::Shape;
-use ptx::ir::{Reg, RegClass};
+use crate::plan::steps::Step;
+use ptx::ir::{Inst, Reg, RegClass};
 use std::collections::BTreeMap;
 
 /// The frame from the group's first lane on, for registers of 32 bits.
@@ -77,6 +80,8 @@ pub(super) struct State {
     pub(super) cached: BTreeMap<Reg, Cached>,
     /// The vector registers for intermediate values of the running instruction, one bit each.
     pub(super) reserved: u16,
+    /// The ranges of memory that have been checked in this piece.
+    pub(super) checked: Vec<Checked>,
 }
 
 impl State {
@@ -84,8 +89,10 @@ impl State {
         self.cached.get(&reg)
     }
 
-    fn free_gpr(&self) -> Option<Gpr> {
-        let used = |gpr: &Gpr| self.cached.values().any(|c| c.gpr == Some(*gpr));
+    pub(super) fn free_gpr(&self) -> Option<Gpr> {
+        let used = |gpr: &Gpr| {
+            self.cached.values().any(|c| c.gpr == Some(*gpr)) || self.checked.iter().any(|c| c.host == *gpr)
+        };
         GPRS.into_iter().find(|gpr| !used(gpr))
     }
 
@@ -229,6 +236,20 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the scalars whose rows an instruction reads, or keeps in part.
+    pub(super) fn scalar_sources(&self, inst: &Inst) -> Vec<Reg> {
+        let step = Step::Plain(inst);
+        let mut found = Vec::new();
+        defined::reads(&step, |reg| found.push(reg));
+        if inst.guard.is_some() {
+            found.extend(inst.dsts.iter().flatten());
+        }
+        found.retain(|reg| matches!(self.kind(*reg), Kind::Scalar(..)) && !self.is_alias(*reg));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Writes all registers to their rows that are newer than these.
     pub(super) fn flush(&mut self, state: &State) {
         for (reg, cached) in &state.cached {
@@ -240,6 +261,7 @@ impl Emitter<'_> {
 
     /// Reads all registers from their rows.
     pub(super) fn reload(&mut self, state: &State) {
+        self.reload_checked(&state.checked);
         for (reg, cached) in &state.cached {
             self.load_home(*reg, cached);
         }
@@ -267,10 +289,21 @@ impl Emitter<'_> {
         candidates.map(|(reg, _)| *reg).max_by_key(order)
     }
 
-    fn take_gpr(&mut self) -> Gpr {
+    pub(super) fn take_gpr(&mut self) -> Gpr {
         loop {
             if let Some(gpr) = self.state.free_gpr() {
                 return gpr;
+            }
+            // A range can be checked again.
+            let others = self
+                .state
+                .checked
+                .iter()
+                .enumerate()
+                .filter(|(_, c)| c.used != self.step);
+            if let Some((oldest, _)) = others.min_by_key(|(_, c)| c.used) {
+                self.state.checked.swap_remove(oldest);
+                continue;
             }
             match self.victim(|cached| cached.gpr.is_some()) {
                 Some(reg) => self.evict(reg),

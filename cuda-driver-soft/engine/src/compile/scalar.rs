@@ -38,7 +38,8 @@ impl Emitter<'_> {
             return false;
         }
         let uniform = sources.iter().all(Value::is_uniform);
-        if !uniform && matches!(work, Work::Bits(..) | Work::ShiftRight(..)) {
+        let chosen = matches!(work, Work::Choice(..)) && self.input.shapes.assumption(step).is_none();
+        if !uniform && (chosen || matches!(work, Work::Bits(..) | Work::ShiftRight(..))) {
             return false;
         }
         if !uniform && self.shape(d) == Shape::Uniform {
@@ -48,8 +49,11 @@ impl Emitter<'_> {
             let Some(value) = sources.get(assumption.source).copied() else {
                 return false;
             };
-            if matches!(assumption.kind, Condition::Chosen) {
-                return false;
+            if let (Condition::Chosen, Work::Choice(a, b, choice)) = (assumption.kind, &work) {
+                let other = if assumption.source == 0 { *b } else { *a };
+                self.check_choice(step, value, other, *choice, live, rest);
+                self.run_scalar(&Work::Copy(value), d);
+                return true;
             }
             self.check(step, value, assumption.kind, live, rest);
         }
@@ -110,6 +114,14 @@ impl Emitter<'_> {
                     _ => Alu::Xor,
                 };
                 Work::Bits(source(0, width)?, source(1, width)?, alu)
+            }
+            Op::Min { ty, relu: false } | Op::Max { ty, relu: false } => {
+                let width = integer(*ty)?;
+                let choice = Choice {
+                    least: matches!(inst.op, Op::Min { .. }),
+                    signed: ty.is_signed(),
+                };
+                Work::Choice(source(0, width)?, source(1, width)?, choice)
             }
             Op::Cvt(cvt) if !cvt.sat => match (integer(cvt.from)?, integer(cvt.to)?) {
                 (Width::Bits32, Width::Bits64) => Work::Widen(source(0, Width::Bits32)?, cvt.from.is_signed()),
@@ -172,6 +184,34 @@ impl Emitter<'_> {
         }
     }
 
+    /// Leaves the code unless an affine value is the minimum or maximum of itself and a uniform one in all lanes.
+    fn check_choice(&mut self, step: usize, value: Value, other: Value, choice: Choice, live: &[Reg], rest: u32) {
+        let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
+        let reach = match value.shape {
+            Shape::Affine(each) => i32::try_from(each.wrapping_mul(i64::from(self.lanes) - 1)).ok(),
+            _ => Some(0),
+        };
+        let Some(reach) = reach.filter(|reach| *reach != i32::MIN && other.is_uniform()) else {
+            return self.asm.jump(out);
+        };
+        let otherwise = choice.otherwise();
+        self.copy_first_lane(value, Gpr::AX);
+        let bound = self.first_lane(other, Gpr::CX);
+        self.asm.alu(Alu::Cmp, value.width, Gpr::AX, bound);
+        self.asm.jump_when(otherwise, out);
+        // The last lane, if no lane wraps.
+        let (alu, distance) = if choice.signed || reach >= 0 {
+            (Alu::Add, reach)
+        } else {
+            (Alu::Sub, -reach)
+        };
+        self.asm.alu(alu, value.width, Gpr::AX, Word::Imm(distance));
+        self.asm
+            .jump_when(if choice.signed { When::Overflow } else { When::Below }, out);
+        self.asm.alu(Alu::Cmp, value.width, Gpr::AX, bound);
+        self.asm.jump_when(otherwise, out);
+    }
+
     fn add_word(&mut self, alu: Alu, width: Width, value: Value) {
         let word = self.first_lane(value, Gpr::CX);
         self.asm.alu(alu, width, Gpr::AX, word);
@@ -205,6 +245,13 @@ impl Emitter<'_> {
                     self.add_word(Alu::Add, wide, c);
                 }
                 wide
+            }
+            Work::Choice(a, b, choice) => {
+                self.copy_first_lane(a, Gpr::AX);
+                self.copy_first_lane(b, Gpr::CX);
+                self.asm.alu(Alu::Cmp, a.width, Gpr::AX, Word::Gpr(Gpr::CX));
+                self.asm.move_when(choice.otherwise(), a.width, Gpr::AX, Gpr::CX);
+                a.width
             }
             Work::ShiftLeft(a, distance) => {
                 self.copy_first_lane(a, Gpr::AX);
@@ -253,6 +300,25 @@ impl Emitter<'_> {
     }
 }
 
+/// A minimum or maximum.
+#[derive(Clone, Copy)]
+struct Choice {
+    least: bool,
+    signed: bool,
+}
+
+impl Choice {
+    /// Returns the result of a comparison of two numbers of which the second is chosen.
+    fn otherwise(self) -> When {
+        match (self.least, self.signed) {
+            (true, true) => When::Greater,
+            (true, false) => When::Above,
+            (false, true) => When::Less,
+            (false, false) => When::Below,
+        }
+    }
+}
+
 /// An operation on first lanes.
 enum Work {
     Copy(Value),
@@ -262,6 +328,7 @@ enum Work {
     ShiftLeft(Value, u32),
     ShiftRight(Value, u32, bool),
     Bits(Value, Value, Alu),
+    Choice(Value, Value, Choice),
     Widen(Value, bool),
     Narrow(Value),
     /// The sum with a number of 64 bits.
@@ -277,7 +344,7 @@ impl Work {
             | Work::Widen(a, _)
             | Work::Narrow(a)
             | Work::Offset(a, _) => vec![*a],
-            Work::Sum(a, b, _) | Work::Bits(a, b, _) => vec![*a, *b],
+            Work::Sum(a, b, _) | Work::Bits(a, b, _) | Work::Choice(a, b, _) => vec![*a, *b],
             Work::Product(a, b, c) | Work::WideProduct(a, b, c, _) => [*a, *b].into_iter().chain(*c).collect(),
         }
     }

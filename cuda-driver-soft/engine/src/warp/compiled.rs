@@ -165,6 +165,7 @@ impl Warp {
             local: m.spaces.local.host(),
             local_length: m.spaces.local_length(),
             local_lanes: LaneAddresses::default(),
+            hosts: [0; 16],
             quantum: 0,
             steps: 0,
             interpret,

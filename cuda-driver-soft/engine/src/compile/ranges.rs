@@ -1,0 +1,64 @@
+//! Ranges of memory that have been checked.
+
+use super::assembler::{Gpr, Label, Width};
+use super::registers::State;
+use ptx::ir::{Reg, Space};
+
+/// The memory that an access is checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// An allocation in global memory.
+    Global,
+    /// The block's shared memory.
+    Shared,
+    /// The local memory of each lane.
+    Local,
+}
+
+impl Memory {
+    /// Returns the memory of a space; `None` if there is no machine code for accesses to it.
+    pub(super) fn of(space: Space) -> Option<Memory> {
+        match space {
+            // Addresses of other spaces are in no window.
+            Space::Global | Space::Const | Space::Generic => Some(Memory::Global),
+            Space::Shared => Some(Memory::Shared),
+            Space::Local => Some(Memory::Local),
+            Space::SharedCluster | Space::Param => None,
+        }
+    }
+}
+
+/// A range of memory that has been checked, and the accesses that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Checked {
+    /// The register with the addresses.
+    pub(super) base: Reg,
+    pub(super) width: Width,
+    pub(super) memory: Memory,
+    pub(super) write: bool,
+    /// The first byte and the end of the range, from the address of the first lane on.
+    pub(super) low: i32,
+    pub(super) high: i32,
+    /// The alignment of the address of the first lane.
+    pub(super) align: u32,
+    /// The general register with the place of the address of the first lane.
+    pub(super) host: Gpr,
+    /// The step that used it last.
+    pub(super) used: usize,
+}
+
+/// The failed check of a range.
+pub(super) struct Retry {
+    pub(super) label: Label,
+    pub(super) back: Label,
+    pub(super) before: State,
+    pub(super) after: State,
+    pub(super) scalars: Vec<Reg>,
+    pub(super) insts: (u32, u32),
+    pub(super) window: u32,
+    pub(super) checked: Checked,
+    pub(super) aligned: bool,
+    /// The registers that are needed behind the access, and the instructions of the piece that follow it.
+    pub(super) live: Vec<Reg>,
+    pub(super) rest: i32,
+}
