@@ -36,6 +36,7 @@ mod endless_kernels;
 mod error_names;
 mod events;
 mod every_handle;
+mod external_memory;
 mod fault_without_context;
 mod faults;
 mod float_arithmetic;

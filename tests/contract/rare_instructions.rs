@@ -373,3 +373,24 @@ fn cache_policies() {
         );
     }
 }
+
+/// Addresses that are not of a multicast object, on which an H200 stores and reduces as on one copy.
+#[test]
+fn multimem_on_memory_of_one_device() {
+    if architecture() != 90 {
+        return needs("a device of sm_90, whose answers are recorded");
+    }
+    let cases = [
+        ("multimem.st.global.u32 [%rd1], %r0;", 5),
+        ("multimem.red.global.add.u32 [%rd1], %r0;", 12),
+    ];
+    for (instruction, expected) in cases {
+        let text = format!(
+            ".visible .entry k(.param .u64 out) {{ .reg .b32 %r<1>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];\n\
+             ld.global.u32 %r0, [%rd1+4]; {instruction} ret; }}"
+        );
+        if let Some(got) = run((8, 1, 90), &text, 1, &[7, 5]) {
+            assert_eq!(got, [expected, 5], "{instruction}");
+        }
+    }
+}

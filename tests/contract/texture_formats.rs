@@ -54,6 +54,17 @@ fn texture(array: CUarray, flags: u32) -> (CUresult, u64) {
 
 /// Creates a texture with a border color; returns the code and the texture.
 fn filtered(array: CUarray, flags: u32, filter: u32, mode: CUaddress_mode) -> (CUresult, u64) {
+    with_view(array, flags, filter, mode, ptr::null())
+}
+
+/// Creates a texture of a view; returns the code and the texture.
+fn with_view(
+    array: CUarray,
+    flags: u32,
+    filter: u32,
+    mode: CUaddress_mode,
+    view: *const CUDA_RESOURCE_VIEW_DESC,
+) -> (CUresult, u64) {
     // SAFETY: zeros are a valid value of every member.
     let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
     resource.res.array.hArray = array;
@@ -65,7 +76,7 @@ fn filtered(array: CUarray, flags: u32, filter: u32, mode: CUaddress_mode) -> (C
     settings.flags = flags;
     let mut handle = 0;
     // SAFETY: all arguments are live, and the array is.
-    let code = unsafe { cuTexObjectCreate(&raw mut handle, &raw const resource, &raw const settings, ptr::null()) };
+    let code = unsafe { cuTexObjectCreate(&raw mut handle, &raw const resource, &raw const settings, view) };
     (code, handle)
 }
 
@@ -183,6 +194,68 @@ fn compressed_blocks() {
             (16, 16, format, channels)
         );
         ok!(cuArrayDestroy(array));
+    }
+}
+
+/// Returns the view of an array of integers that has the texels of this format, and the channels of the integers.
+fn view_of(format: CUarray_format) -> (CUresourceViewFormat, u32) {
+    match format {
+        CUarray_format::CU_AD_FORMAT_BC1_UNORM | CUarray_format::CU_AD_FORMAT_BC1_UNORM_SRGB => {
+            (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC1, 2)
+        }
+        CUarray_format::CU_AD_FORMAT_BC2_UNORM => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC2, 4),
+        CUarray_format::CU_AD_FORMAT_BC3_UNORM => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC3, 4),
+        CUarray_format::CU_AD_FORMAT_BC4_UNORM => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC4, 2),
+        CUarray_format::CU_AD_FORMAT_BC4_SNORM => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_SIGNED_BC4, 2),
+        CUarray_format::CU_AD_FORMAT_BC5_UNORM => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC5, 4),
+        CUarray_format::CU_AD_FORMAT_BC5_SNORM => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_SIGNED_BC5, 4),
+        CUarray_format::CU_AD_FORMAT_BC6H_UF16 => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC6H, 4),
+        CUarray_format::CU_AD_FORMAT_BC6H_SF16 => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_SIGNED_BC6H, 4),
+        _ => (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC7, 4),
+    }
+}
+
+#[test]
+fn arrays_of_integers_are_viewed_as_compressed_blocks() {
+    let mut gpu = Gpu::new();
+    let integers = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32;
+    let clamp = CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP;
+    for (format, channels, flags) in [
+        (CUarray_format::CU_AD_FORMAT_BC1_UNORM, 4, 0),
+        (CUarray_format::CU_AD_FORMAT_BC1_UNORM_SRGB, 4, CU_TRSF_SRGB),
+        (CUarray_format::CU_AD_FORMAT_BC2_UNORM, 4, 0),
+        (CUarray_format::CU_AD_FORMAT_BC3_UNORM, 4, 0),
+        (CUarray_format::CU_AD_FORMAT_BC4_UNORM, 1, 0),
+        (CUarray_format::CU_AD_FORMAT_BC4_SNORM, 1, 0),
+        (CUarray_format::CU_AD_FORMAT_BC5_UNORM, 2, 0),
+        (CUarray_format::CU_AD_FORMAT_BC5_SNORM, 2, 0),
+        (CUarray_format::CU_AD_FORMAT_BC6H_UF16, 3, 0),
+        (CUarray_format::CU_AD_FORMAT_BC6H_SF16, 3, 0),
+        (CUarray_format::CU_AD_FORMAT_BC7_UNORM, 4, 0),
+    ] {
+        let name = format.name().unwrap_or_default();
+        let data = image(format);
+        let (view, elements) = view_of(format);
+        let row = 16 * elements as usize;
+        let blocks = array(format, channels, [16, 16], (row, 4), &data);
+        let words = array(integers, elements, [4, 4], (row, 4), &data);
+        // SAFETY: zeros are a valid value of every member.
+        let mut view_desc: CUDA_RESOURCE_VIEW_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+        view_desc.format = view;
+        // The size is in texels.
+        for (size, code) in [(4, 1), (0, 1), (16, 0)] {
+            (view_desc.width, view_desc.height) = (size, size);
+            let (made, handle) = with_view(words, flags, 0, clamp, &raw const view_desc);
+            assert_eq!(made, CUresult(code), "{name} of {size} x {size}");
+            if code == 0 {
+                let seen = texels(&mut gpu, handle, 16, 256);
+                let (plain, handle) = texture(blocks, flags);
+                assert_eq!(plain, CUresult::CUDA_SUCCESS, "{name}");
+                assert_eq!(seen, texels(&mut gpu, handle, 16, 256), "{name}");
+            }
+        }
+        ok!(cuArrayDestroy(blocks));
+        ok!(cuArrayDestroy(words));
     }
 }
 

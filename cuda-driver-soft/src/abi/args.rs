@@ -1,6 +1,6 @@
 //! Arguments of exports: the only code that reads and writes through the caller's pointers.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
@@ -100,6 +100,15 @@ impl Caller {
     pub(crate) fn host(self, pointer: *const c_void, bytes: usize) -> HostRange {
         // SAFETY: valid by the caller's promise, for as long as the manual requires.
         unsafe { HostRange::new(pointer as usize, bytes) }
+    }
+
+    /// Closes a file descriptor that the call takes from the program.
+    pub(crate) fn close(self, descriptor: c_int) {
+        #[cfg(unix)]
+        // SAFETY: the caller gives up the descriptor, which the call has found to be open.
+        drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(descriptor) });
+        #[cfg(not(unix))]
+        let _ = descriptor;
     }
 
     /// Writes text into a buffer of `capacity` bytes, truncated if it is too long, and NUL-terminated.

@@ -70,7 +70,7 @@ fn instantiate_with_params(
 }
 
 /// Changes the operation of a node of an executable graph to one of the same type.
-fn change(exec: CUgraphExec, node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
+pub(super) fn change(exec: CUgraphExec, node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     graph_exec(exec as usize)?.set_operation(node as usize, make()?)
 }
 

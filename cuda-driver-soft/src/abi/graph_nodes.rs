@@ -35,7 +35,7 @@ pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
 }
 
 /// Adds a node. `make` is called for its operation after the other arguments are checked.
-fn add(
+pub(super) fn add(
     c: Caller,
     out: *mut CUgraphNode,
     graph: CUgraph,
@@ -66,12 +66,12 @@ fn add_with(
 }
 
 /// Changes the operation of a node to one of the same type.
-fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
+pub(super) fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     call::set_operation(node as usize, make)
 }
 
 /// Returns the operation of a node, if `pick` accepts it.
-fn operation_if<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
+pub(super) fn operation_if<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
     let store = graphs()?;
     pick(&store.node(node as usize)?.operation).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }

@@ -13,10 +13,11 @@ use super::node_structures::{
     kernel, kernel_node_params, kernel_params,
 };
 use super::pool::{alloc_node, alloc_params};
+use super::semaphore;
 use super::stream::host_node;
-use crate::operation::Operation;
 use crate::operation::kernel::Attributes;
 use crate::operation::memory_operation::Batch;
+use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
 /// Makes the operation that the structure describes. Child graphs are handled elsewhere: adding one copies or moves it.
@@ -76,6 +77,16 @@ pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: At
             check_context(p.ctx)?;
             let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
             Ok(Operation::Operations(Batch::new(all)))
+        }
+        Type::CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL => {
+            // SAFETY: as above.
+            let p = unsafe { of.extSemSignal };
+            semaphore::operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems)
+        }
+        Type::CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT => {
+            // SAFETY: as above.
+            let p = unsafe { of.extSemWait };
+            semaphore::operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems)
         }
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
@@ -152,7 +163,8 @@ pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNod
                 ctx: node.handle.context as CUcontext,
             };
         }
-        Operation::Empty => {}
+        // The structures of nodes without semaphores are zero.
+        Operation::Empty | Operation::Semaphores(_) => {}
         Operation::Record(event) => of.eventRecord.event = event.handle as CUevent,
         Operation::Wait(event) => {
             of.eventWait = CUDA_EVENT_WAIT_NODE_PARAMS {

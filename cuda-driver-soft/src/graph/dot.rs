@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use cuda_driver_sys::CUgraphConditionalNodeType as Kind;
 
 use crate::graph::store::GraphStore;
-use crate::operation::Operation;
+use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::Result;
 
 /// `cuGraphDebugDotPrint`: prints a graph with its child graphs and bodies.
@@ -73,6 +73,8 @@ fn label(operation: &Operation) -> String {
         Operation::Wait(event) => format!("EVENT_WAIT {:#x}", event.handle),
         Operation::Alloc(alloc) => format!("MEM_ALLOC {:#x} {} bytes", alloc.memory.address, alloc.memory.bytes),
         Operation::Operations(batch) => format!("BATCH_MEM_OP {}", batch.operations.len()),
+        Operation::Semaphores(SemaphoreUse::Signal) => "EXT_SEMAS_SIGNAL".into(),
+        Operation::Semaphores(SemaphoreUse::Wait) => "EXT_SEMAS_WAIT".into(),
         Operation::Free(memory) => format!("MEM_FREE {:#x}", memory.address),
     }
 }

@@ -14,7 +14,7 @@ use cuda_driver_sys::{
 use crate::object::array_format::{TexelFormat, texel_format};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
-use crate::object::memory;
+use crate::object::{freed, memory};
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
@@ -195,6 +195,16 @@ impl ArrayDescriptor {
         [shrunk(self.width), shrunk(self.height), depth]
     }
 
+    /// Returns the largest possible number of levels.
+    fn most_levels(&self, shape: Shape) -> u32 {
+        let [width, height, depth] = self.size(shape, 0);
+        let longest = match shape {
+            Shape::D3 => width.max(height).max(depth),
+            _ => width.max(height),
+        };
+        32 - longest.leading_zeros()
+    }
+
     /// Returns the descriptor of a level.
     fn of_level(&self, shape: Shape, level: u32) -> ArrayDescriptor {
         let [width, height, depth] = self.size(shape, level).map(u64::from);
@@ -314,15 +324,25 @@ pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<u
 
 /// `cuMipmappedArrayCreate`: caps the number of levels at the largest possible one.
 pub(crate) fn create_mipmap(context: &Context, descriptor: ArrayDescriptor, levels: u32) -> Result<usize> {
+    create_mipmap_in(context, descriptor, levels, |bytes| allocate(context, bytes))
+}
+
+/// Returns the largest possible number of levels of a mipmapped array.
+pub(crate) fn most_levels(descriptor: &ArrayDescriptor) -> Result<u32> {
+    Ok(descriptor.most_levels(descriptor.shape()?))
+}
+
+/// Creates a mipmapped array in memory that `place` returns for its size in bytes.
+pub(crate) fn create_mipmap_in(
+    context: &Context,
+    descriptor: ArrayDescriptor,
+    levels: u32,
+    place: impl FnOnce(u64) -> Result<Allocation>,
+) -> Result<usize> {
     let (shape, format) = descriptor.check(context.device, true)?;
-    let [width, height, depth] = descriptor.size(shape, 0);
-    let longest = match shape {
-        Shape::D3 => width.max(height).max(depth),
-        _ => width.max(height),
-    };
-    let levels = levels.clamp(1, 32 - longest.leading_zeros());
+    let levels = levels.clamp(1, descriptor.most_levels(shape));
     let (_, bytes) = descriptor.image(shape, format, levels, 0)?;
-    let memory = allocate(context, bytes)?;
+    let memory = place(bytes)?;
     let (image, _) = descriptor.image(shape, format, levels, memory.base)?;
     let mipmap = MIPMAPS.insert_with(|handle| Mipmap {
         handle,
@@ -345,7 +365,9 @@ fn drain(context: u64) -> Result<()> {
 
 fn free(memory: &Allocation) {
     // The memory is already free if the context was destroyed first.
-    let _ = address_space().free_if(memory.base, |a| a.id == memory.id);
+    if let Ok(freed) = address_space().free_if(memory.base, |a| a.id == memory.id) {
+        freed::forget(&freed);
+    }
 }
 
 /// `cuArrayDestroy`: refuses a level, which is destroyed with its mipmapped array.

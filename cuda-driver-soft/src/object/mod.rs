@@ -9,6 +9,7 @@ pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod device;
 pub(crate) mod event;
+pub(crate) mod external;
 pub(crate) mod foreign_use;
 pub(crate) mod freed;
 pub(crate) mod function;

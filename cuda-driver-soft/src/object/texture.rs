@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::{
     CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CU_TRSF_SEAMLESS_CUBEMAP, CU_TRSF_SRGB, CUaddress_mode,
-    CUdevice_attribute as Attribute, CUfilter_mode,
+    CUdevice_attribute as Attribute, CUfilter_mode, CUresourceViewFormat,
 };
 
 use crate::object::array::{self, ArrayDescriptor};
@@ -15,7 +15,7 @@ use crate::object::device::Device;
 use crate::object::leak;
 use crate::state::error::{Error, Result};
 use engine::texture::{
-    self, Address, Channel, Object, Plane, Read, Sampler, Storage, TexelArray as Image, TextureShape as Shape,
+    self, Address, Block, Channel, Object, Plane, Read, Sampler, Storage, TexelArray as Image, TextureShape as Shape,
 };
 
 const LINEAR: u32 = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR.0;
@@ -265,16 +265,61 @@ fn is_srgb(resource: &Resource) -> Result<bool> {
     Ok(format.is_some_and(|format| format.srgb))
 }
 
+/// Returns the block-compressed format of a `CUresourceViewFormat`.
+fn view_block(format: u32) -> Option<Block> {
+    Some(match CUresourceViewFormat(format) {
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC1 => Block::Bc1,
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC2 => Block::Bc2,
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC3 => Block::Bc3,
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC4 => Block::Bc4(false),
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_SIGNED_BC4 => Block::Bc4(true),
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC5 => Block::Bc5(false),
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_SIGNED_BC5 => Block::Bc5(true),
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC6H => Block::Bc6h(false),
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_SIGNED_BC6H => Block::Bc6h(true),
+        CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC7 => Block::Bc7,
+        _ => return None,
+    })
+}
+
+/// Views the elements of an array of 32-bit integers as compressed blocks: each element becomes 4 x 4 texels.
+fn view_as_blocks(image: &mut Image, block: Block) {
+    image.storage = Storage::Blocks(block);
+    (image.channel, image.channels, image.normalized) = (block.channel(), 4, true);
+    let edge = image.block_edge();
+    for plane in &mut image.levels {
+        let [width, height, depth] = plane.size;
+        plane.size = [width * edge, height * edge, depth];
+    }
+}
+
 /// Applies a view to the image of an array of this size. Driver 580 requires a format and the array's own size, with 0
-/// for a dimension that the array does not have. It accepts levels of a mipmapped array, and layers of a layered one,
+/// for a dimension that the array does not have; the size of a view as compressed blocks is in texels. It accepts levels of a mipmapped array, and layers of a layered one,
 /// that do not exist; the last ones stand for them here.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
     let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);
-    let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    if image.storage != Storage::Channels {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let before = (image.channel, image.texel_bytes());
+    let [width, height, depth] = size;
+    let size = if let Some(block) = view_block(view.format) {
+        view_as_blocks(&mut image, block);
+        if before != (Channel::U32, image.texel_bytes()) || height == 0 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let edge = u64::from(image.block_edge());
+        [width * edge, height * edge, depth]
+    } else {
+        let (channel, channels) = view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        (image.channel, image.channels, image.normalized) = (channel, channels, false);
+        if before.1 != image.texel_bytes() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        size
+    };
     if view.size != size
-        || image.storage != Storage::Channels
-        || channel.bytes() * channels != image.texel_bytes()
         || view.levels[0] > view.levels[1]
         || !mipmapped && view.levels[1] > 0
         || view.layers[0] > view.layers[1]
@@ -282,7 +327,6 @@ fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool
     {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    (image.channel, image.channels, image.normalized) = (channel, channels, false);
     let [first_level, last_level] = view.levels.map(|level| (level as usize).min(last));
     image.levels = image.levels[first_level..=last_level].to_vec();
     if layers && view.layers != [0, 0] {

@@ -326,23 +326,29 @@ pub(crate) fn export(handle: usize) -> Result<i32> {
 
 /// `cuMemImportFromShareableHandle`
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
+    let (ordinal, memory) = open(descriptor).ok_or_else(|| memory::not_importable(descriptor, Purpose::Pool))?;
+    // Driver 580 does not export imported memory.
+    Ok(insert(ordinal, memory, false))
+}
+
+/// Opens the memory of a file descriptor that `export` returned in this process or in another. Returns it with the
+/// ordinal of its device, or `None` if the descriptor is something else.
+pub(crate) fn open(descriptor: i32) -> Option<(i32, Arc<Physical>)> {
     let Some(file) = SharedFile::open(descriptor, Purpose::Physical) else {
         host::log!("file descriptor {descriptor} is not exported memory");
-        return Err(memory::not_importable(descriptor, Purpose::Pool));
+        return None;
     };
     // Memory that this process already has counts once.
     let identity = file.identity();
     let same = |known: &Arc<GenericAllocation>| known.memory.file().is_some_and(|f| f.identity() == identity);
     let known = TABLE.all().into_iter().find(same);
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
-    let (ordinal, memory) = match known {
+    Some(match known {
         Some(known) => (known.ordinal, Arc::clone(&known.memory)),
         // The exporting process may see more devices than this one.
         None => (
             device::get(ordinal).map_or(0, |device| device.ordinal),
             address_space().open(file),
         ),
-    };
-    // Driver 580 does not export imported memory.
-    Ok(insert(ordinal, memory, false))
+    })
 }

@@ -49,6 +49,8 @@ pub(crate) enum Operation {
     Free(Arc<GraphMemory>),
     /// A batch of memory operations, which run in order.
     Operations(Arc<Batch>),
+    /// Signals external semaphores or waits for them; there are none in this driver.
+    Semaphores(SemaphoreUse),
 }
 
 impl Operation {
@@ -67,6 +69,8 @@ impl Operation {
             Operation::Alloc(_) => NodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC,
             Operation::Free(_) => NodeType::CU_GRAPH_NODE_TYPE_MEM_FREE,
             Operation::Operations(_) => NodeType::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+            Operation::Semaphores(SemaphoreUse::Signal) => NodeType::CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL,
+            Operation::Semaphores(SemaphoreUse::Wait) => NodeType::CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT,
         }
     }
 
@@ -102,6 +106,13 @@ impl HostFunction {
             }
         }))
     }
+}
+
+/// The use of external semaphores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SemaphoreUse {
+    Signal,
+    Wait,
 }
 
 /// An event to record or to wait for.
@@ -165,6 +176,7 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
         | Operation::Empty
         | Operation::Record(_)
         | Operation::Wait(_)
-        | Operation::Alloc(_) => return Ok(None),
+        | Operation::Alloc(_)
+        | Operation::Semaphores(_) => return Ok(None),
     }))
 }

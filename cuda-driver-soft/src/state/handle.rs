@@ -33,6 +33,7 @@ pub(crate) enum HandleKind {
     UserObject,
     ResourceDescriptor,
     GreenContext,
+    ExternalMemory,
 }
 
 impl HandleKind {

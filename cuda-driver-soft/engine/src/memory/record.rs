@@ -47,10 +47,10 @@ impl Record {
         })
     }
 
-    /// Creates the record of a mapping. Its length is 0 if it permits no access.
-    pub(super) fn mapped(info: Allocation, physical: &Arc<Physical>) -> Arc<Self> {
+    /// Creates the record of a mapping of physical memory from `offset` on. Its length is 0 if it permits no access.
+    pub(super) fn mapped(info: Allocation, physical: &Arc<Physical>, offset: u64) -> Arc<Self> {
         let backing = Backing::Physical(Arc::clone(physical));
-        let record = Self::new(info, physical.host(), info.bytes, backing);
+        let record = Self::new(info, physical.host() + offset, info.bytes, backing);
         if info.access == Access::None {
             record.set_accessible(false);
         }

@@ -244,7 +244,7 @@ mod none {
             None
         }
 
-        /// Returns `None` on this system.
+        /// Returns `None`.
         pub fn open_of(_process: u32, _descriptor: i32, _purpose: Purpose) -> Option<Self> {
             None
         }

@@ -31,6 +31,7 @@ const NAME_MODIFIERS: &[(&str, &[&str])] = &[
     ("tensormap", &[".replace", ".cp_fenceproxy"]),
     ("st", &[".async"]),
     ("red", &[".async"]),
+    ("multimem", &[".ld_reduce", ".st", ".red"]),
     ("mbarrier", &[".init", ".inval", ".expect_tx", ".complete_tx", ".arrive", ".arrive_drop", ".test_wait", ".try_wait", ".pending_count"]),
     ("tex", &[".base", ".level", ".grad"]),
     ("txq", &[".level"]),

@@ -52,6 +52,7 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("suq", &[".channel_data_type", ".channel_order", ".array_size", ".memory_layout"]),
     ("mma", &[".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
     ("tensormap", &[".swizzle_atomicity"]),
+    ("multimem", &[".ld_reduce"]),
 ];
 
 /// Returns the form of an opcode that is not implemented.

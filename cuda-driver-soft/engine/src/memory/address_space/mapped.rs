@@ -73,13 +73,29 @@ impl AddressSpace {
     /// Maps the first bytes of physical memory to reserved addresses that have no mapping. Returns false if no device
     /// address can be that high.
     pub fn map(&self, base: u64, bytes: u64, physical: &Arc<Physical>, owner: u64, access: Access) -> bool {
-        let bytes = bytes.min(physical.bytes());
+        self.map_from(0, base, bytes, physical, owner, access)
+    }
+
+    /// Maps the bytes of physical memory from `offset` on, as [`map`](Self::map) does.
+    pub fn map_from(
+        &self,
+        offset: u64,
+        base: u64,
+        bytes: u64,
+        physical: &Arc<Physical>,
+        owner: u64,
+        access: Access,
+    ) -> bool {
+        let Some(rest) = physical.bytes().checked_sub(offset) else {
+            return false;
+        };
+        let bytes = bytes.min(rest);
         let mut index = self.index();
         let info = Allocation {
             access,
             ..index.describe(base, bytes, AllocationKind::Mapped, owner)
         };
-        let record = Record::mapped(info, physical);
+        let record = Record::mapped(info, physical, offset);
         let covered = self.pages.insert(base, bytes, Arc::as_ptr(&record));
         if covered {
             index.records.insert(base, record);
@@ -97,7 +113,8 @@ impl AddressSpace {
         let Some(physical) = old.physical().filter(|_| info.access != access) else {
             return;
         };
-        let new = Record::mapped(Allocation { access, ..info }, physical);
+        let offset = base.wrapping_add(old.delta()).wrapping_sub(physical.host());
+        let new = Record::mapped(Allocation { access, ..info }, physical, offset);
         // Work in flight looks up the address again when the old record has no length left, so the new record has to be
         // in the table before that.
         self.pages.replace(base, info.bytes, Arc::as_ptr(&new));

@@ -124,6 +124,11 @@ fn st(m: &Mods) -> Result<Lowering, Reject> {
     }
 }
 
+/// A store of values of this type.
+pub(super) fn store(m: &Mods, ty: Type) -> Lowering {
+    Lowering::Memory(Op::St(MemMods { ty, ..mem(m) }))
+}
+
 /// Returns the modifiers of an atomic operation, which is `.relaxed` by default.
 fn relaxed(m: &Mods) -> MemMods {
     let order = match m.order() {
@@ -140,7 +145,7 @@ fn atom(m: &Mods) -> Result<Lowering, Reject> {
     }))
 }
 
-fn red(m: &Mods) -> Result<Lowering, Reject> {
+pub(super) fn red(m: &Mods) -> Result<Lowering, Reject> {
     Ok(Lowering::Memory(Op::Red {
         op: m.atom_op(),
         mem: relaxed(m),

@@ -8,6 +8,7 @@ mod integer;
 mod matrix;
 mod memory;
 mod movement;
+mod multimem;
 mod tensor;
 mod texture;
 mod video;
@@ -16,11 +17,12 @@ mod wgmma;
 use super::row::Row;
 
 /// All rows of the table, one slice per file.
-pub(super) const GROUPS: [&[Row]; 12] = [
+pub(super) const GROUPS: [&[Row]; 13] = [
     integer::ROWS,
     bits::ROWS,
     float::ROWS,
     memory::ROWS,
+    multimem::ROWS,
     movement::ROWS,
     control::ROWS,
     asynchronous::ROWS,

@@ -1,0 +1,40 @@
+//! Table rows of `multimem`, whose addresses are those of multicast objects.
+//!
+//! On memory of one device, an H200 stores and reduces as `st` and `red` do, and `multimem.ld_reduce` faults.
+
+use super::memory::{red, store};
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, row};
+use crate::ir::Type;
+
+#[rustfmt::skip] // one row per line
+pub(super) const ROWS: &[Row] = &[
+    row("multimem.st{.weak}{.global}(.b32|.u32|.s32|.f32|.b64|.u64|.s64|.f64|.f16x2|.bf16x2) [a], b~", 81, 90, st),
+    row("multimem.st{.weak}{.global}(.v2|.v4)(.f32|.f16x2|.bf16x2) [a], b*~", 81, 90, st),
+    row("multimem.st{.weak}{.global}<vec>(.f16|.bf16) [a], b*~", 81, 90, st),
+    row("multimem.st(.relaxed|.release)<scope>{.global}(.b32|.u32|.s32|.f32|.b64|.u64|.s64|.f64|.f16x2|.bf16x2) [a], b~", 81, 90, st),
+    row("multimem.st(.relaxed|.release)<scope>{.global}(.v2|.v4)(.f32|.f16x2|.bf16x2) [a], b*~", 81, 90, st),
+    row("multimem.st(.relaxed|.release)<scope>{.global}<vec>(.f16|.bf16) [a], b*~", 81, 90, st),
+    row("multimem.red{.global}<bool><bits3264> [a], b", 81, 90, red),
+    row("multimem.red{.global}.add(.u32|.s32|.u64|.f32|.f64|.f16x2|.bf16x2) [a], b", 81, 90, red),
+    row("multimem.red{.global}(.min|.max)<int3264> [a], b", 81, 90, red),
+    row("multimem.red{.global}.add(.v2|.v4).f32 [a], b*", 81, 90, red),
+    row("multimem.red{.global}(.add|.min|.max)(.v2|.v4)(.f16x2|.bf16x2) [a], b*", 81, 90, red),
+    row("multimem.red{.global}(.add|.min|.max)<vec>(.f16|.bf16) [a], b*", 81, 90, red),
+    row("multimem.red(.relaxed|.release)<scope>{.global}<bool><bits3264> [a], b", 81, 90, red),
+    row("multimem.red(.relaxed|.release)<scope>{.global}.add(.u32|.s32|.u64|.f32|.f64|.f16x2|.bf16x2) [a], b", 81, 90, red),
+    row("multimem.red(.relaxed|.release)<scope>{.global}(.min|.max)<int3264> [a], b", 81, 90, red),
+    row("multimem.red(.relaxed|.release)<scope>{.global}.add(.v2|.v4).f32 [a], b*", 81, 90, red),
+    row("multimem.red(.relaxed|.release)<scope>{.global}(.add|.min|.max)(.v2|.v4)(.f16x2|.bf16x2) [a], b*", 81, 90, red),
+    row("multimem.red(.relaxed|.release)<scope>{.global}(.add|.min|.max)<vec>(.f16|.bf16) [a], b*", 81, 90, red),
+];
+
+/// A store of the bits.
+fn st(m: &Mods) -> Result<Lowering, Reject> {
+    let ty = match m.ty(0) {
+        Type::F16 | Type::BF16 => Type::B16,
+        Type::F16x2 | Type::BF16x2 => Type::B32,
+        other => other,
+    };
+    Ok(store(m, ty))
+}

@@ -1,0 +1,195 @@
+//! Exports of external semaphores, and of the graph nodes that signal them and wait for them.
+//!
+//! Only other APIs make external semaphores, so there are none in this driver: each import fails as with a descriptor
+//! that driver 580 does not know. A node without semaphores does nothing.
+
+use std::ffi::c_uint;
+
+use cuda_driver_sys::{
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, CUDA_EXT_SEM_WAIT_NODE_PARAMS, CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, CUexternalSemaphore,
+    CUexternalSemaphoreHandleType as Type, CUgraph, CUgraphExec, CUgraphNode, CUstream,
+};
+
+use super::args::Caller;
+use super::graph_nodes::{add, change, operation_if};
+use super::{exports, graph_exec};
+use crate::call::lookup::current_context;
+use crate::call::stream;
+use crate::operation::{Operation, SemaphoreUse};
+use crate::state::error::{Error, Result};
+
+/// Returns the operation of a node that uses these semaphores.
+pub(super) fn operation(
+    c: Caller,
+    kind: SemaphoreUse,
+    semaphores: *const CUexternalSemaphore,
+    count: c_uint,
+) -> Result<Operation> {
+    check(c, semaphores, count)?;
+    Ok(Operation::Semaphores(kind))
+}
+
+/// Returns an error if there are any semaphores.
+fn check(c: Caller, semaphores: *const CUexternalSemaphore, count: c_uint) -> Result<()> {
+    let mut given = c.items(semaphores, count as usize)?;
+    match given.next() {
+        None => Ok(()),
+        Some(handle) => {
+            host::log!("{handle:p} is no external semaphore");
+            Err(Error::CUDA_ERROR_INVALID_HANDLE)
+        }
+    }
+}
+
+/// Checks a call that signals semaphores or waits for them. Driver 580 refuses a call without semaphores.
+fn check_call(c: Caller, semaphores: *const CUexternalSemaphore, has_params: bool, count: c_uint) -> Result<()> {
+    if count == 0 || !has_params {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    check(c, semaphores, count)
+}
+
+/// Returns an error unless the node has this use.
+fn check_use(node: CUgraphNode, kind: SemaphoreUse) -> Result<()> {
+    operation_if(node, |operation| match operation {
+        Operation::Semaphores(known) if *known == kind => Some(()),
+        _ => None,
+    })
+}
+
+exports! {
+    healthy fn cuImportExternalSemaphore [c] (
+        out: *mut CUexternalSemaphore,
+        desc: *const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
+    ) {
+        current_context()?;
+        c.out(out)?;
+        let desc = c.read(desc)?;
+        if desc.flags != 0 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        // SAFETY: the type selects this member where it is used, and it is valid for any bits.
+        let descriptor = unsafe { desc.handle.fd };
+        match desc.type_ {
+            Type::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD if cfg!(target_os = "linux") => {
+                host::log!("file descriptor {descriptor} is no semaphore of the driver");
+                Err(Error::CUDA_ERROR_UNKNOWN)
+            }
+            Type::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD if cfg!(target_os = "linux") => {
+                host::log!("file descriptor {descriptor} is no timeline semaphore of the driver");
+                // Driver 580 looks at the descriptor of this type only.
+                Err(if descriptor < 0 { Error::CUDA_ERROR_INVALID_VALUE } else { Error::CUDA_ERROR_UNKNOWN })
+            }
+            Type(1..=10) => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+            _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+
+    healthy fn cuDestroyExternalSemaphore [c] (semaphore: CUexternalSemaphore) {
+        if semaphore.is_null() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        check(c, &raw const semaphore, 1)
+    }
+
+    fn cuSignalExternalSemaphoresAsync | cuSignalExternalSemaphoresAsync_ptsz [c, mode] (
+        semaphores: *const CUexternalSemaphore,
+        params: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
+        count: c_uint,
+        hstream: CUstream,
+    ) {
+        stream::for_capture(hstream as usize, mode)?;
+        check_call(c, semaphores, !params.is_null(), count)
+    }
+
+    fn cuWaitExternalSemaphoresAsync | cuWaitExternalSemaphoresAsync_ptsz [c, mode] (
+        semaphores: *const CUexternalSemaphore,
+        params: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
+        count: c_uint,
+        hstream: CUstream,
+    ) {
+        stream::for_capture(hstream as usize, mode)?;
+        check_call(c, semaphores, !params.is_null(), count)
+    }
+
+    fn cuGraphAddExternalSemaphoresSignalNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
+    ) {
+        add(c, out, graph, nodes, count, || {
+            let p = c.read(params)?;
+            operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems)
+        })
+    }
+
+    fn cuGraphAddExternalSemaphoresWaitNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS,
+    ) {
+        add(c, out, graph, nodes, count, || {
+            let p = c.read(params)?;
+            operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems)
+        })
+    }
+
+    fn cuGraphExternalSemaphoresSignalNodeGetParams [c] (
+        node: CUgraphNode,
+        out: *mut CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
+    ) {
+        check_use(node, SemaphoreUse::Signal)?;
+        c.out(out)?.set(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS::default());
+        Ok(())
+    }
+
+    fn cuGraphExternalSemaphoresWaitNodeGetParams [c] (
+        node: CUgraphNode,
+        out: *mut CUDA_EXT_SEM_WAIT_NODE_PARAMS,
+    ) {
+        check_use(node, SemaphoreUse::Wait)?;
+        c.out(out)?.set(CUDA_EXT_SEM_WAIT_NODE_PARAMS::default());
+        Ok(())
+    }
+
+    fn cuGraphExternalSemaphoresSignalNodeSetParams [c] (
+        node: CUgraphNode,
+        params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
+    ) {
+        let p = c.read(params)?;
+        check_use(node, SemaphoreUse::Signal)?;
+        change(node, || operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems))
+    }
+
+    fn cuGraphExternalSemaphoresWaitNodeSetParams [c] (
+        node: CUgraphNode,
+        params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS,
+    ) {
+        let p = c.read(params)?;
+        check_use(node, SemaphoreUse::Wait)?;
+        change(node, || operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems))
+    }
+
+    fn cuGraphExecExternalSemaphoresSignalNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
+    ) {
+        let p = c.read(params)?;
+        graph_exec::change(graph, node, || operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems))
+    }
+
+    fn cuGraphExecExternalSemaphoresWaitNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS,
+    ) {
+        let p = c.read(params)?;
+        graph_exec::change(graph, node, || operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems))
+    }
+}
