@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod absent_resources;
 mod after_a_fault;
 mod argument_order;
 mod array_objects;
@@ -50,6 +51,7 @@ mod graph_updates;
 mod graphs;
 mod green_contexts;
 mod heap;
+mod host_virtual_memory;
 mod integer_arithmetic;
 mod interop_objects;
 mod interprocess;

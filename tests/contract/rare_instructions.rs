@@ -374,23 +374,47 @@ fn cache_policies() {
     }
 }
 
-/// Addresses that are not of a multicast object, on which an H200 stores and reduces as on one copy.
+/// Addresses that are not of a multicast object, on which an H200 stores and reduces as on one copy. The first words of
+/// memory are recorded.
 #[test]
 fn multimem_on_memory_of_one_device() {
+    const ONES: u32 = 0x3c00_3c00;
     if architecture() != 90 {
         return needs("a device of sm_90, whose answers are recorded");
     }
+    #[rustfmt::skip] // an instruction is a line
     let cases = [
-        ("multimem.st.global.u32 [%rd1], %r0;", 5),
-        ("multimem.red.global.add.u32 [%rd1], %r0;", 12),
+        ("multimem.st.global.f32 [%p], %f0;", [0x4000_4200, ONES, ONES, ONES]),
+        ("multimem.st.weak.global.u64 [%p], %q0;", [1, 0x4000_0000, ONES, ONES]),
+        ("multimem.st.relaxed.sys.global.v4.f32 [%p], {%f0, %f1, %f2, %f3};", [0x4000_4200, 3, 0x3f80_0000, 0x4000_4200]),
+        ("multimem.st.global.v2.f16x2 [%p], {%r0, %r1};", [0x4000_4200, 3, ONES, ONES]),
+        ("multimem.st.u32 [%p], %r1;", [3, ONES, ONES, ONES]),
+        ("multimem.red.global.add.f32 [%p], %f0;", [0x4000_c23c, ONES, ONES, ONES]),
+        ("multimem.red.global.add.f16x2 [%p], %r0;", [0x4200_4400, ONES, ONES, ONES]),
+        ("multimem.red.global.add.bf16x2 [%p], %r0;", [0x4000_4200, ONES, ONES, ONES]),
+        ("multimem.red.global.add.v4.f32 [%p], {%f0, %f1, %f2, %f3};", [0x4000_c23c, ONES, 0x3f81_0078, 0x4000_c23c]),
+        ("multimem.red.global.add.v2.f32 [%p], {%f0, %f1};", [0x4000_c23c, ONES, ONES, ONES]),
+        ("multimem.red.global.add.v4.f16x2 [%p], {%r0, %r1, %r2, %r3};", [0x4200_4400, ONES, 0x41c0_3c00, 0x4200_4400]),
+        ("multimem.red.global.add.u64 [%p], %q0;", [0x3c00_3c01, 0x7c00_3c00, ONES, ONES]),
+        ("multimem.red.global.min.s32 [%p], %r1;", [3, ONES, ONES, ONES]),
+        ("multimem.red.global.max.u32 [%p], %r0;", [0x4000_4200, ONES, ONES, ONES]),
+        ("multimem.red.global.max.s64 [%p], %q0;", [1, 0x4000_0000, ONES, ONES]),
+        ("multimem.red.global.and.b32 [%p], %r1;", [0, ONES, ONES, ONES]),
+        ("multimem.red.global.or.b32 [%p], %r1;", [0x3c00_3c03, ONES, ONES, ONES]),
+        ("multimem.red.global.xor.b32 [%p], %r1;", [0x3c00_3c03, ONES, ONES, ONES]),
+        ("multimem.red.global.or.b64 [%p], %q0;", [0x3c00_3c01, 0x7c00_3c00, ONES, ONES]),
+        ("multimem.red.release.gpu.global.add.u32 [%p], %r1;", [0x3c00_3c03, ONES, ONES, ONES]),
+        ("multimem.red.add.u32 [%p], %r1;", [0x3c00_3c03, ONES, ONES, ONES]),
     ];
     for (instruction, expected) in cases {
         let text = format!(
-            ".visible .entry k(.param .u64 out) {{ .reg .b32 %r<1>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];\n\
-             ld.global.u32 %r0, [%rd1+4]; {instruction} ret; }}"
+            ".visible .entry k(.param .u64 out) {{ .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %p, %q<1>;\n\
+             ld.param.u64 %p, [out]; mov.b32 %r0, 0x40004200; mov.b32 %r1, 3; mov.b32 %r2, 0x3f800000;\n\
+             mov.b32 %r3, %r0; mov.b32 %f0, %r0; mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3;\n\
+             mov.b64 %q0, 0x4000000000000001; {instruction} ret; }}"
         );
-        if let Some(got) = run((8, 1, 90), &text, 1, &[7, 5]) {
-            assert_eq!(got, [expected, 5], "{instruction}");
+        if let Some(got) = run((8, 1, 90), &text, 1, &[ONES; 4]) {
+            assert_eq!(got, expected, "{instruction}: {got:x?}");
         }
     }
 }

@@ -27,6 +27,16 @@ pub(crate) struct Table<'a> {
     software: BTreeSet<String>,
 }
 
+/// The functions that the software driver does not implement, with the reasons.
+const ABSENT: &str = "\nThe software driver does not implement:\n\n\
+    - checkpoints and core dumps, which store the state of a GPU in formats that are not documented;\n\
+    - multicast objects, logical endpoints, cliques and copies over a fabric, which need several devices that NVLink connects;\n\
+    - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system make or take;\n\
+    - decompression by an engine that an H200 does not have either;\n\
+    - sparse arrays and arrays with deferred mapping; recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
+    `cuTensorMapSetAllocationClass`, which are newer than the drivers that were compared; and the deprecated \
+    `cuLaunchCooperativeKernelMultiDevice`.\n";
+
 impl<'a> Table<'a> {
     /// Reads the sources of the objects, and the list of exports that the software driver implements.
     pub(crate) fn read(registry: &'a Registry, calls: &'a [Call]) -> Result<Self, String> {
@@ -104,6 +114,7 @@ impl<'a> Table<'a> {
              - **Since**: the CUDA version that the driver must have. In parentheses: the version of the older export that the \
              checked function calls on drivers without this one.\n";
         out.push_str(&columns.replace("RELEASE", &self.release));
+        out.push_str(ABSENT);
         let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
         for entry in self.rows() {
             groups.entry(&entry.group).or_default().push(entry);

@@ -1,17 +1,17 @@
 //! Exports of devices and their primary contexts.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 use cuda_driver_sys::{
-    CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute as P2P, CUdevice_attribute, CUdevprop,
-    CUexecAffinityType, CUuuid,
+    CUasyncCallback, CUasyncCallbackHandle, CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute as P2P,
+    CUdevice_attribute, CUdevprop, CUexecAffinityType, CUuuid,
 };
 
 use super::args::Caller;
 use super::exports;
 use crate::call::teardown;
-use crate::object::{device, primary};
+use crate::object::{device, notification, primary};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
@@ -48,6 +48,25 @@ fn no_atomics(c: Caller, out: *mut c_uint, operations: *const CUatomicOperation,
 }
 
 exports! {
+    fn cuDeviceRegisterAsyncNotification [c] (
+        device: CUdevice,
+        function: CUasyncCallback,
+        _data: *mut c_void,
+        out: *mut CUasyncCallbackHandle,
+    ) {
+        let device = device::get(device)?;
+        let out = c.out(out)?;
+        if function.is_none() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        out.set(notification::register(device.ordinal) as CUasyncCallbackHandle);
+        Ok(())
+    }
+
+    fn cuDeviceUnregisterAsyncNotification [_c] (device: CUdevice, handle: CUasyncCallbackHandle) {
+        notification::unregister(device::get(device)?.ordinal, handle as usize)
+    }
+
     fn cuDeviceGetCount [c] (count: *mut c_int) {
         c.out(count)?.set(device::all().len() as c_int);
         Ok(())

@@ -29,6 +29,14 @@ fn check_options(c: Caller, options: *mut CUlibraryOption, values: *mut *mut c_v
 }
 
 exports! {
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for the kernels and functions of an image.
+    fn cuLibraryGetUnifiedFunction [c] (out: *mut *mut c_void, library: CUlibrary, name: *const c_char) {
+        c.out(out)?;
+        c.string(name)?;
+        library::get(library as usize)?;
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
     fn cuLibraryLoadData [c] (
         out: *mut CUlibrary,
         code: *const c_void,

@@ -64,7 +64,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(owner)
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => {
-            let kind = if on_host(known?) {
+            let kind = if on_host(known?) || virtual_memory::is_on_host(address) {
                 CUmemorytype::CU_MEMORYTYPE_HOST
             } else {
                 CUmemorytype::CU_MEMORYTYPE_DEVICE
@@ -80,7 +80,7 @@ fn pointer_attribute(
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
-            let accessible = known?.kind.is_host_accessible();
+            let accessible = known?.kind.is_host_accessible() || virtual_memory::is_on_host(address);
             c.out(data.cast::<u64>())?.set(if accessible { address } else { 0 });
             if !accessible {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);

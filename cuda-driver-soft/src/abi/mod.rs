@@ -19,6 +19,7 @@ mod function;
 mod graph;
 mod graph_exec;
 mod graph_nodes;
+mod graphics;
 mod green;
 mod image;
 mod implemented;

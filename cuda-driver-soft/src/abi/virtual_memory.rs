@@ -10,6 +10,7 @@ use cuda_driver_sys::{
 use super::exports;
 use crate::call::lookup;
 use crate::object::device;
+use crate::object::managed::{CPU, Location};
 use crate::object::virtual_memory::{self as vmm, GRANULE};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
@@ -23,14 +24,29 @@ fn no_flags(flags: c_ulonglong) -> Result<()> {
     }
 }
 
-/// Returns the device of a location; host memory is not supported.
-fn ordinal(location: &CUmemLocation) -> Result<i32> {
+/// Returns the type and the number of a location.
+fn parts(location: &CUmemLocation) -> (CUmemLocationType, i32) {
     // SAFETY: all members of the union are integers, which are valid for any bits.
-    let id = unsafe { location.anonymous1.id };
-    match location.type_ {
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(device::get(id)?.ordinal),
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => {
-            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
+    (location.type_, unsafe { location.anonymous1.id })
+}
+
+/// Returns the location of new memory. As on driver 580, memory of the host is on a NUMA node, and can be exported only
+/// if the program has named the node.
+fn place(location: &CUmemLocation, is_shareable: bool) -> Result<Location> {
+    match parts(location) {
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id) => Ok(Location::Device(device::get(id)?.ordinal)),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, _) if !is_shareable => Ok(Location::HostNuma(0)),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, 0) => Ok(Location::HostNuma(0)),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+    }
+}
+
+/// Returns the device of a location, or [`CPU`].
+fn ordinal(location: &CUmemLocation) -> Result<i32> {
+    match parts(location) {
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id) => Ok(device::get(id)?.ordinal),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, _) => {
+            Ok(CPU)
         }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
@@ -99,7 +115,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let shareable = is_shareable(props.requestedHandleTypes)?;
-        out.set(vmm::create(ordinal(&props.location)?, bytes as u64, shareable)? as u64);
+        out.set(vmm::create(place(&props.location, shareable)?, bytes as u64, shareable)? as u64);
         Ok(())
     }
 
@@ -150,10 +166,15 @@ exports! {
         address: CUdeviceptr,
     ) {
         let (out, location) = (c.out(out)?, c.read(location)?);
-        // SAFETY: all members of the union are integers, which are valid for any bits.
-        let id = unsafe { location.anonymous1.id };
-        // Driver 580 ignores the type of location, and writes 0 on an error.
-        let found = vmm::access(address, device::get(id)?.ordinal);
+        // Driver 580 takes the host for the device with the number, and writes 0 on an error.
+        let who = match parts(&location) {
+            (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, _) => CPU,
+            (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, id) => {
+                device::get(id)?.ordinal
+            }
+            _ => return Err(Error::CUDA_ERROR_INVALID_DEVICE),
+        };
+        let found = vmm::access(address, who);
         out.set(found.unwrap_or(0).into());
         found.map(|_| ())
     }
@@ -178,8 +199,8 @@ exports! {
             type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             ..CUmemAllocationProp::default()
         };
-        props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-        props.location.anonymous1.id = memory.ordinal;
+        props.location.type_ = CUmemLocationType(memory.location.kind().cast_unsigned());
+        props.location.anonymous1.id = memory.location.id();
         if memory.is_shareable {
             props.requestedHandleTypes =
                 CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

@@ -10,6 +10,7 @@ use cuda_driver_sys::{
 use crate::call::lookup::current_context;
 use crate::object::context::{self, Context};
 use crate::object::memory::{allocate, find, host_flags, note_flags, owners_on};
+use crate::object::virtual_memory;
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
 use engine::memory::{Access, Allocation, AllocationKind, address_space};
@@ -115,12 +116,17 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     }
 }
 
+/// Returns true for a mapping of memory on the host.
+fn is_on_host(allocation: &Allocation) -> bool {
+    allocation.kind == AllocationKind::Mapped && virtual_memory::is_on_host(allocation.base)
+}
+
 /// Returns the page-locked allocation that contains an address.
 fn page_locked(address: u64) -> Result<Allocation> {
     context::current()?;
     let found = address_space()
         .find(address)
-        .filter(|a| matches!(a.kind, AllocationKind::Pinned | AllocationKind::Registered));
+        .filter(|a| matches!(a.kind, AllocationKind::Pinned | AllocationKind::Registered) || is_on_host(a));
     found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
@@ -137,7 +143,7 @@ pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
 /// `cuMemHostGetFlags`
 pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
     current_context()?;
-    let found = find(address).filter(|a| a.kind.is_host_accessible());
+    let found = find(address).filter(|a| a.kind.is_host_accessible() || is_on_host(a));
     let id = found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?.id;
     let flags = host_flags().get(&id).copied().unwrap_or(0);
     // With unified addressing, all page-locked memory is mapped.

@@ -14,7 +14,7 @@ use engine::memory::{Allocation, AllocationKind};
 /// Advice applies to whole pages of this many bytes.
 const PAGE: u64 = 4096;
 /// `CU_DEVICE_CPU`
-const CPU: i32 = -1;
+pub(crate) const CPU: i32 = -1;
 /// `CU_DEVICE_INVALID`
 const INVALID: i32 = -2;
 

@@ -27,6 +27,7 @@ pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod module;
 mod no_ptx;
+pub(crate) mod notification;
 pub(crate) mod occupancy;
 pub(crate) mod pending_free;
 pub(crate) mod place;

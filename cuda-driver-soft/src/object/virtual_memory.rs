@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuda_driver_sys::CUmemAccess_flags;
 
-use crate::object::{device, leak, memory};
+use crate::object::device::{self, Device};
+use crate::object::managed::{CPU, Location};
+use crate::object::{leak, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
@@ -20,7 +22,7 @@ static TABLE: Table<GenericAllocation> = Table::new(HandleKind::GenericAllocatio
 #[derive(Debug)]
 pub(crate) struct GenericAllocation {
     handle: usize,
-    pub(crate) ordinal: i32,
+    pub(crate) location: Location,
     /// True if the memory can be exported to another process.
     pub(crate) is_shareable: bool,
     memory: Arc<Physical>,
@@ -36,6 +38,18 @@ struct UseCounts {
 }
 
 impl GenericAllocation {
+    /// Returns the device that the memory belongs to. Memory on the host belongs to the first one.
+    fn device(&self) -> Result<&'static Device> {
+        match self.location {
+            Location::Device(ordinal) => device::get(ordinal),
+            Location::Host | Location::HostNuma(_) => device::get(0),
+        }
+    }
+
+    fn is_on_host(&self) -> bool {
+        !matches!(self.location, Location::Device(_))
+    }
+
     fn uses(&self) -> MutexGuard<'_, UseCounts> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,7 +68,7 @@ impl GenericAllocation {
 struct Mapping {
     bytes: u64,
     memory: Arc<GenericAllocation>,
-    /// Access by device, as `CUmemAccess_flags`.
+    /// Access by device, or by the host as [`CPU`], as `CUmemAccess_flags`.
     access: HashMap<i32, u32>,
 }
 
@@ -155,10 +169,59 @@ pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
 }
 
 /// `cuMemCreate`: returns the handle. With `shareable`, the memory can be exported.
-pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize> {
+pub(crate) fn create(location: Location, bytes: u64, shareable: bool) -> Result<usize> {
     if bytes == 0 || !is_granular(bytes) {
         return refuse("the size of memory must be a multiple of 2 MiB");
     }
+    let memory = match location {
+        Location::Device(ordinal) => create_on_device(ordinal, bytes, shareable)?,
+        Location::Host | Location::HostNuma(_) => create_on_host(location, bytes)?,
+    };
+    Ok(insert(location, memory, shareable))
+}
+
+/// Creates memory on the host, which counts for no device.
+fn create_on_host(location: Location, bytes: u64) -> Result<Arc<Physical>> {
+    if !cfg!(target_os = "linux") {
+        host::log!("virtual memory on the host is supported on Linux only");
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    let label = Label {
+        purpose: Purpose::Physical,
+        number: label_of(location),
+    };
+    let fits = host::memory().is_none_or(|most| bytes <= most);
+    let file = if fits { SharedFile::new(bytes, label) } else { None };
+    let file = file.ok_or_else(|| {
+        host::log!("the host has no {bytes} bytes for virtual memory");
+        Error::CUDA_ERROR_OUT_OF_MEMORY
+    })?;
+    Ok(address_space().open(file))
+}
+
+/// The label of memory on the host, and of memory on a node of it: this and the node.
+const ON_HOST: u32 = u32::MAX;
+const ON_NODE: u32 = 1 << 31;
+
+/// Returns the number in the label of memory at a location.
+fn label_of(location: Location) -> u32 {
+    match location {
+        Location::Device(ordinal) => ordinal.cast_unsigned(),
+        Location::Host => ON_HOST,
+        Location::HostNuma(node) => ON_NODE | node.cast_unsigned(),
+    }
+}
+
+/// Returns the location of imported memory. The exporting process may see more devices than this one.
+fn location_of(label: u32) -> Location {
+    match label {
+        ON_HOST => Location::Host,
+        node if node & ON_NODE != 0 => Location::HostNuma((node & !ON_NODE).cast_signed()),
+        ordinal => Location::Device(device::get(ordinal.cast_signed()).map_or(0, |device| device.ordinal)),
+    }
+}
+
+fn create_on_device(ordinal: i32, bytes: u64, shareable: bool) -> Result<Arc<Physical>> {
     let device = device::get(ordinal)?;
     let owners = memory::owners_on(device);
     let quota = memory::quota(device, &owners);
@@ -167,15 +230,14 @@ pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize>
         number: ordinal as u32,
     });
     let made = address_space().create(bytes, memory::owner_of(device), quota, label);
-    let memory = made.map_err(|error| memory::out_of_memory(&error))?;
-    Ok(insert(ordinal, memory, shareable))
+    made.map_err(|error| memory::out_of_memory(&error))
 }
 
 /// Inserts memory into the table and returns its handle.
-fn insert(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
+fn insert(location: Location, memory: Arc<Physical>, is_shareable: bool) -> usize {
     let made = TABLE.insert_with(|handle| GenericAllocation {
         handle,
-        ordinal,
+        location,
         is_shareable,
         memory,
         uses: Mutex::new(UseCounts {
@@ -232,7 +294,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     if !map.in_range(base, bytes).is_empty() {
         return refuse("the range is already mapped");
     }
-    let owner = memory::owner_of(device::get(memory.ordinal)?);
+    let owner = memory::owner_of(memory.device()?);
     if !address_space().map(base, bytes, &memory.memory, owner, Access::None) {
         return refuse("the range is not in the device's address range");
     }
@@ -258,6 +320,9 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
         };
         let freed = address_space().free_if(base, |a| a.kind == engine::memory::AllocationKind::Mapped);
         freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?;
+        if gone.memory.is_on_host() {
+            address_space().hide_from_host(base, gone.bytes);
+        }
         let mut uses = gone.memory.uses();
         uses.mappings -= 1;
         gone.memory.drop_unused(&uses)?;
@@ -265,25 +330,52 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemSetAccess`: sets access by device for all mappings of the range.
+/// Returns the access that flags permit.
+fn permitted(flags: u32) -> Access {
+    match CUmemAccess_flags(flags) {
+        CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE => Access::None,
+        CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ => Access::Read,
+        _ => Access::ReadWrite,
+    }
+}
+
+/// `cuMemSetAccess`: sets access by device, or by the host as [`CPU`], for all mappings of the range. The host has
+/// access to memory that is on the host only.
 pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
         return refuse("cannot set access for part of a mapping");
     };
+    let of_host = wishes
+        .iter()
+        .rev()
+        .find(|(who, _)| *who == CPU)
+        .map(|(_, flags)| *flags);
+    let on_host = |base| {
+        map.mappings
+            .get(base)
+            .is_some_and(|mapping| mapping.memory.is_on_host())
+    };
+    if of_host.is_some_and(|flags| flags != 0) && !bases.iter().all(on_host) {
+        host::log!("virtual memory: the host has no access to memory of a device");
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
     for base in bases {
         let Some(mapping) = map.mappings.get_mut(&base) else {
             continue;
         };
         mapping.access.extend(wishes.iter().copied());
         // All devices share the memory here, so the widest access applies.
-        let most = mapping.access.values().fold(0, |most, &flags| most | flags);
-        let access = match CUmemAccess_flags(most) {
-            CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE => Access::None,
-            CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ => Access::Read,
-            _ => Access::ReadWrite,
-        };
-        address_space().set_access(base, access);
+        let devices = mapping.access.iter().filter(|(who, _)| **who != CPU);
+        let most = devices.fold(0, |most, (_, flags)| most | flags);
+        address_space().set_access(base, permitted(most));
+        if let Some(flags) = of_host
+            && mapping.memory.is_on_host()
+            && !address_space().show_to_host(base, &mapping.memory.memory, permitted(flags))
+        {
+            host::log!("the system does not map memory at {base:#x}");
+            return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
+        }
     }
     Ok(())
 }
@@ -315,6 +407,11 @@ pub(crate) fn mapped_at(address: u64) -> Option<Arc<GenericAllocation>> {
     map().at(address).ok().map(|m| Arc::clone(&m.memory))
 }
 
+/// Returns true if memory on the host is mapped at an address.
+pub(crate) fn is_on_host(address: u64) -> bool {
+    mapped_at(address).is_some_and(|memory| memory.is_on_host())
+}
+
 /// `cuMemExportToShareableHandle`: returns a file descriptor that the caller owns.
 pub(crate) fn export(handle: usize) -> Result<i32> {
     let memory = unreleased(handle)?;
@@ -326,14 +423,14 @@ pub(crate) fn export(handle: usize) -> Result<i32> {
 
 /// `cuMemImportFromShareableHandle`
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
-    let (ordinal, memory) = open(descriptor).ok_or_else(|| memory::not_importable(descriptor, Purpose::Pool))?;
+    let (location, memory) = open(descriptor).ok_or_else(|| memory::not_importable(descriptor, Purpose::Pool))?;
     // Driver 580 does not export imported memory.
-    Ok(insert(ordinal, memory, false))
+    Ok(insert(location, memory, false))
 }
 
-/// Opens the memory of a file descriptor that `export` returned in this process or in another. Returns it with the
-/// ordinal of its device, or `None` if the descriptor is something else.
-pub(crate) fn open(descriptor: i32) -> Option<(i32, Arc<Physical>)> {
+/// Opens the memory of a file descriptor that `export` returned in this process or in another. Returns it with its
+/// location, or `None` if the descriptor is something else.
+pub(crate) fn open(descriptor: i32) -> Option<(Location, Arc<Physical>)> {
     let Some(file) = SharedFile::open(descriptor, Purpose::Physical) else {
         host::log!("file descriptor {descriptor} is not exported memory");
         return None;
@@ -342,13 +439,8 @@ pub(crate) fn open(descriptor: i32) -> Option<(i32, Arc<Physical>)> {
     let identity = file.identity();
     let same = |known: &Arc<GenericAllocation>| known.memory.file().is_some_and(|f| f.identity() == identity);
     let known = TABLE.all().into_iter().find(same);
-    let ordinal = i32::try_from(file.label().number).unwrap_or(0);
     Some(match known {
-        Some(known) => (known.ordinal, Arc::clone(&known.memory)),
-        // The exporting process may see more devices than this one.
-        None => (
-            device::get(ordinal).map_or(0, |device| device.ordinal),
-            address_space().open(file),
-        ),
+        Some(known) => (known.location, Arc::clone(&known.memory)),
+        None => (location_of(file.label().number), address_space().open(file)),
     })
 }

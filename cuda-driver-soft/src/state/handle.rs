@@ -34,6 +34,7 @@ pub(crate) enum HandleKind {
     ResourceDescriptor,
     GreenContext,
     ExternalMemory,
+    Notification,
 }
 
 impl HandleKind {

@@ -14,6 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+mod host_view;
 mod mapped;
 #[cfg(test)]
 mod tests;

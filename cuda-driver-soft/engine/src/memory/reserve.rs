@@ -49,3 +49,30 @@ fn map(at: Option<u64>, size: u64) -> Option<u64> {
 fn map(_at: Option<u64>, _size: u64) -> Option<u64> {
     None
 }
+
+/// Maps addresses of the range without access rights, as they were at first.
+///
+/// # Safety
+/// The addresses are in the range, and nothing uses what is mapped there.
+#[cfg(unix)]
+pub(super) unsafe fn again(base: u64, bytes: u64) {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: replaces only mappings that nothing uses. If the system refuses, they stay, which does no harm.
+    unsafe {
+        libc::mmap(
+            base as usize as *mut libc::c_void,
+            bytes as usize,
+            libc::PROT_NONE,
+            flags,
+            -1,
+            0,
+        )
+    };
+}
+
+/// Does nothing: the host has no access to the range on this system.
+///
+/// # Safety
+/// None is needed.
+#[cfg(not(unix))]
+pub(super) unsafe fn again(_base: u64, _bytes: u64) {}

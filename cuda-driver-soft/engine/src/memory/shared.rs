@@ -35,6 +35,7 @@ pub use none::SharedFile;
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{Label, Purpose};
+    use crate::memory::Access;
     use std::fs::File;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -149,6 +150,23 @@ mod linux {
             })
         }
 
+        /// Maps the file once more, at this address. Returns false if the system refuses.
+        ///
+        /// # Safety
+        /// The addresses belong to the caller, and nothing uses what is mapped there.
+        pub unsafe fn map_at(&self, address: u64, access: Access) -> bool {
+            let rights = match access {
+                Access::None => libc::PROT_NONE,
+                Access::Read => libc::PROT_READ,
+                Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            };
+            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+            let (at, length) = (address as usize as *mut libc::c_void, self.bytes as usize);
+            // SAFETY: replaces only what the caller gives up; the file cannot shrink.
+            let mapped = unsafe { libc::mmap(at, length, rights, flags, self.file.as_raw_fd(), 0) };
+            mapped != libc::MAP_FAILED
+        }
+
         /// Returns a new descriptor of the file, which the caller owns.
         pub fn export(&self) -> Option<i32> {
             // SAFETY: the arguments are integers, and `file` owns the descriptor.
@@ -228,6 +246,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod none {
     use super::{Label, Purpose};
+    use crate::memory::Access;
 
     /// A shared file. This system has none, so no value of this type exists.
     #[derive(Debug)]
@@ -247,6 +266,14 @@ mod none {
         /// Returns `None`.
         pub fn open_of(_process: u32, _descriptor: i32, _purpose: Purpose) -> Option<Self> {
             None
+        }
+
+        /// Returns false.
+        ///
+        /// # Safety
+        /// None is needed.
+        pub unsafe fn map_at(&self, _address: u64, _access: Access) -> bool {
+            match *self {}
         }
 
         /// Returns a new descriptor of the file.

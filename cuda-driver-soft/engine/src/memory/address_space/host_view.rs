@@ -1,0 +1,32 @@
+//! Views of physical memory for the host: reserved device addresses that the host can dereference, too.
+
+use super::AddressSpace;
+use crate::memory::allocation::Access;
+use crate::memory::physical::Physical;
+use crate::memory::reserve;
+
+impl AddressSpace {
+    /// Gives the host an access to the bytes of physical memory at reserved addresses, where nothing else may be mapped
+    /// for the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, or if
+    /// the system refuses.
+    pub fn show_to_host(&self, base: u64, physical: &Physical, access: Access) -> bool {
+        let Some(file) = physical.file() else {
+            return false;
+        };
+        // SAFETY: the addresses are in the range that `reserve` took from the system, and the driver reserves each
+        // of them for one purpose at a time.
+        self.covers(base, file.bytes()) && unsafe { file.map_at(base, access) }
+    }
+
+    /// Takes the access of the host to reserved addresses away.
+    pub fn hide_from_host(&self, base: u64, bytes: u64) {
+        if self.covers(base, bytes) {
+            // SAFETY: as above.
+            unsafe { reserve::again(base, bytes) };
+        }
+    }
+
+    fn covers(&self, base: u64, bytes: u64) -> bool {
+        bytes > 0 && self.reserves(base) && base.checked_add(bytes - 1).is_some_and(|last| self.reserves(last))
+    }
+}
