@@ -15,7 +15,13 @@ use crate::{arguments, child, is, ok};
 /// Queues a kernel that writes to NULL.
 fn fault(gpu: &mut Gpu, stream: CUstream) -> CUfunction {
     let function = gpu.kernel("faults.ptx", "fault_write");
-    let mut arguments = arguments![0_u64, 1_u32];
+    write(function, stream, 0);
+    function
+}
+
+/// Queues a kernel that writes a word to this address.
+fn write(function: CUfunction, stream: CUstream, address: CUdeviceptr) {
+    let mut arguments = arguments![address, 1_u32];
     let mut pointers = arguments.pointers();
     let pointers = pointers.as_mut_ptr();
     ok!(cuLaunchKernel(
@@ -31,7 +37,6 @@ fn fault(gpu: &mut Gpu, stream: CUstream) -> CUfunction {
         pointers,
         null_mut()
     ));
-    function
 }
 
 #[test]
@@ -83,7 +88,6 @@ fn queries() {
         let (mut id, mut bytes, mut flags, mut priority) = (0, 0, 0, 0);
         let (mut context, mut linker, mut unique) = (null_mut(), null_mut(), 0);
         let mut status = CUstreamCaptureStatus(0);
-        is!(c, 700, cuCtxGetId(gpu.context, &raw mut id));
         is!(c, 700, cuCtxGetLimit(&raw mut bytes, CUlimit::CU_LIMIT_STACK_SIZE));
         is!(c, 700, cuStreamGetFlags(stream, &raw mut flags));
         is!(c, 700, cuStreamGetPriority(stream, &raw mut priority));
@@ -103,6 +107,7 @@ fn queries() {
         is!(c, 0, cuCtxPopCurrent(&raw mut context));
         is!(c, 0, cuCtxGetDevice(&raw mut number));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));
+        is!(c, 0, cuCtxGetId(gpu.context, &raw mut id));
         is!(
             c,
             0,
@@ -177,9 +182,13 @@ fn work_behind_the_fault() {
         let at = |number: &'static AtomicU32| ptr::from_ref(number).cast_mut().cast::<c_void>();
         ok!(cuStreamAddCallback(other, Some(store_status), at(&BEFORE), 0));
         ok!(cuStreamSynchronize(other));
+        // Loading a kernel waits for the device, so it is loaded and has run before.
+        let function = gpu.kernel("faults.ptx", "fault_write");
+        write(function, stream, device);
+        ok!(cuStreamSynchronize(stream));
         // Everything is queued before the kernel runs.
         is!(c, 0, cuLaunchHostFunc(stream, Some(wait), at(&GATE)));
-        fault(&mut gpu, stream);
+        write(function, stream, 0);
         is!(c, 0, cuMemcpyDtoHAsync(pinned, device, 4, stream));
         is!(c, 0, cuLaunchHostFunc(stream, Some(store), at(&FUNCTION)));
         is!(c, 0, cuStreamAddCallback(stream, Some(store_status), at(&BEHIND), 0));
