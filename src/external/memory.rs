@@ -108,10 +108,12 @@ impl ExternalMemory {
         };
         description.handle.fd = fd.as_raw_fd();
         // SAFETY: upheld by the caller.
-        let memory = unsafe { Self::import(context, &description) }?;
-        // The driver closes it.
-        mem::forget(fd);
-        Ok(memory)
+        let memory = unsafe { Self::import(context, &description) };
+        // The driver closes it, also if the descriptor turns out to be of something else (driver 580: UNKNOWN).
+        if !matches!(&memory, Err(e) if e.code() != sys::CUresult::CUDA_ERROR_UNKNOWN) {
+            mem::forget(fd);
+        }
+        memory
     }
 
     /// Maps `len` values at an offset in bytes ([`cuExternalMemoryGetMappedBuffer`](checked::external_memory_get_mapped_buffer)).

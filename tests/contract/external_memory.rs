@@ -197,16 +197,23 @@ fn levels_of_arrays_are_mapped() {
 #[cfg(target_os = "linux")]
 fn other_descriptors_are_refused() {
     use std::fs::File;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, IntoRawFd};
 
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let file = File::open("/dev/null").expect("a file");
     let foreign = file.as_raw_fd();
     let mut memory = CUexternalMemory::default();
+    // The driver closes a descriptor that it looks at, so nobody else owns this one.
+    let taken = File::open("/dev/null").expect("a file").into_raw_fd();
+    let desc = described(1, taken, 4096);
+    is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));
+    let desc = described(1, -1, 4096);
+    is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));
+    let desc = described(1, foreign, 0);
+    is!(c, 1, cuImportExternalMemory(&raw mut memory, &raw const desc));
     for (kind, code) in [
         (0, 1),
-        (1, 999),
         (2, 801),
         (3, 801),
         (4, 801),

@@ -251,7 +251,11 @@ fn arrays_of_integers_are_viewed_as_compressed_blocks() {
                 let seen = texels(&mut gpu, handle, 16, 256);
                 let (plain, handle) = texture(blocks, flags);
                 assert_eq!(plain, CUresult::CUDA_SUCCESS, "{name}");
-                assert_eq!(seen, texels(&mut gpu, handle, 16, 256), "{name}");
+                // A view and an array may differ in the channels that the format lacks.
+                for (seen, plain) in seen.iter().zip(texels(&mut gpu, handle, 16, 256)) {
+                    let channels = channels as usize;
+                    assert_eq!(seen[..channels], plain[..channels], "{name}");
+                }
             }
         }
         ok!(cuArrayDestroy(blocks));

@@ -102,11 +102,13 @@ impl Caller {
         unsafe { HostRange::new(pointer as usize, bytes) }
     }
 
-    /// Closes a file descriptor that the call takes from the program.
+    /// Closes a file descriptor that the call takes from the program. A number that is not open is ignored.
     pub(crate) fn close(self, descriptor: c_int) {
         #[cfg(unix)]
-        // SAFETY: the caller gives up the descriptor, which the call has found to be open.
-        drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(descriptor) });
+        // SAFETY: the caller gives up the descriptor.
+        unsafe {
+            libc::close(descriptor);
+        }
         #[cfg(not(unix))]
         let _ = descriptor;
     }

@@ -39,10 +39,10 @@ exports! {
         check_type(desc.type_)?;
         // SAFETY: the type selects this member, which is valid for any bits.
         let descriptor = unsafe { desc.handle.fd };
-        let handle = external::import(&context, descriptor, desc.size)?;
-        // The driver owns the descriptor of imported memory.
+        let handle = external::import(&context, descriptor, desc.size);
+        // The driver owns a descriptor from here on, also one of something else.
         c.close(descriptor);
-        out.set(handle as CUexternalMemory);
+        out.set(handle? as CUexternalMemory);
         Ok(())
     }
 

@@ -39,7 +39,7 @@ fn mappings() -> MutexGuard<'static, BTreeMap<u64, Mapped>> {
     MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `cuImportExternalMemory` of a file descriptor, which stays open. Driver 580 returns `CUDA_ERROR_UNKNOWN` for a
+/// `cuImportExternalMemory` of a file descriptor, which the caller closes. Driver 580 returns `CUDA_ERROR_UNKNOWN` for a
 /// descriptor of another driver or of no driver.
 pub(crate) fn import(context: &Arc<Context>, descriptor: i32, bytes: u64) -> Result<usize> {
     let (_, memory) = virtual_memory::open(descriptor).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
