@@ -126,14 +126,16 @@ impl Maps {
     fn find(&mut self, address: u64, bytes: u64) -> Option<&mut RecentMap> {
         let known = self.recent.iter().position(|m| m.map.offsets(address, bytes).is_some());
         let index = match known {
-            Some(index) => index,
-            None => self.look_up(address, bytes)?,
+            Some(index) if !self.recent[index].map.is_freed() => index,
+            _ => self.look_up(address, bytes)?,
         };
         Some(&mut self.recent[index])
     }
 
     #[inline(never)]
     fn look_up(&mut self, address: u64, bytes: u64) -> Option<usize> {
+        // Kernels may free memory and allocate other memory at its address.
+        self.recent.retain(|recent| !recent.map.is_freed());
         let map = address_space().written_map(address)?;
         map.offsets(address, bytes)?;
         if self.recent.len() == Self::KEPT {

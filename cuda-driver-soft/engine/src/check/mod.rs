@@ -6,13 +6,16 @@
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
 //! | `shadow`, `parts`, `race` | the last accesses to each byte, and unordered accesses |
 //! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and unordered launches and copies |
+//! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
+//! | `sync` | barriers that a part of a block reaches, and wrong masks |
 //! | `plan`, `observer` | the instructions of a launch as the checkers see them |
 
 #![forbid(unsafe_code)]
 
 mod accesses;
 mod clock;
+mod copies;
 mod finding;
 mod footprint;
 mod history;
@@ -23,6 +26,7 @@ mod parts;
 mod plan;
 mod race;
 mod shadow;
+mod sync;
 
 pub use accesses::footprint_of_launch;
 pub use finding::{AllocationPlace, Checks, Finding, Place, UnknownCheck};

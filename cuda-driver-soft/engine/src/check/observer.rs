@@ -1,10 +1,11 @@
 //! Passes the accesses, barriers and synchronisations of a launch to the checkers.
 
 use super::Checker;
+use super::copies::{Copies, WarpCopy};
 use super::finding::{AllocationPlace, Checks, Finding, Place};
 use super::init::{BlockWritten, Maps, WrittenByOthers, hull, is_simple, is_unwritten};
 use super::order::BlockOrder;
-use super::plan::{AccessPlan, NoValues, Plan, StoredValues, different_copies};
+use super::plan::{AccessPlan, CopyStep, NoValues, Plan, StoredValues, different_copies};
 use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
 use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
@@ -62,16 +63,16 @@ struct LaunchState {
 }
 
 /// Identifies a finding: the check, and the lines of its places.
-type Key = (u32, [u32; 2]);
+pub(super) type Key = (u32, [u32; 2]);
 
 /// The order of findings with the same key: block and thread.
-type Rank = (u64, u32);
+pub(super) type Rank = (u64, u32);
 
 #[derive(Clone)]
-struct CheckedLaunch {
+pub(super) struct CheckedLaunch {
     checker: Checker,
-    kernel: Arc<Kernel>,
-    plans: Arc<Vec<Vec<Plan>>>,
+    pub(super) kernel: Arc<Kernel>,
+    pub(super) plans: Arc<Vec<Vec<Plan>>>,
     /// For each function, the number in the launch of its first decoded instruction.
     first_sites: Arc<Vec<u32>>,
     /// For each function, the PTX lines of instructions that are checked.
@@ -126,25 +127,38 @@ impl CheckedLaunch {
     }
 
     /// Returns the function that contains a PTX line.
-    fn function_of(&self, line: u32) -> u32 {
+    pub(super) fn function_of(&self, line: u32) -> u32 {
         let functions = self.kernel.loaded().module.functions.iter().zip(0..);
         let before = functions.filter(|(f, _)| f.code.is_some() && f.line <= line);
         before.max_by_key(|(f, _)| f.line).map_or(0, |(_, id)| id)
     }
 
-    fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
+    pub(super) fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
         let number = warp * 32 + lane as u32;
         let [x, y, _] = self.block.map(|n| n.max(1));
         [number % x, number / x % y, number / x / y]
     }
 
     /// Returns the place of a decoded instruction, by function and instruction.
-    fn place(&self, (function, pc): (u32, u32), action: String, block: u64, (warp, lane): (u32, usize)) -> Place {
+    pub(super) fn place(
+        &self,
+        (function, pc): (u32, u32),
+        action: String,
+        block: u64,
+        (warp, lane): (u32, usize),
+    ) -> Place {
         let line = self.plans[function as usize].get(pc as usize).map_or(0, |p| p.line);
         self.place_of_line(function, line, action, block, (warp, lane))
     }
 
-    fn place_of_line(&self, function: u32, line: u32, action: String, block: u64, (warp, lane): (u32, usize)) -> Place {
+    pub(super) fn place_of_line(
+        &self,
+        function: u32,
+        line: u32,
+        action: String,
+        block: u64,
+        (warp, lane): (u32, usize),
+    ) -> Place {
         let function = self.kernel.loaded().module.functions.get(function as usize);
         Place::new(function, action, line, self.index(block), self.thread(warp, lane))
     }
@@ -191,29 +205,32 @@ impl LaunchObserver for CheckedLaunch {
 }
 
 /// The state of a block in progress.
-struct BlockState {
-    at: BlockAt,
+pub(super) struct BlockState {
+    pub(super) at: BlockAt,
     order: Option<BlockOrder>,
     written: Option<BlockWritten>,
-    warps: Vec<WarpState>,
+    pub(super) warps: Vec<WarpState>,
+    copies: Copies,
     /// For each barrier, the arrivals since it last opened.
     arrivals: HashMap<u32, Vec<(u32, BarrierArrival)>>,
 }
 
 /// A warp, for the checker of synchronisation.
 #[derive(Clone, Default)]
-struct WarpState {
+pub(super) struct WarpState {
     /// Lanes that are threads of the block.
-    lanes: Mask,
+    pub(super) lanes: Mask,
+    /// True if the next arrival at the cluster's barrier is relaxed.
+    relaxed: bool,
     /// Lanes that have arrived at an instruction across lanes: their mask, and the instruction with its function.
-    across: Vec<(Mask, Mask, (u32, u32))>,
+    pub(super) across: Vec<(Mask, Mask, (u32, u32))>,
 }
 
-struct CheckWorker {
+pub(super) struct CheckWorker {
     checks: Checks,
-    launch: CheckedLaunch,
+    pub(super) launch: CheckedLaunch,
     races: Option<Box<Races>>,
-    block: Option<Box<BlockState>>,
+    pub(super) block: Option<Box<BlockState>>,
     spare: Option<Box<BlockState>>,
     maps: Maps,
     conflicts: Vec<Conflict>,
@@ -222,7 +239,7 @@ struct CheckWorker {
 }
 
 impl CheckWorker {
-    fn add(&mut self, key: Key, rank: Rank, finding: impl FnOnce(&CheckedLaunch) -> Finding) {
+    pub(super) fn add(&mut self, key: Key, rank: Rank, finding: impl FnOnce(&CheckedLaunch) -> Finding) {
         match self.findings.get(&key) {
             Some((old, _)) if *old <= rank => {}
             _ => {
@@ -234,6 +251,15 @@ impl CheckWorker {
 
     /// Applies the plan of an instruction.
     fn run_plan(&mut self, at: &At<'_>, plan: &Plan) {
+        match plan.copies {
+            Some(CopyStep::Wait(newest)) => self.wait_for_copies(at, newest),
+            Some(CopyStep::Commit) => {
+                if let Some(block) = &mut self.block {
+                    block.copies.commit(at.warp as u8, at.mask);
+                }
+            }
+            _ => {}
+        }
         let all = &at.site().accesses;
         let lanes = if plan.bulk { different_copies(at, all) } else { FULL };
         for (access, plan) in all.iter().zip(&plan.accesses) {
@@ -242,12 +268,28 @@ impl CheckWorker {
         if plan.fence
             && let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut())
         {
-            order.fence(at.warp as u8, at.mask);
+            order.fence(at.warp as u8, at.mask, plan.fence_in_block);
+        }
+        if plan.relaxed
+            && let Some(warp) = self.block.as_mut().and_then(|b| b.warps.get_mut(at.warp as usize))
+        {
+            warp.relaxed = true;
         }
         if let Some(members) = plan.across
             && self.checks.contains(Checks::SYNC)
         {
             self.across(at, members);
+        }
+    }
+
+    /// Lanes wait for their copies.
+    fn wait_for_copies(&mut self, at: &At<'_>, newest: Option<u32>) {
+        if let (Some(block), Some(races)) = (self.block.as_deref_mut(), &mut self.races)
+            && let Some(order) = &block.order
+            && !block.copies.is_empty()
+        {
+            let done = |copy: &WarpCopy| races.complete(order, copy);
+            block.copies.wait(at.warp as u8, at.mask, newest, done);
         }
     }
 
@@ -369,9 +411,14 @@ impl CheckWorker {
                 effect: plan.effect,
                 strong: plan.strong,
                 release: plan.release,
+                pending: plan.pending,
                 site: self.launch.first_sites[at.code.id.0 as usize] + at.pc,
             };
             races.access(order, &access, values, &mut self.conflicts);
+            if access.pending {
+                let what = (bytes, access.site);
+                block.copies.add(access.warp, group, *access.addresses, what);
+            }
             if !self.conflicts.is_empty() {
                 let found = std::mem::take(&mut self.conflicts);
                 for conflict in found {
@@ -526,13 +573,19 @@ impl CheckWorker {
                     ),
                     launch.place(
                         first,
-                        format!("{before} the same memory"),
+                        match earlier.pending {
+                            true => "copies to the same memory with cp.async, and has not waited for the copy".into(),
+                            false => format!("{before} the same memory"),
+                        },
                         earlier.block.into(),
                         (earlier.warp.into(), lane(earlier.lanes)),
                     ),
                 ],
                 allocation,
                 advice: match (same_block, earlier.warp == later.warp) {
+                    _ if earlier.pending => {
+                        "wait with cp.async.wait_group, cp.async.wait_all or an mbarrier, then synchronise the threads"
+                    }
                     (true, true) => "put __syncwarp() or __syncthreads() between them, or use atomics",
                     (true, false) => "put __syncthreads() between them, or use atomics",
                     (false, _) => {
@@ -541,94 +594,6 @@ impl CheckWorker {
                     }
                 },
             }
-        });
-    }
-
-    /// Checks the masks of lanes that arrive at an instruction across lanes.
-    fn across(&mut self, at: &At<'_>, members: crate::code::registers::Slot) {
-        let members = at.values(members, 4);
-        let site = (at.code.id.0, at.pc);
-        if let Some(block) = &mut self.block
-            && let Some(warp) = block.warps.get_mut(at.warp as usize)
-        {
-            for lane in lanes::iter(at.mask) {
-                let mask = members[lane] as Mask;
-                match warp.across.iter_mut().find(|(_, m, s)| (*m, *s) == (mask, site)) {
-                    Some((lanes, ..)) => *lanes |= 1 << lane,
-                    None => warp.across.push((1 << lane, mask, site)),
-                }
-            }
-        }
-    }
-
-    /// An instruction across lanes has run for these lanes.
-    fn ran_across(&mut self, warp: u32, lanes: Mask) {
-        let Some(block) = &mut self.block else { return };
-        let number = block.at.number;
-        let Some(state) = block.warps.get_mut(warp as usize) else {
-            return;
-        };
-        let all = state.lanes;
-        let mut wrong = None;
-        state.across.retain(|(of, members, site)| {
-            if of & lanes == 0 {
-                return true;
-            }
-            // Lanes beyond the end of the block do not count: programs use full masks in the last warp, too.
-            if members & all & !lanes != 0 {
-                wrong.get_or_insert((*members & all & !lanes, *members, *site));
-            }
-            false
-        });
-        if let Some((missing, members, site)) = wrong {
-            let lane = lanes.trailing_zeros() as usize % LANES;
-            let line = self.launch.plans[site.0 as usize][site.1 as usize].line;
-            self.add((2, [line, site.0]), (number, warp * 32 + lane as u32), |launch| Finding {
-                check: Checks::SYNC,
-                kernel: launch.kernel.name().into(),
-                problem: format!(
-                    "an instruction across lanes names lanes {missing:#010x}, which have exited or do not take part"
-                ),
-                places: vec![launch.place(
-                    site,
-                    format!("takes part with the mask {members:#010x}"),
-                    number,
-                    (warp, lane),
-                )],
-                allocation: None,
-                advice: "pass the mask of the lanes that reach the instruction, for example from __ballot_sync before \
-                         the branch",
-            });
-        }
-    }
-
-    /// A barrier for all threads of the block has opened.
-    fn check_barrier(&mut self, arrivals: &[(u32, BarrierArrival)], id: u32) {
-        let Some(block) = &self.block else { return };
-        let number = block.at.number;
-        let Some((_, first)) = arrivals.first().filter(|(_, a)| a.count.is_none()) else {
-            return;
-        };
-        let line = first.line;
-        let missing = block.warps.iter().zip(0..).find_map(|(state, warp)| {
-            let arrived = arrivals.iter().find(|(w, _)| *w == warp).map_or(0, |(_, a)| a.lanes);
-            let missing = state.lanes & !arrived;
-            (missing != 0).then_some((warp, missing.trailing_zeros() as usize))
-        });
-        let Some(missing) = missing else { return };
-        let here = (arrivals[0].0, first.lanes.trailing_zeros() as usize % LANES);
-        let function = self.launch.function_of(line);
-        self.add((3, [line, function]), (number, here.0 * 32), |launch| Finding {
-            check: Checks::SYNC,
-            kernel: launch.kernel.name().into(),
-            problem: format!(
-                "a part of the block is at barrier {id}: thread {:?} has exited without reaching it",
-                launch.thread(missing.0, missing.1)
-            ),
-            places: vec![launch.place_of_line(function, line, format!("waits at barrier {id}"), number, here)],
-            allocation: None,
-            advice: "let all threads of the block reach __syncthreads(): do not return early, and keep it out of \
-                     branches that threads take differently",
         });
     }
 }
@@ -656,6 +621,7 @@ impl WorkerObserver for CheckWorker {
         let mut state = match self.spare.take() {
             Some(mut spare) => {
                 spare.arrivals.clear();
+                spare.copies.clear();
                 if let Some(written) = &mut spare.written {
                     written.clear();
                 }
@@ -670,6 +636,7 @@ impl WorkerObserver for CheckWorker {
                     .contains(Checks::INIT)
                     .then(|| BlockWritten::new(self.launch.shared_bytes, warps)),
                 warps: Vec::new(),
+                copies: Copies::default(),
                 arrivals: HashMap::new(),
             }),
         };
@@ -684,6 +651,7 @@ impl WorkerObserver for CheckWorker {
         state.warps.clear();
         state.warps.extend((0..warps).map(|warp| WarpState {
             lanes: FULL >> (32 - (block.threads - warp * 32).min(32)),
+            relaxed: false,
             across: Vec::new(),
         }));
         self.block = Some(state);
@@ -711,7 +679,9 @@ impl WorkerObserver for CheckWorker {
             let cluster = self.launch.block_of_rank(block.at.index, 0);
             if let (Some(order), Some(races)) = (&mut block.order, &mut self.races) {
                 if only_arrives {
-                    order.arrive_at_cluster(races.cluster(cluster), warp as u8);
+                    let state = block.warps.get_mut(warp as usize);
+                    let relaxed = state.is_some_and(|state| std::mem::take(&mut state.relaxed));
+                    order.arrive_at_cluster(races.cluster(cluster), warp as u8, relaxed);
                 } else {
                     order.wait_for_cluster(races.cluster(cluster), warp as u8);
                 }

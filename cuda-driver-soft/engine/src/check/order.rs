@@ -27,6 +27,8 @@ struct WarpOrder {
     more: [SharedClock; LANES],
     has_more: bool,
     fences: Option<Box<[Fence; LANES]>>,
+    /// The same with fences whose scope is the block, if there were any.
+    fences_in_block: Option<Box<[Fence; LANES]>>,
     /// True if a lane ran a fence since the last barrier.
     fenced: bool,
     /// Lanes that have not exited.
@@ -73,6 +75,7 @@ impl BlockOrder {
                 more: [const { None }; LANES],
                 has_more: false,
                 fences: None,
+                fences_in_block: None,
                 fenced: false,
                 live: FULL >> (32 - lanes),
             }
@@ -225,13 +228,17 @@ impl BlockOrder {
         }
     }
 
-    /// A warp has arrived at the cluster's barrier.
-    pub(super) fn arrive_at_cluster(&mut self, cluster: &mut ClusterOrder, warp: u8) {
+    /// A warp has arrived at the cluster's barrier. A relaxed arrival publishes only what was before the last fences.
+    pub(super) fn arrive_at_cluster(&mut self, cluster: &mut ClusterOrder, warp: u8, relaxed: bool) {
         let (block, time) = (self.block, self.time);
         self.time += 1;
         let Some(own) = self.warps.get(usize::from(warp)) else {
             return;
         };
+        if relaxed {
+            cluster.arrived = joined(&cluster.arrived, &own.published(block, warp, own.live));
+            return;
+        }
         let mut clock = own.knowledge(own.live).as_deref().cloned().unwrap_or_default();
         clock.add_block(block, own.block);
         clock.add_warp(block, warp, time);
@@ -246,15 +253,20 @@ impl BlockOrder {
         }
     }
 
-    /// Lanes of a warp ran a fence: their later stores and atomic operations publish everything before it.
-    pub(super) fn fence(&mut self, warp: u8, lanes: Mask) {
+    /// Lanes of a warp ran a fence: their later stores and atomic operations publish everything before it, to the
+    /// threads of the block only if that is the scope of the fence.
+    pub(super) fn fence(&mut self, warp: u8, lanes: Mask, in_block: bool) {
         let time = self.time;
         self.time += 1;
         let Some(own) = self.warps.get_mut(usize::from(warp)) else {
             return;
         };
-        own.fenced = true;
-        let fences = own.fences.get_or_insert_with(Box::default);
+        let fences = if in_block {
+            own.fences_in_block.get_or_insert_with(Box::default)
+        } else {
+            own.fenced = true;
+            own.fences.get_or_insert_with(Box::default)
+        };
         for lane in lanes::iter(lanes) {
             fences[lane] = Fence {
                 clock: own.more[lane].clone(),
@@ -269,7 +281,14 @@ impl BlockOrder {
     pub(super) fn has_fences(&self, warp: u8) -> bool {
         self.warps
             .get(usize::from(warp))
-            .is_some_and(|own| own.fences.is_some())
+            .is_some_and(|own| own.fences.is_some() || own.fences_in_block.is_some())
+    }
+
+    /// Returns what a thread publishes to its block only: the moments before its last fence of that scope.
+    pub(super) fn published_in_block(&self, warp: u8, lane: u8) -> SharedClock {
+        let own = self.warps.get(usize::from(warp))?;
+        let fences = own.fences_in_block.as_deref()?;
+        WarpOrder::before_fences(fences, self.block, warp, 1 << lane)
     }
 
     /// Returns the moments that a thread publishes with a store or an atomic operation: those before its last fence.
@@ -310,7 +329,10 @@ impl WarpOrder {
 
     /// Returns the moments before the last fences of these lanes.
     fn published(&self, block: u32, warp: u8, lanes: Mask) -> SharedClock {
-        let fences = self.fences.as_deref()?;
+        Self::before_fences(self.fences.as_deref()?, block, warp, lanes)
+    }
+
+    fn before_fences(fences: &[Fence; LANES], block: u32, warp: u8, lanes: Mask) -> SharedClock {
         let mut all: SharedClock = None;
         for lane in lanes::iter(lanes) {
             let fence = &fences[lane];
@@ -352,12 +374,23 @@ impl ClusterOrder {
 #[derive(Debug, Default)]
 pub(super) struct Published {
     locations: HashMap<u64, Arc<Clock>>,
+    /// By location and block, what threads of the block have published to it only.
+    in_blocks: HashMap<(u64, u32), Arc<Clock>>,
 }
 
 impl Published {
     /// Returns true if threads have published nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.locations.is_empty()
+        self.locations.is_empty() && self.in_blocks.is_empty()
+    }
+
+    /// Adds what a thread publishes to its block at a location.
+    pub(super) fn release_in_block(&mut self, location: u64, block: u32, clock: SharedClock) {
+        let Some(clock) = clock else { return };
+        let known = self.in_blocks.get(&(location, block)).cloned();
+        if let Some(both) = joined(&known, &Some(clock)) {
+            self.in_blocks.insert((location, block), both);
+        }
     }
 
     /// Adds the moments that a thread publishes at a location.
@@ -375,9 +408,13 @@ impl Published {
         }
     }
 
-    /// Returns the moments that threads have published at a location.
-    pub(super) fn at(&self, location: u64) -> SharedClock {
-        self.locations.get(&location).cloned()
+    /// Returns the moments that threads have published at a location to a block.
+    pub(super) fn at(&self, location: u64, block: u32) -> SharedClock {
+        let all = self.locations.get(&location).cloned();
+        if self.in_blocks.is_empty() {
+            return all;
+        }
+        joined(&all, &self.in_blocks.get(&(location, block)).cloned())
     }
 }
 
@@ -449,15 +486,15 @@ mod tests {
         let time = a.time();
         // Without a fence nothing is published.
         published.release(64, a.published(0, 0));
-        assert!(published.at(64).is_none());
+        assert!(published.at(64, 1).is_none());
         for warp in 0..2 {
             a.arrive(0, warp, false);
         }
         a.open(0);
-        a.fence(0, 1);
+        a.fence(0, 1, false);
         let late = a.time();
         published.release(64, a.published(0, 0));
-        b.acquire(0, 3, &published.at(64));
+        b.acquire(0, 3, &published.at(64, 1));
         assert!(
             b.is_before((0, 1, LANE_0), time, (0, 3)),
             "the fence covers the barrier"
@@ -477,14 +514,14 @@ mod tests {
         let mut published = Published::default();
         let time = a.time();
         for warp in 0..2 {
-            a.fence(warp, !0);
+            a.fence(warp, !0, false);
         }
         for warp in 0..2 {
             a.arrive(0, warp, false);
         }
         a.open(0);
         published.release(0, a.published(0, 0));
-        b.acquire(0, 0, &published.at(0));
+        b.acquire(0, 0, &published.at(0, 1));
         assert!(b.is_before((0, 1, 1 << 9), time, (0, 0)));
     }
 
@@ -493,13 +530,44 @@ mod tests {
         let (mut a, mut b) = (BlockOrder::new(0, 32), BlockOrder::new(1, 32));
         let mut cluster = ClusterOrder::default();
         let time = a.time();
-        a.arrive_at_cluster(&mut cluster, 0);
+        a.arrive_at_cluster(&mut cluster, 0, false);
         b.wait_for_cluster(&cluster, 0);
         assert!(!b.is_before((0, 0, LANE_0), time, (0, 5)), "not open");
-        b.arrive_at_cluster(&mut cluster, 0);
+        b.arrive_at_cluster(&mut cluster, 0, false);
         cluster.open();
         b.wait_for_cluster(&cluster, 0);
         assert!(b.is_before((0, 0, LANE_0), time, (0, 5)));
         assert!(!b.is_before((0, 0, LANE_0), a.time(), (0, 5)));
+    }
+
+    #[test]
+    fn a_fence_in_a_block_orders_its_threads_only() {
+        let (mut a, mut b) = (BlockOrder::new(0, 64), BlockOrder::new(1, 32));
+        let mut published = Published::default();
+        let time = a.time();
+        a.fence(0, 1, true);
+        published.release(64, a.published(0, 0));
+        published.release_in_block(64, 0, a.published_in_block(0, 0));
+        a.acquire(1, 3, &published.at(64, 0));
+        assert!(a.is_before((0, 0, LANE_0), time, (1, 3)));
+        b.acquire(0, 3, &published.at(64, 1));
+        assert!(!b.is_before((0, 0, LANE_0), time, (0, 3)));
+    }
+
+    #[test]
+    fn a_relaxed_arrival_at_the_cluster_needs_a_fence() {
+        for fenced in [false, true] {
+            let (mut a, mut b) = (BlockOrder::new(0, 32), BlockOrder::new(1, 32));
+            let mut cluster = ClusterOrder::default();
+            let time = a.time();
+            if fenced {
+                a.fence(0, !0, false);
+            }
+            a.arrive_at_cluster(&mut cluster, 0, true);
+            b.arrive_at_cluster(&mut cluster, 0, true);
+            cluster.open();
+            b.wait_for_cluster(&cluster, 0);
+            assert_eq!(b.is_before((0, 0, LANE_0), time, (0, 5)), fenced);
+        }
     }
 }

@@ -191,6 +191,7 @@ impl PartStamp {
             lanes: maps.lanes(self.map, word),
             warp: self.warp,
             strong: self.strong,
+            pending: false,
             value: if self.has_value { value } else { 0 },
             has_value: self.has_value,
         }

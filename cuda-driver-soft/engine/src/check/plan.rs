@@ -9,7 +9,7 @@ use crate::code::watch::At;
 use crate::lanes::{self, LANES, Mask};
 use crate::observe::ObservedLaunch;
 use crate::ops::memory::Access;
-use ptx::ir::{AtomOp, Inst, MbarrierOp, Op, Operand, Order, Space};
+use ptx::ir::{AtomOp, CopyGroup, Inst, MbarrierOp, Op, Operand, Order, Scope, Space};
 use std::cell::OnceCell;
 
 /// The checkers' view of a decoded instruction.
@@ -19,12 +19,29 @@ pub(super) struct Plan {
     pub(super) accesses: Vec<AccessPlan>,
     /// True for a fence.
     pub(super) fence: bool,
+    /// True for a fence whose scope is the block.
+    pub(super) fence_in_block: bool,
+    /// True for an arrival at the cluster's barrier that publishes nothing.
+    pub(super) relaxed: bool,
+    /// An operation on copies of `cp.async`.
+    pub(super) copies: Option<CopyStep>,
     /// For an instruction across lanes, the row with its masks of members.
     pub(super) across: Option<Slot>,
     /// True for a bulk copy. Lanes that copy the same bytes to the same place count as one.
     pub(super) bulk: bool,
     /// Line in the PTX source.
     pub(super) line: u32,
+}
+
+/// An operation on the copies of `cp.async` of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyStep {
+    /// Makes a copy.
+    Copy,
+    /// Commits a group.
+    Commit,
+    /// Waits until at most this number of groups is pending, or for all copies.
+    Wait(Option<u32>),
 }
 
 /// The checkers' view of an access.
@@ -41,6 +58,8 @@ pub(super) struct AccessPlan {
     pub(super) values: Option<([Slot; 4], u8, u8)>,
     /// Bytes of one element, for the check of written bytes.
     pub(super) element: u32,
+    /// True for a copy that the thread has to wait for.
+    pub(super) pending: bool,
     /// True for a write to the shared memory of several blocks of the cluster.
     pub(super) multicast: bool,
 }
@@ -48,7 +67,7 @@ pub(super) struct AccessPlan {
 impl Plan {
     /// Returns true if the instruction is checked.
     pub(super) fn is_needed(&self) -> bool {
-        !self.accesses.is_empty() || self.fence || self.across.is_some()
+        !self.accesses.is_empty() || self.fence || self.relaxed || self.copies.is_some() || self.across.is_some()
     }
 
     /// Returns the plans of a launch, by function and decoded instruction.
@@ -80,6 +99,9 @@ impl Plan {
         let mut plan = Plan {
             line: site.line,
             fence: matches!(inst.op, Op::Fence { .. }) && site.effect,
+            fence_in_block: matches!(inst.op, Op::Fence { scope: Scope::Cta }),
+            relaxed: matches!(inst.op, Op::ClusterBarrier { relaxed: true, .. }) && site.effect,
+            copies: copy_step(inst).filter(|step| site.effect || *step == CopyStep::Copy),
             bulk: matches!(inst.op, Op::Bulk { .. }),
             ..Plan::default()
         };
@@ -108,6 +130,7 @@ impl Plan {
                 release: false,
                 values: None,
                 element: 0,
+                pending: effect == Effect::Write && matches!(inst.op, Op::CpAsync { .. }),
                 multicast: effect == Effect::Write && is_multicast(&inst.op),
             };
             match &inst.op {
@@ -147,6 +170,24 @@ impl Plan {
             plan.accesses.push(one);
         }
         plan
+    }
+}
+
+fn copy_step(inst: &Inst) -> Option<CopyStep> {
+    match inst.op {
+        Op::CpAsync { .. } => Some(CopyStep::Copy),
+        Op::CopyGroup(CopyGroup::Commit) => Some(CopyStep::Commit),
+        Op::CopyGroup(CopyGroup::Wait) => match inst.srcs.first() {
+            Some(Operand::Imm(newest)) => Some(CopyStep::Wait(Some(*newest as u32))),
+            _ => Some(CopyStep::Wait(None)),
+        },
+        Op::CopyGroup(CopyGroup::WaitAll) => Some(CopyStep::Wait(None)),
+        // `cp.async.mbarrier.arrive` arrives when the copies are done.
+        Op::Mbarrier {
+            op: MbarrierOp::Arrive | MbarrierOp::ArriveExpectTx | MbarrierOp::ArriveDrop,
+            ..
+        } => Some(CopyStep::Wait(None)),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! operation that follows it in time. An acquire counts without a fence of its own, because programs that omit it are
 //! common and work. Scopes are not checked.
 
+use super::copies::WarpCopy;
 use super::order::{BlockOrder, ClusterOrder, Published};
 use super::parts::{LaneMaps, MapId, PartStamp, Words, is_row_harmless};
 use super::shadow::{Cell, LINE, Shadow, Stamp, add_read, is_row};
@@ -50,6 +51,8 @@ pub(super) struct WarpAccess<'a> {
     pub(super) strong: bool,
     /// True if the access is a release: it publishes the accesses before it without a fence.
     pub(super) release: bool,
+    /// True for a copy that the thread has to wait for.
+    pub(super) pending: bool,
     /// The instruction, as a number that the caller assigns.
     pub(super) site: u32,
 }
@@ -206,6 +209,7 @@ impl Races {
             lanes: access.lanes,
             warp: access.warp,
             strong: access.strong,
+            pending: access.pending,
             value: 0,
             has_value: false,
         };
@@ -216,10 +220,14 @@ impl Races {
             found,
         };
         let is_row = is_row(access.addresses, access.lanes, access.bytes);
-        if is_row && let Some(cell) = self.shadow.line(access.addresses[0]).row() {
+        if is_row
+            && !access.pending
+            && let Some(cell) = self.shadow.line(access.addresses[0]).row()
+        {
             check.row(cell, stamp);
         } else if !self.together(&check, stamp, is_row) {
             let line = self.shadow.line(access.addresses[0]);
+            let is_row = is_row && !access.pending;
             if is_row && access.effect != Effect::Read {
                 line.separate(&self.maps);
             }
@@ -246,7 +254,7 @@ impl Races {
     fn together(&mut self, check: &Check<'_>, stamp: Stamp, is_row: bool) -> bool {
         let Check { order, access, .. } = *check;
         let writes = access.effect != Effect::Read;
-        if !access.bytes.is_multiple_of(4) || self.maps.is_full() {
+        if !access.bytes.is_multiple_of(4) || access.pending || self.maps.is_full() {
             return false;
         }
         let request = Request {
@@ -350,10 +358,29 @@ impl Races {
         }
     }
 
+    /// Lanes have waited for copies: they count as writes of this moment.
+    pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy) {
+        for lane in lanes::iter(copy.lanes) {
+            let (mut at, end) = (copy.addresses[lane], copy.addresses[lane] + u64::from(copy.bytes));
+            while at < end {
+                let part = (LINE - at % LINE).min(end - at);
+                let line = self.shadow.line(at);
+                line.visit(&self.maps, at % LINE, part, |_, _, cell| {
+                    let write = &mut cell.write;
+                    let same = (write.block, write.warp, write.site) == (order.block(), copy.warp, copy.site);
+                    if write.pending && same && write.lanes >> lane & 1 == 1 {
+                        (write.pending, write.time) = (false, order.time());
+                    }
+                });
+                at += part;
+            }
+        }
+    }
+
     /// Applies the release and the acquire of a strong access.
     fn synchronise(&mut self, order: &mut BlockOrder, access: &WarpAccess<'_>) {
         if access.release {
-            order.fence(access.warp, access.lanes);
+            order.fence(access.warp, access.lanes, false);
         }
         if self.published.is_empty() && !order.has_fences(access.warp) {
             return;
@@ -361,11 +388,14 @@ impl Races {
         for lane in lanes::iter(access.lanes) {
             let location = access.addresses[lane];
             if access.effect != Effect::Write {
-                order.acquire(access.warp, lane as u8, &self.published.at(location));
+                let published = self.published.at(location, order.block());
+                order.acquire(access.warp, lane as u8, &published);
             }
             if access.effect != Effect::Read {
                 let clock = order.published(access.warp, lane as u8);
                 self.published.release(location, clock);
+                let clock = order.published_in_block(access.warp, lane as u8);
+                self.published.release_in_block(location, order.block(), clock);
             }
         }
     }
@@ -430,10 +460,16 @@ impl Check<'_> {
     }
 
     fn compare(&mut self, address: u64, (old, wrote): (Stamp, bool), (new, writes): (Stamp, bool)) {
-        if old.is_none()
-            || (old.strong && new.strong)
-            || self.order.is_before_warp((old.block, old.warp), old.time, new.warp)
-        {
+        if old.is_none() || (old.strong && new.strong) {
+            return;
+        }
+        if old.pending {
+            let own = 1 << (new.lanes.trailing_zeros() % LANES as u32);
+            let one = old.lanes & old.lanes.wrapping_neg();
+            let (old, new) = (Stamp { lanes: one, ..old }, Stamp { lanes: own, ..new });
+            return self.report(address, (old, wrote), (new, writes));
+        }
+        if self.order.is_before_warp((old.block, old.warp), old.time, new.warp) {
             return;
         }
         for lane in lanes::iter(new.lanes) {
@@ -558,6 +594,7 @@ mod tests {
             effect,
             strong,
             release: false,
+            pending: false,
             site: u32::from(warp) + 1,
         }
     }
@@ -595,7 +632,7 @@ mod tests {
             bench.write(0, 0, &data);
             bench.barrier(0);
             if fenced {
-                bench.blocks[0].fence(0, 1);
+                bench.blocks[0].fence(0, 1, false);
             }
             assert_eq!(bench.atomic(0, 0, &flag), 0);
             assert_eq!(bench.atomic(1, 0, &flag), 0);
@@ -695,7 +732,7 @@ mod tests {
                     }
                     3 if random(4) == 0 => {
                         let warp = random(2) as u8;
-                        benches.iter_mut().for_each(|b| b.blocks[block].fence(warp, !0));
+                        benches.iter_mut().for_each(|b| b.blocks[block].fence(warp, !0, false));
                     }
                     _ => {
                         let (site, pattern, bytes, lanes, (update, writes, equal)) =
@@ -731,6 +768,7 @@ mod tests {
                             effect,
                             strong,
                             release: false,
+                            pending: false,
                             site,
                         };
                         let values: &dyn Values = if equal { &Equal } else { &Different };

@@ -31,6 +31,8 @@ pub(super) struct Stamp {
     pub(super) strong: bool,
     /// The value that was stored, if `has_value`.
     pub(super) value: u32,
+    /// True for a copy that the thread has not waited for.
+    pub(super) pending: bool,
     /// True for a plain store to a single word or byte, whose value is known.
     pub(super) has_value: bool,
 }

@@ -36,6 +36,9 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedI
 fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     match &inst.op {
         Op::Nop => {}
+        // Only the checkers need them: copies complete with their instruction.
+        Op::CopyGroup(_) if b.observed() => b.push(control::fence(), inst.line, |_| {}),
+        Op::CopyGroup(_) => {}
         Op::Ret { .. } => b.push_action(Action::Return, inst.line),
         Op::Exit => b.push_action(Action::Exit, inst.line),
         Op::Trap => b.push(control::trap(), inst.line, |_| {}),
@@ -47,7 +50,7 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         }
         Op::Call { callee, args, rets, .. } => calls::call(b, inst, callee, args, rets)?,
         Op::Bar { op, aligned } => calls::barrier(b, inst, *op, *aligned)?,
-        Op::ClusterBarrier { arrive, aligned } => b.push_action(
+        Op::ClusterBarrier { arrive, aligned, .. } => b.push_action(
             Action::Barrier(BarrierInst {
                 op: if *arrive { BarOp::Arrive } else { BarOp::Sync },
                 aligned: *aligned,

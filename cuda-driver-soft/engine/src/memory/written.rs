@@ -154,6 +154,8 @@ pub(crate) struct WrittenMap {
     bits: Bits,
     /// Number of copies that have unset bits.
     unsets: AtomicU64,
+    /// True once the allocation was freed.
+    freed: AtomicBool,
 }
 
 impl WrittenMap {
@@ -169,6 +171,12 @@ impl WrittenMap {
     #[inline]
     pub(crate) fn unsets(&self) -> u64 {
         self.unsets.load(Relaxed)
+    }
+
+    /// Returns true if the allocation was freed. Another one may be at its address.
+    #[inline]
+    pub(crate) fn is_freed(&self) -> bool {
+        self.freed.load(Relaxed)
     }
 
     /// Returns the bits, one per byte of the allocation.
@@ -231,6 +239,7 @@ impl Written {
                 bytes,
                 bits,
                 unsets,
+                freed: AtomicBool::new(false),
             };
             self.write().insert(base, Arc::new(map));
         }
@@ -238,8 +247,10 @@ impl Written {
 
     /// Removes an allocation.
     pub(super) fn forget(&self, base: u64) {
-        if self.is_active() {
-            self.write().remove(&base);
+        if self.is_active()
+            && let Some(map) = self.write().remove(&base)
+        {
+            map.freed.store(true, Relaxed);
         }
         if self.notes_origins.load(Relaxed) {
             self.origins().remove(&base);

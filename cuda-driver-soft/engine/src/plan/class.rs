@@ -146,7 +146,7 @@ impl Class {
             | Op::Bulk { .. }
             | Op::Mbarrier { .. }
             | Op::Unsupported { .. } => Handled,
-            Op::Nanosleep | Op::Nop => Class::Nothing,
+            Op::Nanosleep | Op::CopyGroup(_) | Op::Nop => Class::Nothing,
             Op::Shfl { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarpSync => {
                 match Collective::of(op) {
                     Some(_) => scheduled(Scheduled::Collective),

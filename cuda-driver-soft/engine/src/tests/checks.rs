@@ -158,7 +158,15 @@ fn exchange_in_a_cluster(barrier: &str) -> String {
 
 #[test]
 fn the_barrier_of_a_cluster_orders_accesses_of_its_blocks() {
-    for (barrier, races) in [("barrier.cluster.arrive; barrier.cluster.wait;", 0), ("bar.sync 0;", 1)] {
+    for (barrier, races) in [
+        ("barrier.cluster.arrive; barrier.cluster.wait;", 0),
+        ("barrier.cluster.arrive.relaxed; barrier.cluster.wait;", 1),
+        (
+            "fence.acq_rel.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait;",
+            0,
+        ),
+        ("bar.sync 0;", 1),
+    ] {
         let mut bench = Bench::text(&exchange_in_a_cluster(barrier), Isa::best());
         let checker = Checker::new(Checks::KERNELS);
         let out = bench.bytes(4 * 64 * 4);
@@ -333,5 +341,189 @@ fn shared_memory_that_another_block_writes_is_initialised() {
         launch.options.observers = checker.observers();
         assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
         assert_eq!(checker.findings().len(), expected, "{:?}", checker.findings());
+    }
+}
+
+/// Runs a kernel of one buffer of 64 words, with these checks, and returns the number of findings of each.
+fn checks_of(text: &str, (grid, block): (u32, u32), checks: Checks) -> Vec<Checks> {
+    let mut bench = Bench::text(text, Isa::best());
+    let checker = Checker::new(checks);
+    let out = bench.put(&[0_u32; 64], u32::to_le_bytes);
+    let mut launch = bench.launch("k", grid, block, &[Arg::U64(out)]);
+    launch.options.observers = checker.observers();
+    assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+    checker.findings().iter().map(|f| f.check).collect()
+}
+
+#[test]
+fn a_copy_to_shared_memory_must_be_waited_for() {
+    let kernel = |wait: &str| {
+        format!(
+            "
+            .version 7.0
+            .target sm_80
+            .address_size 64
+            .visible .entry k(.param .u64 out)
+            {{
+                .reg .b32 %r<5>;
+                .reg .b64 %rd<3>;
+                .shared .align 16 .b32 place[32];
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                mov.u32 %r2, place;
+                mad.lo.u32 %r3, %r1, 4, %r2;
+                mad.wide.u32 %rd2, %r1, 4, %rd1;
+                cp.async.ca.shared.global [%r3], [%rd2], 4;
+                {wait}
+                ld.shared.u32 %r4, [%r3];
+                st.global.u32 [%rd2+128], %r4;
+                ret;
+            }}"
+        )
+    };
+    for (wait, races) in [
+        ("cp.async.wait_all;", 0),
+        ("cp.async.commit_group; cp.async.wait_group 0;", 0),
+        (
+            "cp.async.commit_group; cp.async.commit_group; cp.async.wait_group 1;",
+            0,
+        ),
+        ("", 1),
+        ("bar.sync 0;", 1),
+        ("cp.async.commit_group;", 1),
+        ("cp.async.commit_group; cp.async.wait_group 1;", 1),
+        ("cp.async.wait_group 0;", 1),
+    ] {
+        let found = checks_of(&kernel(wait), (1, 32), Checks::KERNELS);
+        assert_eq!(found, vec![Checks::RACE; races], "{wait}");
+    }
+}
+
+/// The threads of a block read what other threads copied: both a wait and a barrier are needed.
+#[test]
+fn a_copy_of_another_thread_needs_its_wait_and_a_barrier() {
+    let kernel = |between: &str| {
+        format!(
+            "
+            .version 7.0
+            .target sm_80
+            .address_size 64
+            .visible .entry k(.param .u64 out)
+            {{
+                .reg .b32 %r<6>;
+                .reg .b64 %rd<3>;
+                .shared .align 16 .b32 place[64];
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                mov.u32 %r2, place;
+                mad.lo.u32 %r3, %r1, 4, %r2;
+                mad.wide.u32 %rd2, %r1, 4, %rd1;
+                cp.async.ca.shared.global [%r3], [%rd2], 4;
+                {between}
+                xor.b32 %r4, %r1, 63;
+                mad.lo.u32 %r3, %r4, 4, %r2;
+                ld.shared.u32 %r5, [%r3];
+                st.global.u32 [%rd2], %r5;
+                ret;
+            }}"
+        )
+    };
+    for (between, races) in [
+        ("cp.async.wait_all; bar.sync 0;", 0),
+        ("bar.sync 0; cp.async.wait_all;", 1),
+        ("cp.async.wait_all;", 1),
+        ("bar.sync 0;", 1),
+    ] {
+        let found = checks_of(&kernel(between), (1, 64), Checks::RACE);
+        assert_eq!(found, vec![Checks::RACE; races], "{between}");
+    }
+}
+
+#[test]
+fn a_fence_in_a_block_does_not_order_blocks() {
+    let kernel = |fence: &str| {
+        format!(
+            "
+            .version 7.0
+            .target sm_70
+            .address_size 64
+            .visible .entry k(.param .u64 out)
+            {{
+                .reg .pred %p<3>;
+                .reg .b32 %r<5>;
+                .reg .b64 %rd<3>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %ctaid.x;
+                setp.ne.u32 %p1, %r1, 0;
+                @%p1 bra READ;
+                st.global.u32 [%rd1+4], 7;
+                {fence}
+                st.volatile.global.u32 [%rd1], 1;
+                ret;
+            READ:
+                ld.volatile.global.u32 %r2, [%rd1];
+                setp.eq.u32 %p2, %r2, 0;
+                @%p2 bra READ;
+                ld.global.u32 %r3, [%rd1+4];
+                st.global.u32 [%rd1+8], %r3;
+                ret;
+            }}"
+        )
+    };
+    for (fence, races) in [
+        ("membar.gl;", 0),
+        ("membar.cta;", 1),
+        ("fence.acq_rel.cta;", 1),
+        ("membar.gl; membar.cta;", 0),
+    ] {
+        let found = checks_of(&kernel(fence), (2, 1), Checks::RACE);
+        assert_eq!(found, vec![Checks::RACE; races], "{fence}");
+    }
+}
+
+#[test]
+fn memory_that_a_kernel_frees_and_allocates_again_is_uninitialised() {
+    let kernel = |before: &str| {
+        format!(
+            "
+            .version 7.0
+            .target sm_70
+            .address_size 64
+            .extern .func (.param .b64 place) malloc(.param .b64 size);
+            .extern .func free(.param .b64 place);
+            .visible .entry k(.param .u64 out)
+            {{
+                .reg .b32 %r<3>;
+                .reg .b64 %rd<4>;
+                ld.param.u64 %rd1, [out];
+                {{
+                .param .b64 size; .param .b64 place;
+                st.param.b64 [size], 64;
+                call (place), malloc, (size);
+                ld.param.b64 %rd2, [place];
+                }}
+                st.u32 [%rd2], 5;
+                ld.u32 %r1, [%rd2];
+                {{
+                .param .b64 place;
+                st.param.b64 [place], %rd2;
+                call free, (place);
+                }}
+                {{
+                .param .b64 size; .param .b64 place;
+                st.param.b64 [size], 64;
+                call (place), malloc, (size);
+                ld.param.b64 %rd3, [place];
+                }}
+                {before}
+                ld.u32 %r2, [%rd3];
+                st.global.u32 [%rd1], %r2;
+                ret;
+            }}"
+        )
+    };
+    for (before, expected) in [("st.u32 [%rd3], 6;", 0), ("", 1)] {
+        let found = checks_of(&kernel(before), (1, 1), Checks::INIT);
+        assert_eq!(found, vec![Checks::INIT; expected], "{before}");
     }
 }

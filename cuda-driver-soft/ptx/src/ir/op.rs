@@ -8,8 +8,8 @@ use super::operand::{CallSlot, Callee};
 use super::tensor::{TensorCopy, TensorMapReplace};
 use super::texture::{Opaque, Query, Surface, Tex};
 use super::types::{
-    AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode,
-    Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
+    AtomOp, BarOp, BoolOp, Compare, CopyGroup, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part,
+    Precision, PrmtMode, Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
 };
 use super::video::VideoInst;
 
@@ -403,8 +403,12 @@ pub enum Op {
     /// `barrier.cluster.arrive` and `barrier.cluster.wait`.
     ClusterBarrier {
         arrive: bool,
+        relaxed: bool,
         aligned: bool,
     },
+    /// `cp.async.commit_group`, `cp.async.wait_group` and `cp.async.wait_all`. They have no effect, because copies
+    /// complete with their instruction.
+    CopyGroup(CopyGroup),
     /// `cp.async`: source 0 is the address in shared memory, source 1 the address in global memory. `part` determines
     /// source 2.
     CpAsync {

@@ -6,8 +6,8 @@
 use super::op::{FloatMods, MemMods, Op};
 use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
 use super::types::{
-    AtomOp, BarOp, CopyPart, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode, Scope, Space, Type,
-    VoteMode,
+    AtomOp, BarOp, CopyGroup, CopyPart, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode, Scope, Space,
+    Type, VoteMode,
 };
 use super::video::{VideoEach, VideoInst, VideoOp, VideoThen};
 use std::fmt::{Debug, Display, Formatter, Result};
@@ -288,12 +288,22 @@ impl Display for Op {
             Op::Mapa { ty } => write!(f, "mapa.shared::cluster{ty}"),
             Op::Getctarank { ty } => write!(f, "getctarank.shared::cluster{ty}"),
             Op::WantsCluster => f.write_str("st.async"),
-            Op::ClusterBarrier { arrive, aligned } => write!(
+            Op::ClusterBarrier {
+                arrive,
+                relaxed,
+                aligned,
+            } => write!(
                 f,
-                "barrier.cluster{}{}",
+                "barrier.cluster{}{}{}",
                 if *arrive { ".arrive" } else { ".wait" },
+                when(*relaxed, ".relaxed"),
                 when(*aligned, ".aligned")
             ),
+            Op::CopyGroup(group) => f.write_str(match group {
+                CopyGroup::Commit => "cp.async.commit_group",
+                CopyGroup::Wait => "cp.async.wait_group",
+                CopyGroup::WaitAll => "cp.async.wait_all",
+            }),
             Op::CpAsync {
                 bytes,
                 part: CopyPart::All | CopyPart::Bytes | CopyPart::Unless,

@@ -204,6 +204,17 @@ pub enum BarOp {
     Popc,
 }
 
+/// Operations on the groups of a thread's `cp.async` copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CopyGroup {
+    /// `cp.async.commit_group`
+    Commit,
+    /// `cp.async.wait_group`: source 0 is the number of the latest groups that may be pending
+    Wait,
+    /// `cp.async.wait_all`
+    WaitAll,
+}
+
 /// Modes of `prmt`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

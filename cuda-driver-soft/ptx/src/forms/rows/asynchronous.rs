@@ -2,7 +2,7 @@
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
-use crate::ir::{AtomOp, CopyPart, MbarrierOp, MemMods, Op, Order, Space, Type};
+use crate::ir::{AtomOp, CopyGroup, CopyPart, MbarrierOp, MemMods, Op, Order, Space, Type};
 
 #[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
@@ -19,9 +19,9 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.async.cg<sharedcta>.global.L2::cache_hint{<pf>} [d], [a], #n:u32, policy", 74, 80, |m| copy(m, CopyPart::All)),
     row("cp.async.cg<sharedcta>.global.L2::cache_hint{<pf>} [d], [a], #n:u32, b:u32, policy", 74, 80, |m| copy(m, CopyPart::Bytes)),
     row("cp.async.cg<sharedcta>.global.L2::cache_hint{<pf>} [d], [a], #n:u32, !c, policy", 75, 80, |m| copy(m, CopyPart::Unless)),
-    row("cp.async.commit_group", 70, 80, |_| op(Op::Nop)),
-    row("cp.async.wait_group #n:u32", 70, 80, |_| Ok(Lowering::Hint(Space::Generic))),
-    row("cp.async.wait_all", 70, 80, |_| op(Op::Nop)),
+    row("cp.async.commit_group", 70, 80, |_| op(Op::CopyGroup(CopyGroup::Commit))),
+    row("cp.async.wait_group #n:u32", 70, 80, |_| op(Op::CopyGroup(CopyGroup::Wait))),
+    row("cp.async.wait_all", 70, 80, |_| op(Op::CopyGroup(CopyGroup::WaitAll))),
     // Copies complete with their instruction, so the arrival happens immediately. Without `.noinc` the pending count is
     // incremented first, so that it does not change.
     row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| Ok(Lowering::Hint(m.space()))),
@@ -145,6 +145,7 @@ fn reduce_async(m: &Mods) -> Result<Lowering, Reject> {
 fn cluster(m: &Mods, arrive: bool) -> Result<Lowering, Reject> {
     op(Op::ClusterBarrier {
         arrive,
+        relaxed: m.has(".relaxed"),
         aligned: m.has(".aligned"),
     })
 }
