@@ -3,7 +3,7 @@
 
 use crate::arguments;
 use crate::common::gpu::{Arguments, Gpu, Plain};
-use crate::common::{architecture, driver_version, needs};
+use crate::common::{architecture, driver_version, is_software, needs};
 use crate::ok;
 use cuda_driver::sys::*;
 
@@ -375,12 +375,13 @@ fn cache_policies() {
 }
 
 /// Addresses that are not of a multicast object, on which an H200 stores and reduces as on one copy. The first words of
-/// memory are recorded.
+/// memory are recorded. The manual leaves the behaviour undefined, and a run beside other tests ended with a fault, so
+/// GPUs are not asked again.
 #[test]
 fn multimem_on_memory_of_one_device() {
     const ONES: u32 = 0x3c00_3c00;
-    if architecture() != 90 {
-        return needs("a device of sm_90, whose answers are recorded");
+    if !is_software() {
+        return needs("the software driver: multimem on other memory is undefined");
     }
     #[rustfmt::skip] // an instruction is a line
     let cases = [

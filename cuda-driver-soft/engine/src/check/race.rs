@@ -3,7 +3,7 @@
 //! Accesses are ordered by the program order of a thread, by barriers and warp synchronisation, and by a release and an
 //! acquire at one location: a fence and a strong store or atomic operation after it, and a strong load or atomic
 //! operation that follows it in time. An acquire counts without a fence of its own, because programs that omit it are
-//! common and work. Scopes are not checked.
+//! common and work. Of scopes, only that of a block is told apart, and only for fences.
 
 use super::copies::WarpCopy;
 use super::order::{BlockOrder, ClusterOrder, Published};

@@ -6,7 +6,7 @@
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::{Emitter, Stub};
 use super::lanes::{Addresses, field, reach, window_fields};
-use super::ranges::{Checked, Memory, Retry};
+use super::ranges::{Checked, Failure, Memory, Retry};
 use super::registers::State;
 use crate::code::compiled::{CompiledContext, Exit};
 use crate::plan::defined;
@@ -14,9 +14,6 @@ use crate::plan::shape::Shape;
 use crate::plan::steps::Step;
 use ptx::ir::{Inst, Op, Operand, Order, Reg};
 use std::mem::offset_of;
-
-/// The label to which a failed check jumps, the registers there, and the number of the window.
-type Failure = (Label, State, u32);
 
 /// Returns the place of the copy of a general register that survives calls.
 fn copy_of(host: Gpr) -> Mem {
@@ -66,7 +63,13 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
         }
         let host = self.take_gpr();
-        let checked = Checked { host, ..checked };
+        // If the first access is known to be aligned, nothing is tested, so larger accesses need checks of their own.
+        let align = if addresses.aligned {
+            addresses.size
+        } else {
+            checked.align
+        };
+        let checked = Checked { host, align, ..checked };
         let (label, before) = (self.asm.label(), self.state.clone());
         let window = match checked.memory {
             Memory::Global => self.new_window(),
@@ -74,7 +77,7 @@ impl Emitter<'_> {
         };
         self.check_hull(&checked, addresses.aligned, window, label);
         self.state.checked.push(checked);
-        Some((checked, Some((label, before, window))))
+        Some((checked, Some((label, before, window, wanted.0))))
     }
 
     /// Returns the bytes from the first to the last that an access needs, counted from the address of the first lane.
@@ -183,7 +186,7 @@ impl Emitter<'_> {
         inst: &Inst,
         checked: Checked,
         aligned: bool,
-        (label, before, window): Failure,
+        (label, before, window, first): Failure,
         live: &[Reg],
         rest: u32,
     ) {
@@ -200,6 +203,7 @@ impl Emitter<'_> {
             scalars: self.scalar_sources(inst),
             insts: self.insts(step),
             window,
+            first,
             checked,
             aligned,
             live,
@@ -214,6 +218,10 @@ impl Emitter<'_> {
         for reg in &retry.scalars {
             self.spread(*reg, &retry.before);
         }
+        // Only this access is permitted, so its place selects the window, not the begin of the range.
+        let base = Word::Mem(self.home(retry.checked.base));
+        self.asm.alu(Alu::Mov, retry.checked.width, Gpr::AX, base);
+        self.asm.lea(Width::Bits64, Gpr::AX, Mem::at(Gpr::AX, retry.first));
         self.call_interpreter(retry.insts, retry.window, None);
         let over = self.asm.label();
         let home = self.home(retry.checked.base);

@@ -2,7 +2,7 @@
 
 use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
 use super::emitter::Emitter;
-use super::ranges::{Checked, Memory};
+use super::ranges::{Checked, Failure, Memory};
 use super::registers::{CONTEXT, SOURCES, State, TEMP, WINDOWS};
 use super::value::Value;
 use crate::code::compiled::{CompiledContext, Window};
@@ -72,7 +72,7 @@ enum Check {
     /// The check of one access.
     One(Label, State, u32),
     /// The check of a range.
-    Range(Checked, Label, State, u32),
+    Range(Checked, Failure),
 }
 
 impl Addresses {
@@ -136,7 +136,7 @@ impl Emitter<'_> {
                 },
                 size: addresses.size,
                 check: match failed {
-                    Some((label, before, window)) => Check::Range(checked, label, before, window),
+                    Some(failure) => Check::Range(checked, failure),
                     None => Check::None,
                 },
             };
@@ -155,8 +155,8 @@ impl Emitter<'_> {
             Check::One(label, before, window) => {
                 self.interpret_stub(label, step, inst, before, window);
             }
-            Check::Range(checked, label, before, window) => {
-                self.retry(inst, checked, aligned, (label, before, window), live, rest);
+            Check::Range(checked, failure) => {
+                self.retry(inst, checked, aligned, failure, live, rest);
             }
         }
     }

@@ -47,6 +47,10 @@ pub(super) struct Checked {
     pub(super) used: usize,
 }
 
+/// The label to which a failed check jumps, the registers there, the number of the window, and the distance in bytes from
+/// the address of the first lane to the first byte that the first access needs.
+pub(super) type Failure = (Label, State, u32, i32);
+
 /// The failed check of a range.
 pub(super) struct Retry {
     pub(super) label: Label,
@@ -56,6 +60,8 @@ pub(super) struct Retry {
     pub(super) scalars: Vec<Reg>,
     pub(super) insts: (u32, u32),
     pub(super) window: u32,
+    /// The distance in bytes from the address of the first lane to the first byte that the access needs.
+    pub(super) first: i32,
     pub(super) checked: Checked,
     pub(super) aligned: bool,
     /// The registers that are needed behind the access, and the instructions of the piece that follow it.

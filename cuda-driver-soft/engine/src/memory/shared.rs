@@ -120,14 +120,17 @@ mod linux {
         }
 
         fn of(file: File, purpose: Purpose) -> Option<Self> {
-            // SAFETY: the arguments are integers; a file without seals is an error.
+            // SAFETY: the arguments are integers; for a file without seals the result is negative.
             let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
             let bytes = file.metadata().ok()?.len().checked_sub(PAGE)?;
             let mut header = [0; 28];
             file.read_exact_at(&mut header, bytes).ok()?;
             let word = |at: usize| header[at..at + 4].iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
-            let valid =
-                seals & SEALS == SEALS && header[..16] == MAGIC && word(16) == VERSION && word(20) == purpose as u32;
+            let valid = seals >= 0
+                && seals & SEALS == SEALS
+                && header[..16] == MAGIC
+                && word(16) == VERSION
+                && word(20) == purpose as u32;
             let number = word(24);
             valid.then(|| Self::map(file, bytes, Label { purpose, number }))?
         }

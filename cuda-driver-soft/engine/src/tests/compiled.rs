@@ -247,6 +247,41 @@ fn faults() {
     }
 }
 
+/// Several accesses that add numbers to one register, of which only a wider one is misaligned.
+#[test]
+fn misaligned_behind_a_narrow_access() {
+    for (first, second) in [("u8", "u32"), ("u16", "u64"), ("u8", "u16"), ("u32", "v4.u32")] {
+        let to = |ty: &str| match ty {
+            "u64" => "%rd12",
+            "v4.u32" => "{%r13, %r14, %r15, %r16}",
+            "u16" => "%h0",
+            _ => "%r12",
+        };
+        for offset in [0, 1, 2, 4] {
+            for step in [0, 16] {
+                same(&format!(
+                    "mul.wide.u32 %rd10, %r0, {step}; add.u64 %rd11, %rd1, %rd10; add.u64 %rd11, %rd11, {offset};
+                    ld.global.{first} {}, [%rd11]; ld.global.{second} {}, [%rd11+16]; st.global.u64 [%rd3], %rd5;",
+                    to(if first == "u8" { "u32" } else { first }),
+                    to(second),
+                ));
+            }
+        }
+    }
+}
+
+/// Values whose steps are so large that the product with the number of lanes overflows.
+#[test]
+fn choices_of_steps_that_overflow() {
+    for step in ["0xeeeeeeeeeeeeeeef", "0x1111111111111112", "0x8000000000000000"] {
+        for choice in ["min.u64", "max.u64", "min.s64", "max.s64"] {
+            same(&format!(
+                "mul.lo.u64 %rd9, %rd5, {step}; {choice} %rd9, %rd9, 100; st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
+}
+
 /// Instructions on two or three values of `.type`, whose results are stored at once, and once more after further
 /// arithmetic.
 #[test]

@@ -209,8 +209,9 @@ impl Warp {
             }
             return None;
         }
-        // Called functions run first.
-        if self.ready.iter().any(|split| split.frame != 0) {
+        // Called functions run first, unless they may wait for lanes that do not run.
+        if self.ready.iter().any(|split| split.frame != 0) && order.patience > 1 {
+            order.patience -= 1;
             return None;
         }
         order.waiting.append(&mut self.ready);
