@@ -153,6 +153,9 @@ impl Warp {
         if !self.parked.is_empty() {
             self.release_parked(frames, result);
         }
+        if self.order.is_some() {
+            self.forget_rounds();
+        }
     }
 
     fn release_parked(&mut self, frames: &Frames<'_>, result: u32) {

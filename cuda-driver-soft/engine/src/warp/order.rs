@@ -197,6 +197,17 @@ impl Order {
 }
 
 impl Warp {
+    /// Forgets the rounds of loops if all lanes continue at one instruction, behind a barrier. They run in step from there
+    /// on.
+    #[cold]
+    pub(super) fn forget_rounds(&mut self) {
+        let holds = self.order.as_ref().is_some_and(|order| order.is_holding());
+        let mut others = self.ready.windows(2);
+        if !holds && others.all(|two| (two[0].frame, two[0].pc) == (two[1].frame, two[1].pc)) {
+            self.order = None;
+        }
+    }
+
     /// Selects the lanes that run next while lanes are at different places. Returns a fault that comes before all of
     /// them.
     #[cold]
