@@ -1,9 +1,11 @@
 //! Machine code of a kernel, and the part of a warp's state that it shares with the interpreter.
 
+use super::constant::Constant;
 use super::registers::Slot;
 use super::share::Share;
 use host::executable::Executable;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
@@ -13,7 +15,7 @@ pub(crate) const GROUPS: [u32; 2] = [16, 8];
 /// A kernel's machine code for groups of neighbouring lanes.
 ///
 /// When the code begins or ends, all values are in the rows of the frame, so that the interpreter can continue. Inside
-/// the code, the rows of scalar registers are incomplete: only the first lane of a group is valid.
+/// the code, and behind barriers, the rows of scalar registers are incomplete: only the first lane of a group is valid.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -31,6 +33,8 @@ pub(crate) struct Compiled {
     pub(crate) sites: Vec<CompiledSite>,
     /// The loops whose rounds the code counts. A loop comes before those inside it.
     pub(crate) loops: Vec<CompiledLoop>,
+    /// The constants in [`CompiledContext::uniforms`], with their bytes per lane.
+    pub(crate) uniforms: Vec<(Constant, u8)>,
     /// The ways in which its instructions run.
     pub(crate) share: Share,
     /// [`Variant::leaving`]
@@ -194,6 +198,9 @@ impl LaneAddresses {
     }
 }
 
+/// Limit on the constants that compiled code reads from its context.
+pub(crate) const MOST_UNIFORMS: usize = 32;
+
 /// The state that compiled code reads and writes, by offset.
 #[repr(C)]
 #[derive(Debug)]
@@ -220,8 +227,26 @@ pub(crate) struct CompiledContext {
     pub(crate) local_length: u64,
     /// The distance of each lane's local memory from that of the first lane.
     pub(crate) local_lanes: LaneAddresses,
+    /// Values of [`Compiled::uniforms`].
+    pub(crate) uniforms: [u64; MOST_UNIFORMS],
     /// Copies of the general registers with places on the host, by number of the register.
     pub(crate) hosts: [u64; 16],
+    /// Number of groups that this call still has to run, with the running one.
+    pub(crate) left: u64,
+    /// The same for the running warp.
+    pub(crate) in_warp: u64,
+    /// The frames of the warps, from the running one on.
+    pub(crate) frames: *const *mut u8,
+    /// The warp that the running group belongs to, counted from the first one of this call.
+    pub(crate) warp: u64,
+    /// The address at which each group begins.
+    pub(crate) entry: *const u8,
+    /// The end of the first group: another group may follow a group that has ended there. 0 if none has ended yet.
+    pub(crate) expected: u64,
+    /// The quantum of each group.
+    pub(crate) share: i64,
+    /// Instructions run by the groups before this one.
+    pub(crate) total: u64,
     /// The number of backward jumps that the group may still take.
     pub(crate) quantum: i64,
     /// Instructions run.
@@ -244,8 +269,10 @@ pub(crate) struct CompiledContext {
     pub(crate) group_local: u64,
     /// State of the warp's scheduler, for `interpret` alone.
     pub(crate) scheduler: *mut c_void,
-    /// The counts of the loops, of each group.
-    pub(crate) rounds: [[i64; MOST_LOOPS]; MOST_GROUPS],
+    /// The first instruction and the end of the step that raised a fault.
+    pub(crate) faulty: [u32; 2],
+    /// The counts of the loops, of each group. Those of loops that the kernel does not have are not set.
+    pub(crate) rounds: [[MaybeUninit<i64>; MOST_LOOPS]; MOST_GROUPS],
 }
 
 /// The part of an allocation that a memory instruction accessed last.

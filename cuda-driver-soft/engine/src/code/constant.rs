@@ -49,3 +49,17 @@ pub(crate) enum Lifetime {
     /// The value is the same for one invocation of the function.
     Frame,
 }
+
+/// Returns true if a special register differs between lanes of a warp.
+pub(crate) fn differs_by_lane(special: Special) -> bool {
+    matches!(
+        special,
+        Special::Tid(_)
+            | Special::Laneid
+            | Special::LanemaskEq
+            | Special::LanemaskLt
+            | Special::LanemaskLe
+            | Special::LanemaskGt
+            | Special::LanemaskGe
+    )
+}

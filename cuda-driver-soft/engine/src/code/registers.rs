@@ -234,6 +234,31 @@ impl RegFile {
         }
     }
 
+    /// Sets the lanes of a group of `lanes` lanes in a row of values of `width` bytes (4 or 8) to the value of its first
+    /// lane, plus `step` for each further lane.
+    pub(crate) fn spread_group(&mut self, row: Slot, width: u8, step: i64, lanes: u32, group: u32) {
+        macro_rules! fill {
+            ($ty:ty, $bytes:literal) => {{
+                let lanes = lanes as usize;
+                let start = row.0 as usize + group as usize * lanes * $bytes;
+                let Some(group) = self.bytes_mut().get_mut(start..start + lanes * $bytes) else {
+                    return;
+                };
+                let first = group[..$bytes].try_into().map_or(0, <$ty>::from_ne_bytes);
+                for (i, lane) in group.chunks_exact_mut($bytes).enumerate() {
+                    let value = first.wrapping_add((step as $ty).wrapping_mul(i as $ty));
+                    lane.copy_from_slice(&value.to_ne_bytes());
+                }
+            }};
+        }
+        match width {
+            8 => fill!(u64, 8),
+            4 => fill!(u32, 4),
+            // Predicates are complete.
+            _ => {}
+        }
+    }
+
     /// Returns the value of one lane in a row of values of `width` bytes (0 for a predicate).
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };

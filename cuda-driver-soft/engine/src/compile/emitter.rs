@@ -2,9 +2,10 @@
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
 use super::ranges::Retry;
-use super::registers::{CONTEXT, Kind, MASKS, POOL, ROWS32, ROWS64, State, WINDOWS};
+use super::registers::{CONTEXT, Kind, State};
 use super::rounds::Rounds;
 use super::sites::{Shared, Site};
+use super::uniforms::uniforms_of;
 use crate::code::compiled::{CompiledContext, CompiledLoop, Exit, MISSING};
 use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
@@ -104,6 +105,10 @@ pub(super) struct Emitter<'a> {
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) pooled: HashMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
+    /// The way to the next group.
+    pub(super) next: Label,
+    /// The constants that are in the context, by place in [`CompiledContext::uniforms`].
+    pub(super) uniforms: Vec<(Constant, u8)>,
     windows: u32,
     pub(super) rounds: Rounds,
     share: Share,
@@ -124,6 +129,7 @@ pub(super) struct Output {
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) windows: usize,
     pub(super) loops: Vec<CompiledLoop>,
+    pub(super) uniforms: Vec<(Constant, u8)>,
     pub(super) share: Share,
     pub(super) sites: Vec<Site>,
     pub(super) ran_by: Vec<(usize, RunBy)>,
@@ -135,7 +141,7 @@ const LATER: usize = usize::MAX - 1;
 impl<'a> Emitter<'a> {
     pub(super) fn new(input: &'a Input<'a>) -> Self {
         let mut asm = Assembler::new();
-        let epilogue = asm.label();
+        let (epilogue, next) = (asm.label(), asm.label());
         let constants = input.code.constants.iter();
         Emitter {
             asm,
@@ -157,6 +163,8 @@ impl<'a> Emitter<'a> {
             pool: Vec::new(),
             pooled: HashMap::new(),
             epilogue,
+            next,
+            uniforms: uniforms_of(input.code),
             windows: 0,
             rounds: Rounds::of(input.plan, input.map),
             share: Share::default(),
@@ -243,43 +251,11 @@ impl<'a> Emitter<'a> {
             pool: self.pool,
             windows: self.windows as usize,
             loops: self.rounds.loops,
+            uniforms: self.uniforms,
             share: self.share,
             sites: self.sites,
             ran_by: self.ran_by,
         })
-    }
-
-    fn prologue(&mut self) {
-        const SAVED: [Gpr; 6] = [Gpr::BX, Gpr::BP, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
-        let asm = &mut self.asm;
-        for gpr in SAVED {
-            asm.push_register(gpr);
-        }
-        // Calls need a stack that is aligned to 16 bytes.
-        asm.alu(Alu::Sub, Width::Bits64, Gpr::SP, Word::Imm(8));
-        let field = |offset: usize| Word::Mem(Mem::at(CONTEXT, offset as i32));
-        let wide = Width::Bits64;
-        asm.alu(Alu::Mov, wide, CONTEXT, Word::Gpr(Gpr::DI));
-        asm.alu(Alu::Mov, wide, POOL, field(offset_of!(CompiledContext, pool)));
-        asm.alu(Alu::Mov, wide, WINDOWS, field(offset_of!(CompiledContext, windows)));
-        for (base, bytes) in [
-            (ROWS32, 4 * self.lanes),
-            (ROWS64, 8 * self.lanes),
-            (MASKS, self.lanes / 8),
-        ] {
-            let asm = &mut self.asm;
-            asm.multiply(wide, base, field(offset_of!(CompiledContext, group)), bytes as i32);
-            asm.alu(Alu::Add, wide, base, field(offset_of!(CompiledContext, frame)));
-        }
-        let asm = &mut self.asm;
-        asm.jump_to_address(Gpr::SI);
-        asm.bind(self.epilogue);
-        asm.vzeroupper();
-        asm.alu(Alu::Add, wide, Gpr::SP, Word::Imm(8));
-        for gpr in SAVED.into_iter().rev() {
-            asm.pop_register(gpr);
-        }
-        asm.ret();
     }
 
     fn divide(&mut self) {
@@ -329,14 +305,7 @@ impl<'a> Emitter<'a> {
             let (at, label, block) = (self.begin_of(piece), piece.label, piece.block);
             let state = piece.entry.clone().unwrap_or_default();
             // An entry that leaves at once would be used again and again.
-            let leaves = match piece.steps.clone().next() {
-                Some(step) => match self.input.plan.layout.steps[step] {
-                    Step::Plain(inst) => stops(inst).is_some() && !self.meets(inst),
-                    Step::Branch { .. } => false,
-                },
-                None => false,
-            };
-            if leaves {
+            if self.is_left_at_once(piece) {
                 continue;
             }
             let live: Vec<Reg> = self.live_at(block, piece.steps.start);
@@ -436,7 +405,9 @@ impl<'a> Emitter<'a> {
                                 RunBy::MachineCode
                             },
                         );
-                        self.exit_now(&live, at, exit, rest);
+                        let kept = self.kept_behind(number, exit, at);
+                        let spread: Vec<Reg> = live.iter().copied().filter(|reg| !kept.contains(reg)).collect();
+                        self.exit_now(&live, &spread, at, exit, rest);
                         if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
                             return;
                         }
@@ -499,7 +470,7 @@ impl<'a> Emitter<'a> {
                     Some(step) => self.insts(step).1,
                     None => self.input.map.end,
                 };
-                self.exit_now(&[], at, Exit::End, 0);
+                self.exit_now(&[], &[], at, Exit::End, 0);
             }
         }
     }
@@ -597,7 +568,7 @@ impl<'a> Emitter<'a> {
             Some(next) => self.edge(block, *next, number),
             None => {
                 let at = self.insts(step).1;
-                self.exit_now(&[], at, Exit::End, 0);
+                self.exit_now(&[], &[], at, Exit::End, 0);
             }
         }
     }
@@ -632,17 +603,39 @@ impl<'a> Emitter<'a> {
     }
 
     /// Leaves the code here.
-    fn exit_now(&mut self, live: &[Reg], at: u32, exit: Exit, rest: u32) {
+    fn exit_now(&mut self, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: u32) {
         let state = std::mem::take(&mut self.state);
-        self.leave(&state, live, at, exit, rest as i32);
+        self.leave(&state, live, spread, at, exit, rest as i32);
     }
 
-    pub(super) fn leave(&mut self, state: &State, live: &[Reg], at: u32, exit: Exit, rest: i32) {
+    /// Returns the scalars of which a barrier at the end of a piece leaves only the first lanes in their rows. They are
+    /// those of the entry behind it, where the code usually continues: see [`Compiled`](crate::code::compiled::Compiled).
+    fn kept_behind(&self, number: usize, exit: Exit, at: u32) -> Vec<Reg> {
+        let Some(next) = self.pieces.get(number + 1).filter(|_| exit == Exit::Barrier) else {
+            return Vec::new();
+        };
+        if self.is_left_at_once(next) || self.begin_of(next) != at + 1 {
+            return Vec::new();
+        }
+        let mut live = self.live_at(next.block, next.steps.start);
+        live.retain(|reg| matches!(self.kind(*reg), Kind::Scalar(..)));
+        live
+    }
+
+    /// Returns true if a piece begins with an instruction that ends the code.
+    fn is_left_at_once(&self, piece: &Piece) -> bool {
+        piece.steps.clone().next().is_some_and(
+            |step| matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if stops(inst).is_some() && !self.meets(inst)),
+        )
+    }
+
+    /// Leaves the code. `live` are the registers that are needed, `spread` those whose rows must be complete.
+    pub(super) fn leave(&mut self, state: &State, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: i32) {
         let needed = |reg: &Reg| live.contains(reg);
         let mut kept = state.clone();
         kept.cached.retain(|reg, _| needed(reg));
         self.flush(&kept);
-        for reg in live {
+        for reg in spread {
             self.spread(*reg, &kept);
         }
         if rest != 0 {
@@ -650,7 +643,11 @@ impl<'a> Emitter<'a> {
             self.asm.add_to(counter, -rest);
         }
         self.asm.constant(Gpr::AX, u64::from(at) | (exit as u64) << 32);
-        self.asm.jump(self.epilogue);
+        // The groups that end here may go on together.
+        self.asm.jump(match exit {
+            Exit::Barrier | Exit::End => self.next,
+            _ => self.epilogue,
+        });
     }
 
     /// Marks a label as a way out: code that is leaving always jumps there.
@@ -672,7 +669,7 @@ impl<'a> Emitter<'a> {
             } => {
                 self.asm.bind(label);
                 self.way_out(label);
-                self.leave(&state, &live, at, exit, rest);
+                self.leave(&state, &live, &live, at, exit, rest);
             }
             Stub::Edge { label, state, from, to } => {
                 self.asm.bind(label);

@@ -232,7 +232,7 @@ impl Emitter<'_> {
         self.asm.bind(over);
         self.way_out(over);
         let (live, at) = (&retry.live, retry.insts.1);
-        self.leave(&State::default(), live, at, Exit::Leave, retry.rest);
+        self.leave(&State::default(), live, live, at, Exit::Leave, retry.rest);
     }
 
     /// Reads the registers of checked ranges from their copies.

@@ -145,7 +145,7 @@ impl Emitter<'_> {
             let (at, part, rest) = (site.at, site.part, site.rest);
             let live = std::mem::take(&mut site.live);
             self.asm.bind(part);
-            self.leave(&State::default(), &live, at, Exit::Leave, rest);
+            self.leave(&State::default(), &live, &live, at, Exit::Leave, rest);
         }
     }
 

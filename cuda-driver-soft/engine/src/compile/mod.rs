@@ -18,6 +18,7 @@
 //! | `registers` | which machine registers hold which values |
 //! | `emitter` | blocks, edges and ways out |
 //! | `rounds` | counts of the rounds of loops |
+//! | `groups` | the begin and end of the code, from group to group |
 //! | `value` | sources of instructions |
 //! | `scalar` | arithmetic on the first lane of a group |
 //! | `vector` | arithmetic on vectors |
@@ -38,6 +39,7 @@
 //! | `collective` | those of them that are operations across lanes |
 //! | `ranges` | ranges of memory that have been checked |
 //! | `hull` | one check for several accesses |
+//! | `uniforms` | constants in the context |
 //! | `constants` | vectors of constants |
 //! | `columns` | from memory to vector registers and back |
 
@@ -66,6 +68,8 @@ mod float;
 #[cfg(target_arch = "x86_64")]
 mod formula;
 #[cfg(target_arch = "x86_64")]
+mod groups;
+#[cfg(target_arch = "x86_64")]
 mod half;
 #[cfg(target_arch = "x86_64")]
 mod hull;
@@ -93,6 +97,8 @@ mod rounds;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sites;
+#[cfg(target_arch = "x86_64")]
+mod uniforms;
 #[cfg(target_arch = "x86_64")]
 mod value;
 #[cfg(target_arch = "x86_64")]
@@ -142,6 +148,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         windows: output.windows,
         loops: output.loops,
         sites: output.sites.iter().map(site).collect(),
+        uniforms: output.uniforms,
         share: output.share,
         leaving: variant.leaving,
     })

@@ -9,6 +9,7 @@ use super::emitter::Emitter;
 use super::registers::CONTEXT;
 use crate::code::compiled::{CompiledContext, CompiledLoop, MOST_LOOPS};
 use crate::code::function::SourceMap;
+use crate::lanes::LANES;
 use crate::plan::Plan;
 use std::mem::{offset_of, size_of};
 
@@ -52,6 +53,20 @@ impl Rounds {
 }
 
 impl Emitter<'_> {
+    /// Sets the counts of all groups of a warp to those before the first round. `CX` is the quantum. Uses `DX`.
+    pub(super) fn begin_counts(&mut self) {
+        let groups = LANES / self.lanes as usize;
+        let asm = &mut self.asm;
+        asm.constant(Gpr::DX, 0);
+        for (index, found) in self.rounds.loops.iter().enumerate() {
+            for group in 0..groups {
+                let offset = offset_of!(CompiledContext, rounds) + size_of::<[i64; MOST_LOOPS]>() * group + 8 * index;
+                let count = Mem::at(CONTEXT, offset as i32);
+                asm.store(8, count, if found.by_quantum { Gpr::CX } else { Gpr::DX });
+            }
+        }
+    }
+
     /// Adds the count of an edge that begins a loop or a round of it. Uses `AX` and `CX`.
     pub(super) fn count_round(&mut self, from: usize, to: usize) {
         let Some(index) = self.rounds.heads.iter().position(|head| *head == to) else {

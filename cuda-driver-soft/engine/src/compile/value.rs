@@ -2,11 +2,13 @@
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
-use super::registers::{Kind, SOURCES};
-use crate::code::constant::Constant;
+use super::registers::{CONTEXT, Kind, SOURCES};
+use crate::code::compiled::CompiledContext;
+use crate::code::constant::{Constant, Lifetime};
 use crate::plan::shape::Shape;
 use crate::plan::source::constant_of;
 use ptx::ir::{Operand, Reg, RegClass};
+use std::mem::offset_of;
 
 /// A source of 32 or 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,9 @@ enum Place {
     Number(u64),
     /// A constant in a row of the frame.
     Row(u32),
+    /// A constant that is the same in all lanes: its row, its place in the context, and true if it must be read there
+    /// because it changes from block to block.
+    Uniform(u32, Mem, bool),
 }
 
 impl Value {
@@ -76,11 +81,24 @@ impl Emitter<'_> {
                 shape = Shape::Uniform;
                 Place::Number(bits & mask)
             }
-            (Some(constant), _) => Place::Row(self.constants.get(&(constant, bytes))?.0),
+            (Some(constant), _) => self.constant_place(constant, bytes)?,
             (None, Operand::Reg(reg)) => Place::Register(*reg),
             (None, _) => return None,
         };
         Some(Value { width, place, shape })
+    }
+
+    /// Returns the place of a constant whose bits are not known.
+    fn constant_place(&self, constant: Constant, bytes: u8) -> Option<Place> {
+        let slot = self.constants.get(&(constant, bytes))?.0;
+        let index = self.uniforms.iter().position(|uniform| *uniform == (constant, bytes));
+        Some(match index {
+            Some(index) => {
+                let at = Mem::at(CONTEXT, offset_of!(CompiledContext, uniforms) as i32).plus(8 * index as i32);
+                Place::Uniform(slot, at, constant.lifetime() == Lifetime::Block)
+            }
+            None => Place::Row(slot),
+        })
     }
 
     /// Returns a source operand of 16 bits, with zeros above them; `None` if it is not supported here.
@@ -117,7 +135,13 @@ impl Emitter<'_> {
         let temp = SOURCES[at];
         let reg = match value.place {
             Place::Number(bits) => return Source::Mem(self.same_constant(value.width, bits)),
-            Place::Row(slot) => return Source::Mem(self.row(slot, value.width).plus(32 * part as i32)),
+            Place::Uniform(_, at, true) => {
+                self.asm.broadcast(value.width, temp, at);
+                return Source::Ymm(temp);
+            }
+            Place::Row(slot) | Place::Uniform(slot, ..) => {
+                return Source::Mem(self.row(slot, value.width).plus(32 * part as i32));
+            }
             Place::Register(reg) => reg,
         };
         let cached = self.state.get(reg).copied();
@@ -162,7 +186,8 @@ impl Emitter<'_> {
     pub(super) fn memory_of(&mut self, value: Value, part: usize) -> Mem {
         match value.place {
             Place::Number(bits) => self.same_constant(value.width, bits),
-            Place::Row(slot) => self.row(slot, value.width).plus(32 * part as i32),
+            // The scheduler fills the rows of constants for kernels with instructions for whole warps.
+            Place::Row(slot) | Place::Uniform(slot, ..) => self.row(slot, value.width).plus(32 * part as i32),
             Place::Register(reg) => self.home(reg).plus(32 * part as i32),
         }
     }
@@ -201,6 +226,7 @@ impl Emitter<'_> {
                 }
             }
             Place::Row(slot) => Word::Mem(self.row(slot, value.width)),
+            Place::Uniform(_, at, _) => Word::Mem(at),
             Place::Register(reg) => self.word(reg, temp),
         }
     }

@@ -11,6 +11,7 @@ use crate::launch::threads::thread_of;
 use crate::memory::buffer::Buffer;
 use crate::memory_budget::MemoryReservation;
 use crate::warp::frame::{Frames, WarpPosition};
+use crate::warp::phase::{self, Phase};
 use crate::warp::{Arrival, Pause, Warp};
 use ptx::ir::{BarOp, BoolOp};
 
@@ -46,6 +47,8 @@ pub(crate) struct Block {
     clock_reads: u64,
     /// True if the block is the only one of its cluster.
     alone: bool,
+    /// The instruction that all threads have reached, as long as they run in compiled code together.
+    together: Option<u32>,
 }
 
 /// The state of a warp.
@@ -101,6 +104,7 @@ impl Block {
             index,
             threads,
             alone,
+            together: frames.begins_together(threads).then_some(0),
             states: vec![WarpState::Ready; warps.len()],
             turn: 0,
             left: warps.len(),
@@ -121,7 +125,12 @@ impl Block {
     pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3]) -> Option<()> {
         self.index = index;
         let (number, threads) = (shape.number(index), self.threads);
+        self.together = frames.begins_together(threads).then_some(0);
         for warp in &mut self.warps {
+            if self.together.is_some() {
+                warp.begin_later(frames);
+                continue;
+            }
             let lanes = lanes_of(threads, warp.number());
             warp.reuse(frames, index, number, lanes)?;
         }
@@ -171,6 +180,11 @@ impl Block {
 
     fn run_warps(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, shape: &GridShape, share: u64) -> Outcome {
         let end = m.steps.saturating_add(share);
+        if let Some(at) = self.together
+            && let Some(outcome) = self.run_together(m, frames, shape, at, end)
+        {
+            return outcome;
+        }
         let mut idle = 0;
         loop {
             let w = self.turn;
@@ -231,6 +245,38 @@ impl Block {
             // Checked after each warp: a loop around a barrier makes progress in every turn.
             if m.steps >= end || m.has_freed_much() {
                 return Outcome::Share;
+            }
+        }
+    }
+
+    /// Runs all threads from an instruction on that they have reached. Returns `None` if each warp has to continue on its
+    /// own.
+    fn run_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+        shape: &GridShape,
+        mut at: u32,
+        end: u64,
+    ) -> Option<Outcome> {
+        let block = (self.index, shape.number(self.index));
+        loop {
+            match phase::run(&mut self.warps, m, frames, block, at, WARP_SHARE) {
+                Phase::End => {
+                    self.states.fill(WarpState::Done);
+                    (self.left, self.together) = (0, None);
+                    return Some(Outcome::Done);
+                }
+                Phase::Barrier(next) => {
+                    (at, self.together) = (next, Some(next));
+                    if m.steps >= end || m.has_freed_much() {
+                        return Some(Outcome::Share);
+                    }
+                }
+                Phase::Apart => {
+                    self.together = None;
+                    return None;
+                }
             }
         }
     }
@@ -410,6 +456,7 @@ impl Block {
 
     /// Returns the fault of a block in which no warp can run any more.
     pub(crate) fn deadlock(&mut self, frames: &Frames<'_>, shape: &GridShape) -> Outcome {
+        self.warps.iter_mut().for_each(|warp| warp.complete_rows(frames));
         let mut reports = Vec::new();
         let mut first = None;
         for (w, state) in self.states.iter().enumerate() {

@@ -6,6 +6,7 @@ use super::block::Outcome;
 use super::cluster::Cluster;
 use super::queue::Taken;
 use super::started::StartedLaunch;
+use crate::code::compiled::MOST_UNIFORMS;
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
 use crate::launch::threads::lane_rows;
@@ -50,6 +51,8 @@ impl<'e> Worker<'e> {
             caches,
             group_caches: Vec::new(),
             windows: Vec::new(),
+            uniforms: [0; MOST_UNIFORMS],
+            uniforms_of: None,
             other_caches: started.codes.iter().map(|_| Vec::new()).collect(),
             function: kernel.id(),
             target: 0,

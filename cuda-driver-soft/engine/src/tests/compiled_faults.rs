@@ -36,6 +36,7 @@ fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUM
     let mut first = None;
     for engine in [
         Engine::Interpreter,
+        Engine::Compiled { lanes: 32 },
         Engine::Compiled { lanes: 16 },
         Engine::Compiled { lanes: 8 },
         Engine::Leaving { lanes: 16 },
@@ -110,6 +111,53 @@ fn the_first_fault_is_reported() {
         @%p2 activemask.b32 %r6;
         @!%p2 st.shared.u32 [%r22], %r6;
         add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;",
+        ),
+        // On both sides of a barrier in a loop. All groups of the block run in one call from barrier to barrier.
+        (
+            THREADS,
+            "again: setp.eq.u32 %p7, %r5, %r11;
+        CHECK
+        bar.sync 0; setp.eq.u32 %p7, %r5, %r13;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra again;",
+        ),
+        // The same in the outer one of two loops.
+        (
+            THREADS,
+            "outer: mov.u32 %r7, 0; setp.eq.u32 %p7, %r5, %r11;
+        CHECK
+        inner: add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, %r12; @%p1 bra inner;
+        bar.sync 0; setp.eq.u32 %p7, %r5, %r13;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra outer;",
+        ),
+        // Groups of the first warp, which has no fault, do different numbers of rounds between two barriers.
+        (
+            THREADS,
+            "mul.lo.u32 %r9, %r12, 0x9e3779b1; setp.ge.u32 %p3, %r1, 32; add.u32 %r11, %r11, 5; add.u32 %r13, %r13, 5;
+        again: mov.u32 %r7, 0;
+        inner: add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, 2; @%p1 bra inner;
+        shr.u32 %r8, %r9, %r5; and.b32 %r8, %r8, 1; setp.eq.u32 %p2, %r8, 1; @%p2 bra skip;
+        add.u32 %r6, %r6, 1;
+        bar.sync 0;
+        skip: setp.eq.and.u32 %p7, %r5, %r11, %p3;
+        CHECK
+        setp.eq.and.u32 %p7, %r5, %r13, %p3;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r6, 8; @%p1 bra again;",
+        ),
+        // The second half of a warp parts in a loop, and comes back before the barrier.
+        (
+            THREADS,
+            "and.b32 %r8, %r1, 16; setp.eq.u32 %p3, %r8, 0; selp.b32 %r9, 100, %r2, %p3;
+        add.u32 %r11, %r11, 5; add.u32 %r13, %r13, 5;
+        again: setp.eq.u32 %p2, %r5, 0; @%p2 bra even; setp.lt.u32 %p2, %r9, 20; @%p2 bra even;
+        add.u32 %r6, %r6, 1;
+        even: bar.sync 0; setp.eq.u32 %p7, %r5, %r11;
+        CHECK
+        setp.eq.u32 %p7, %r5, %r13;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra again;",
         ),
     ];
     let mut state = 1u64;

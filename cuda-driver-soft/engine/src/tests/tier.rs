@@ -75,7 +75,8 @@ fn kernels_are_compiled_once_they_have_run_often() {
             assert_eq!(compiled, 0, "a kernel stays compiled");
         } else {
             compiled += 1;
-            assert_eq!(counts.called, 0);
+            // Only the first access to an allocation is called.
+            assert!(counts.called <= 2, "{counts:?}");
             assert!(counts.compiled > counts.all * 9 / 10, "{counts:?}");
         }
     }

@@ -11,11 +11,12 @@ use crate::code::compiled::{
 };
 use crate::code::function::Code;
 use crate::code::machine::Machine;
-use crate::code::registers::{RegFile, Regs};
+use crate::code::registers::RegFile;
 use crate::lanes::{FULL, LANES, Mask};
 use crate::memory::warp::AccessCache;
 use crate::ops::matrix;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 /// The end of a run in compiled code.
 pub(super) enum Compilation {
@@ -30,12 +31,108 @@ pub(super) enum Compilation {
 }
 
 /// The state that [`interpret`] needs.
-struct Running<'r, 'm> {
+struct Running<'r, 'm, 'e> {
     machine: &'r mut Machine<'m>,
     code: &'r Code,
-    regs: Regs<'r>,
-    /// The step that raised a fault.
-    faulty: (u32, u32),
+    frames: &'r Frames<'e>,
+    /// The coordinates and the number of the block.
+    block: ([u32; 3], u64),
+    /// The warps of the call, by [`CompiledContext::warp`].
+    warps: &'r mut [Warp],
+}
+
+/// The ends of the groups of a warp in compiled code.
+pub(super) struct GroupEnds {
+    /// By group: the instruction reached.
+    ends: [(u32, Exit); MOST_GROUPS],
+    /// Instructions run.
+    steps: u64,
+    /// Backward jumps.
+    rounds: i64,
+    /// By group: the finished rounds of each loop.
+    counts: [[i64; MOST_LOOPS]; MOST_GROUPS],
+    /// The faults of groups.
+    faults: Vec<HeldFault>,
+    /// Backward jumps that instructions for the whole warp count as.
+    jumps: i64,
+    /// The instruction for the whole warp that has raised the fault in [`Machine::fault`].
+    failed_at: Option<u32>,
+}
+
+impl Default for GroupEnds {
+    fn default() -> Self {
+        GroupEnds {
+            ends: [(0, Exit::Leave); MOST_GROUPS],
+            steps: 0,
+            rounds: 0,
+            counts: [[0; MOST_LOOPS]; MOST_GROUPS],
+            faults: Vec::new(),
+            jumps: 0,
+            failed_at: None,
+        }
+    }
+}
+
+impl GroupEnds {
+    /// Returns the end of groups that have run `steps` instructions each, and have all ended in this way.
+    pub(super) fn same(result: u64, steps: u64) -> Self {
+        GroupEnds {
+            ends: [end_of(result); MOST_GROUPS],
+            steps,
+            ..GroupEnds::default()
+        }
+    }
+
+    /// Notes the rounds of loops that groups have finished which have ended in the call of this context before the
+    /// running group.
+    pub(super) fn add_counts(&mut self, context: &CompiledContext, compiled: &Compiled) {
+        for group in 0..context.group as usize {
+            self.count(context, compiled, group, context.group_quanta[group]);
+        }
+    }
+
+    /// Notes the rounds of loops that a group has finished, which has ended with this quantum.
+    fn count(&mut self, context: &CompiledContext, compiled: &Compiled, group: usize, quantum: i64) {
+        let counts = self.counts[group].iter_mut().zip(&context.rounds[group]);
+        for ((rounds, count), found) in counts.zip(&compiled.loops) {
+            // SAFETY: `context` has set the counts of all loops for all groups.
+            *rounds = found.rounds(unsafe { count.assume_init() }, quantum);
+        }
+    }
+
+    /// Notes that the running group has ended.
+    pub(super) fn add(&mut self, m: &mut Machine<'_>, context: &CompiledContext, compiled: &Compiled, result: u64) {
+        let group = context.group as usize;
+        self.steps = self.steps.max(context.steps);
+        self.rounds = self.rounds.max(context.share - context.quantum.max(0));
+        self.count(context, compiled, group, context.quantum);
+        self.ends[group] = end_of(result);
+        if (result >> 32) as u32 == Exit::Fault as u32 {
+            let [first, end] = context.faulty;
+            self.ends[group] = (first, Exit::Fault);
+            let split = Split {
+                frame: 0,
+                depth: 0,
+                pc: context.fault_at,
+                mask: context.mask,
+            };
+            self.faults.push(HeldFault {
+                split,
+                insts: (first, end),
+                fault: m.fault.take(),
+            });
+        }
+    }
+}
+
+/// Returns the instruction reached, and the way in which code ended that has returned this.
+pub(super) fn end_of(result: u64) -> (u32, Exit) {
+    let exit = match (result >> 32) as u32 {
+        1 => Exit::Barrier,
+        2 => Exit::End,
+        _ => Exit::Leave,
+    };
+    (result as u32, exit)
 }
 
 /// The number of the window of an instruction that has none.
@@ -62,28 +159,36 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     // SAFETY: as promised by the caller; the compiled code does not run meanwhile.
     let context = unsafe { &mut *context };
     // SAFETY: `run_groups` has put a pointer to a value of this type there, which it does not use meanwhile.
-    let running = unsafe { &mut *context.scheduler.cast::<Running<'_, '_>>() };
-    let m = &mut *running.machine;
+    let running = unsafe { &mut *context.scheduler.cast::<Running<'_, '_, '_>>() };
+    let (m, group) = (&mut *running.machine, context.group as usize);
+    let Some(warp) = running.warps.get_mut(context.warp as usize) else {
+        return 1;
+    };
+    warp.catch_up(running.frames, running.block);
+    (m.live, m.warp) = (warp.live, warp.position.warp);
+    let Some(frame) = warp.frames[0].as_mut() else {
+        return 1;
+    };
     // The compiled code counts these instructions.
     let before = m.steps;
-    let whole = context.mask == FULL;
-    let group = context.group as usize;
-    if !whole {
+    // Groups that run an instruction together use the caches of the warp.
+    let together = context.mask == FULL && m.group_caches.len() > 1;
+    if !together {
         std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
     }
     // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
-    let (at, event) = unsafe { run(m, running.code, running.regs, first, context.mask, end) };
-    if !whole {
+    let (at, event) = unsafe { run(m, running.code, frame.file.regs(), first, context.mask, end) };
+    if !together {
         std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
         m.called_steps += u64::from(end - first);
     }
     m.steps = before;
     match event {
         Event::Stop => {}
-        Event::Act if whole => return MISSING,
+        Event::Act if context.mask == FULL => return MISSING,
         _ => {
             context.fault_at = at;
-            running.faulty = (first, end);
+            context.faulty = [first, end];
             return 1;
         }
     }
@@ -100,6 +205,175 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     }
     0
 }
+}
+
+/// Returns a context for the first group of a warp or block, with memory of the block, and without frames.
+pub(super) fn context(
+    m: &mut Machine<'_>,
+    frames: &Frames<'_>,
+    code: &Code,
+    compiled: &Compiled,
+    (index, number): ([u32; 3], u64),
+    share: i64,
+) -> CompiledContext {
+    let groups = LANES / compiled.lanes as usize;
+    m.group_caches.resize_with(groups, Vec::new);
+    for caches in &mut m.group_caches {
+        if caches.len() < code.caches as usize {
+            caches.resize_with(code.caches as usize, AccessCache::default);
+        }
+    }
+    if m.windows.len() < compiled.windows {
+        m.windows.resize_with(compiled.windows, Window::default);
+    }
+    frames.fill_uniforms(m, compiled, index, number);
+    let mut context = CompiledContext {
+        addresses: LaneAddresses::default(),
+        frame: std::ptr::null_mut(),
+        halves: std::ptr::null_mut(),
+        group: 0,
+        pool: compiled.pool.as_ptr(),
+        windows: m.windows.as_ptr().cast(),
+        shared: m.spaces.shared.host(),
+        shared_length: m.spaces.shared.len(),
+        local: std::ptr::null_mut(),
+        local_length: 0,
+        local_lanes: LaneAddresses::default(),
+        uniforms: m.uniforms,
+        hosts: [0; 16],
+        left: 1,
+        in_warp: groups as u64,
+        frames: std::ptr::null(),
+        warp: 0,
+        entry: std::ptr::null(),
+        expected: 0,
+        share,
+        total: 0,
+        quantum: share,
+        steps: 0,
+        interpret,
+        fault_at: 0,
+        mask: Mask::MAX >> (LANES - compiled.lanes as usize),
+        resume: std::ptr::null(),
+        arrived: [0; MOST_GROUPS],
+        group_steps: [0; MOST_GROUPS],
+        group_quanta: [share; MOST_GROUPS],
+        group_local: 0,
+        scheduler: std::ptr::null_mut(),
+        faulty: [0; 2],
+        rounds: [[MaybeUninit::uninit(); MOST_LOOPS]; MOST_GROUPS],
+    };
+    for (number, found) in compiled.loops.iter().enumerate() {
+        for counts in context.rounds.iter_mut().take(groups) {
+            counts[number].write(found.count(0, share));
+        }
+    }
+    context
+}
+
+/// Runs groups in compiled code from an address on: [`CompiledContext::left`] of them, as long as they end at the same
+/// place. Returns the result of the last one.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn call(
+    context: &mut CompiledContext,
+    m: &mut Machine<'_>,
+    frames: &Frames<'_>,
+    code: &Code,
+    compiled: &Compiled,
+    from: *const u8,
+    block: ([u32; 3], u64),
+    warps: &mut [Warp],
+) -> u64 {
+    let mut running = Running {
+        machine: m,
+        code,
+        frames,
+        block,
+        warps,
+    };
+    context.scheduler = (&raw mut running).cast::<c_void>();
+    context.entry = from;
+    // SAFETY: the code begins with a function of this type.
+    let function: Function = unsafe { std::mem::transmute(compiled.code.address()) };
+    // SAFETY: the context describes frames of the function that the code was compiled from, and is not used elsewhere
+    // meanwhile. The frames have the code's rows, whose values fit the code at the address. The CPU has AVX2, or there
+    // would be no compiled code.
+    unsafe { function(context, from) }
+}
+
+/// Runs the groups of a warp from group `first` on, until each has ended.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn run_each(
+    context: &mut CompiledContext,
+    m: &mut Machine<'_>,
+    frames: &Frames<'_>,
+    code: &Code,
+    (compiled, entry): (&Compiled, &CompiledEntry),
+    block: ([u32; 3], u64),
+    warp: &mut Warp,
+    first: usize,
+    found: &mut GroupEnds,
+) {
+    let Some(frame) = warp.frames[0].as_mut() else {
+        return;
+    };
+    let (base, lanes) = (frame.file.regs().frame(), compiled.lanes as usize);
+    let groups = LANES / lanes;
+    let group_mask = Mask::MAX >> (LANES - lanes);
+    let start = compiled.code.address();
+    let stride = m.spaces.local.stride();
+    (context.frame, context.warp) = (base, 0);
+    (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
+    (context.group_quanta, context.group_local) = ([context.share; MOST_GROUPS], lanes as u64 * stride);
+    context.resume = start.wrapping_add(entry.offset);
+    let mut next = first;
+    // Groups that have arrived at a site leave there once all others have ended elsewhere.
+    let mut leaving = false;
+    while next < groups {
+        let group = next;
+        let mut from = context.resume;
+        if leaving {
+            match compiled.site(context.arrived[group]) {
+                Some(CompiledSite { part, .. }) => from = start.wrapping_add(*part),
+                None => {
+                    next += 1;
+                    continue;
+                }
+            }
+        }
+        (context.group, context.mask) = (group as u64, group_mask << (group * lanes));
+        (context.quantum, context.steps) = (context.group_quanta[group], context.group_steps[group]);
+        (context.left, context.expected) = (1, 0);
+        context.local = m.spaces.local.host().wrapping_add(group * lanes * stride as usize);
+        context.halves = base.wrapping_add(2 * lanes * group);
+        let warps = std::slice::from_mut(warp);
+        let result = call(context, m, frames, code, compiled, from, block, warps);
+        // The code goes on with other groups by itself.
+        let group = context.group as usize;
+        (context.group_quanta[group], context.group_steps[group]) = (context.quantum, context.steps);
+        let (at, exit) = (result as u32, (result >> 32) as u32);
+        next = group + 1;
+        if exit == Exit::Part as u32 {
+            context.arrived[group] = u64::from(at);
+        } else if exit == Exit::Action as u32 {
+            let (Some(site), Some(frame)) = (compiled.site(u64::from(at)), warp.frames[0].as_mut()) else {
+                break;
+            };
+            let Ok(more) = act(m, code, &mut frame.file, site.at) else {
+                found.failed_at = Some(site.at);
+                return;
+            };
+            found.jumps += more;
+            context.resume = start.wrapping_add(site.resume);
+            next = 0;
+        } else {
+            context.arrived[group] = 0;
+            found.add(m, context, compiled, result);
+        }
+        if next == groups && !leaving {
+            (leaving, next) = (true, 0);
+        }
+    }
 }
 
 impl Warp {
@@ -136,151 +410,68 @@ impl Warp {
         (compiled, entry): (&Compiled, &CompiledEntry),
         share: i64,
     ) -> Compilation {
-        let lanes = compiled.lanes as usize;
-        let groups = LANES / lanes;
-        m.group_caches.resize_with(groups, Vec::new);
-        for caches in &mut m.group_caches {
-            if caches.len() < code.caches as usize {
-                caches.resize_with(code.caches as usize, AccessCache::default);
+        let ends = self.group_ends.take().unwrap_or_else(|| {
+            let block = (self.position.block, self.position.number);
+            let mut context = context(m, frames, code, compiled, block, share);
+            (context.local, context.local_length) = (m.spaces.local.host(), m.spaces.local_length());
+            let stride = m.spaces.local.stride();
+            if stride > 0 {
+                context.local_lanes = LaneAddresses::spaced(stride);
             }
-        }
-        if m.windows.len() < compiled.windows {
-            m.windows.resize_with(compiled.windows, Window::default);
-        }
-        let Some(frame) = self.frames[0].as_mut() else {
-            return Compilation::Ready(0);
-        };
-        let base = frame.file.regs().frame();
-        let start = compiled.code.address();
-        let stride = m.spaces.local.stride();
-        let mut context = CompiledContext {
-            addresses: LaneAddresses::default(),
-            frame: base,
-            halves: base,
-            group: 0,
-            pool: compiled.pool.as_ptr(),
-            windows: m.windows.as_ptr().cast(),
-            shared: m.spaces.shared.host(),
-            shared_length: m.spaces.shared.len(),
-            local: m.spaces.local.host(),
-            local_length: m.spaces.local_length(),
-            local_lanes: LaneAddresses::default(),
-            hosts: [0; 16],
-            quantum: 0,
-            steps: 0,
-            interpret,
-            fault_at: 0,
-            mask: 0,
-            resume: start.wrapping_add(entry.offset),
-            arrived: [0; MOST_GROUPS],
-            group_steps: [0; MOST_GROUPS],
-            group_quanta: [share; MOST_GROUPS],
-            group_local: lanes as u64 * stride,
-            scheduler: std::ptr::null_mut(),
-            rounds: [[0; MOST_LOOPS]; MOST_GROUPS],
-        };
-        for (number, found) in compiled.loops.iter().enumerate() {
-            for (group, counts) in context.rounds.iter_mut().enumerate().take(groups) {
-                let finished = self
-                    .order
-                    .as_ref()
-                    .map_or(0, |order| order.rounds(number, group * lanes));
-                counts[number] = found.count(finished, share);
-            }
-        }
-        if stride > 0 {
-            context.local_lanes = LaneAddresses::spaced(stride);
-        }
-        let mut rounds = 0;
-        let mut faults = Vec::new();
-        let mut ends = [(0, Exit::Leave); MOST_GROUPS];
-        let group_mask = Mask::MAX >> (LANES - lanes);
-        let mut next = 0;
-        // Groups that have arrived at a site leave there once all others have ended elsewhere.
-        let mut leaving = false;
-        while next < groups {
-            let group = next;
-            let mut from = context.resume;
-            if leaving {
-                match compiled.site(context.arrived[group]) {
-                    Some(CompiledSite { part, .. }) => from = start.wrapping_add(*part),
-                    None => {
-                        next += 1;
-                        continue;
+            if let Some(order) = &self.order {
+                let lanes = compiled.lanes as usize;
+                for (number, found) in compiled.loops.iter().enumerate() {
+                    for (group, counts) in context.rounds.iter_mut().enumerate().take(LANES / lanes) {
+                        counts[number].write(found.count(order.rounds(number, group * lanes), share));
                     }
                 }
             }
-            (context.group, context.mask) = (group as u64, group_mask << (group * lanes));
-            (context.quantum, context.steps) = (context.group_quanta[group], context.group_steps[group]);
-            let first_lane = (group * lanes) as u64;
-            context.local = m.spaces.local.host().wrapping_add((first_lane * stride) as usize);
-            context.halves = base.wrapping_add(2 * lanes * group);
-            let mut running = Running {
-                machine: &mut *m,
+            let mut found = GroupEnds::default();
+            run_each(
+                &mut context,
+                m,
+                frames,
                 code,
-                regs: frame.file.regs(),
-                faulty: (0, 0),
-            };
-            context.scheduler = (&raw mut running).cast::<c_void>();
-            // SAFETY: the code begins with a function of this type.
-            let function: Function = unsafe { std::mem::transmute(start) };
-            // SAFETY: the context describes a frame of the function that the code was compiled from, and is not used
-            // elsewhere meanwhile. The frame has the code's rows, whose values fit the entry. The CPU has AVX2, or
-            // there would be no compiled code.
-            let ended = unsafe { function(&raw mut context, from) };
-            let faulty = running.faulty;
-            // The code goes on with other groups by itself.
-            let group = context.group as usize;
-            (context.group_quanta[group], context.group_steps[group]) = (context.quantum, context.steps);
-            let (at, exit) = (ended as u32, (ended >> 32) as u32);
-            next = group + 1;
-            if exit == Exit::Part as u32 {
-                context.arrived[group] = u64::from(at);
-            } else if exit == Exit::Action as u32 {
-                let Some(site) = compiled.site(u64::from(at)) else {
-                    break;
-                };
-                let Ok(more) = act(m, code, &mut frame.file, site.at) else {
-                    self.stopped = Some(Split {
-                        frame: 0,
-                        depth: 0,
-                        pc: site.at,
-                        mask: FULL,
-                    });
-                    return Compilation::Fault(code.lines[site.at as usize]);
-                };
-                rounds += more;
-                context.resume = start.wrapping_add(site.resume);
-                next = 0;
-            } else {
-                context.arrived[group] = 0;
-                ends[group] = match exit {
-                    1 => (at, Exit::Barrier),
-                    2 => (at, Exit::End),
-                    3 => (faulty.0, Exit::Fault),
-                    _ => (at, Exit::Leave),
-                };
-                if exit == Exit::Fault as u32 {
-                    let split = Split {
-                        frame: 0,
-                        depth: 0,
-                        pc: context.fault_at,
-                        mask: group_mask << (group * lanes),
-                    };
-                    faults.push(HeldFault {
-                        split,
-                        insts: faulty,
-                        fault: m.fault.take(),
-                    });
-                }
-            }
-            if next == groups && !leaving {
-                (leaving, next) = (true, 0);
-            }
+                (compiled, entry),
+                block,
+                self,
+                0,
+                &mut found,
+            );
+            found
+        });
+        self.finish_groups(m, frames, code, compiled, ends)
+    }
+
+    /// Continues where the groups have ended.
+    fn finish_groups(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+        code: &Code,
+        compiled: &Compiled,
+        run: GroupEnds,
+    ) -> Compilation {
+        let lanes = compiled.lanes as usize;
+        let group_mask = Mask::MAX >> (LANES - lanes);
+        let GroupEnds {
+            ends,
+            steps,
+            rounds,
+            counts,
+            faults,
+            jumps,
+            failed_at,
+        } = run;
+        if let Some(at) = failed_at {
+            self.stopped = Some(Split {
+                frame: 0,
+                depth: 0,
+                pc: at,
+                mask: FULL,
+            });
+            return Compilation::Fault(code.lines[at as usize]);
         }
-        let steps = context.group_steps[..groups].iter().copied().fold(0, u64::max);
-        let jumps = context.group_quanta[..groups].iter().map(|left| share - (*left).max(0));
-        rounds += jumps.fold(0, i64::max);
         m.steps += steps;
         m.compiled_steps += steps;
         self.in_vain = if steps < super::WORTH_COMING_BACK {
@@ -288,19 +479,14 @@ impl Warp {
         } else {
             0
         };
-        let ends = &ends[..groups];
+        let ends = &ends[..LANES / lanes];
         let mask_of = |group: usize| group_mask << (group * lanes);
-        for (counts, quantum) in context.rounds.iter_mut().zip(context.group_quanta) {
-            for (count, found) in counts.iter_mut().zip(&compiled.loops) {
-                *count = found.rounds(*count, quantum);
-            }
-        }
-        if faults.is_empty() && is_even(&compiled.loops, ends, &context.rounds) {
+        if faults.is_empty() && is_even(&compiled.loops, ends, &counts) {
             self.order = None;
         } else {
             let order = self.order.get_or_insert_with(|| Box::new(Order::new(&compiled.loops)));
             for (group, (at, _)) in ends.iter().enumerate() {
-                order.place(mask_of(group), *at, &context.rounds[group]);
+                order.place(mask_of(group), *at, &counts[group]);
             }
             faults.into_iter().for_each(|fault| order.hold(fault));
         }
@@ -326,6 +512,9 @@ impl Warp {
             if *exit == Exit::Fault {
                 continue;
             }
+            if *exit == Exit::Barrier {
+                self.complete_group(compiled, *at + 1, group as u32);
+            }
             self.push(Split {
                 frame: 0,
                 depth: 0,
@@ -333,7 +522,25 @@ impl Warp {
                 mask: mask_of(group),
             });
         }
-        Compilation::Ready(rounds)
+        Compilation::Ready(rounds + jumps)
+    }
+
+    /// Writes the lanes of scalars that compiled code has left out at a barrier. The interpreter, and reports, read them.
+    pub(crate) fn complete_rows(&mut self, frames: &Frames<'_>) {
+        if let (Some(at), Some(compiled)) = (self.trusted.take(), frames.compiled()) {
+            for group in 0..LANES as u32 / compiled.lanes {
+                self.complete_group(compiled, at, group);
+            }
+        }
+    }
+
+    /// Does so for a group that continues at an instruction.
+    fn complete_group(&mut self, compiled: &Compiled, at: u32, group: u32) {
+        if let (Some(entry), Some(frame)) = (compiled.entry(at), self.frames[0].as_mut()) {
+            for (slot, width, step) in &entry.scalars {
+                frame.file.spread_group(*slot, *width, *step, compiled.lanes, group);
+            }
+        }
     }
 
     /// Returns true if an instruction is a plain barrier, and sets [`Machine::target`] to its number.

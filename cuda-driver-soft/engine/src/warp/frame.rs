@@ -3,9 +3,10 @@
 #![forbid(unsafe_code)]
 
 use crate::code::compiled::{Compiled, Variant};
-use crate::code::constant::{Constant, Lifetime};
+use crate::code::constant::{Constant, Lifetime, differs_by_lane};
 use crate::code::converged::Converged;
 use crate::code::function::Code;
+use crate::code::machine::Machine;
 use crate::code::registers::{RegFile, Slot};
 use crate::lanes::{FULL, LANES, Lanes, Mask};
 use crate::launch::Launch;
@@ -83,6 +84,9 @@ pub(crate) struct Frames<'e> {
     /// Registers for reuse, by function; their launch constants are filled.
     pool: Vec<Vec<RegFile>>,
 }
+
+/// Limit on the warps of a block that begins together in compiled code.
+pub(super) const MOST_WARPS: usize = 32;
 
 /// `%nwarpid`: warp numbers of a multiprocessor of the virtual device.
 const WARPS: u32 = 64;
@@ -216,6 +220,51 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
+    /// Does the same except for the constants of the block, which [`fill_block`](Self::fill_block) fills.
+    #[inline]
+    pub(super) fn reuse_later(&self, frame: &mut Frame) {
+        let (start, bytes) = self.code(frame.function).cleared;
+        frame.file.clear(start, bytes);
+    }
+
+    /// Fills the constants that change from block to block.
+    pub(super) fn fill_block(&self, frame: &mut Frame, position: WarpPosition, live: Mask) {
+        frame.live = live;
+        (frame.local_end, frame.allocated) = (frame.local_fixed, None);
+        let code = self.code(frame.function);
+        self.fill_all(frame, position, code.block_constants.iter());
+    }
+
+    /// Sets the constants that compiled code reads from its context to those of a block.
+    pub(super) fn fill_uniforms(&self, m: &mut Machine<'_>, compiled: &Compiled, block: [u32; 3], number: u64) {
+        if m.uniforms_of == Some(number) {
+            return;
+        }
+        let position = WarpPosition { block, number, warp: 0 };
+        let filled = m.uniforms_of.replace(number).is_some();
+        for ((constant, _), value) in compiled.uniforms.iter().zip(&mut m.uniforms) {
+            if filled && constant.lifetime() != Lifetime::Block {
+                // The constants of the launch come last, and stay the same.
+                break;
+            }
+            *value = match constant {
+                Constant::Special(special) => self.special(*special, position, 0),
+                constant => self.value(position, constant, 0),
+            };
+        }
+    }
+
+    /// Returns true if the warps of a block of so many threads can begin together in compiled code.
+    pub(crate) fn begins_together(&self, threads: u32) -> bool {
+        let Some((compiled, code)) = self.compiled.zip(self.kernel) else {
+            return false;
+        };
+        // Local memory is different for each warp, and groups of a warp that meet run in another order.
+        let plain = code.local_bytes == 0 && compiled.sites.is_empty() && self.launch.options.cluster.is_none();
+        let whole = threads.is_multiple_of(LANES as u32) && threads <= (MOST_WARPS * LANES) as u32;
+        plain && whole && compiled.entry(0).is_some_and(|entry| entry.scalars.is_empty())
+    }
+
     /// Returns the code for converged warps, if these lanes may run it.
     fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
         let converged = code.converged.as_ref()?;
@@ -299,7 +348,7 @@ impl<'e> Frames<'e> {
         for (slot, width, constant) in constants {
             let local_base = frame.local_base;
             match constant {
-                Constant::Special(special) if differs(*special) => {
+                Constant::Special(special) if differs_by_lane(*special) => {
                     frame.file.set(*slot, *width, FULL, |lane| {
                         self.special(*special, position, lane as u32)
                     });
@@ -317,7 +366,7 @@ impl<'e> Frames<'e> {
     /// Returns the lanes of a constant, which is uniform or affine.
     fn affine(&self, local_base: u64, position: WarpPosition, class: RegClass, constant: &Constant) -> Affine {
         let value = match constant {
-            Constant::Special(special) if differs(*special) => {
+            Constant::Special(special) if differs_by_lane(*special) => {
                 let rows = self.rows.unwrap_or(Rows::ONE);
                 let base = self.special(*special, position, 0);
                 let difference = |lane| self.special(*special, position, lane).wrapping_sub(base);
@@ -434,18 +483,4 @@ impl<'e> Frames<'e> {
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })
     }
-}
-
-/// Returns true if a special register differs between lanes of a warp.
-fn differs(special: Special) -> bool {
-    matches!(
-        special,
-        Special::Tid(_)
-            | Special::Laneid
-            | Special::LanemaskEq
-            | Special::LanemaskLt
-            | Special::LanemaskLe
-            | Special::LanemaskGt
-            | Special::LanemaskGe
-    )
 }

@@ -11,6 +11,7 @@ mod call;
 mod compiled;
 pub(crate) mod frame;
 mod order;
+pub(crate) mod phase;
 mod printf;
 mod report;
 mod run;
@@ -28,7 +29,7 @@ use crate::lanes::{self, Mask};
 use crate::memory::buffer::{LocalMemory, MOST_LOCAL};
 use crate::memory_budget::MemoryReservation;
 use crate::ops::{matrix, tensor, texture};
-use compiled::Compilation;
+use compiled::{Compilation, GroupEnds};
 use frame::{Caller, Frame, FrameId, Frames, WarpPosition};
 use order::Order;
 use ptx::ir::{BarOp, FuncId};
@@ -101,6 +102,10 @@ pub(crate) struct Warp {
     trusted: Option<u32>,
     /// The order of lanes that compiled code has left in different rounds of a loop, or with a fault.
     order: Option<Box<Order>>,
+    /// True if the block has begun with [`Warp::begin_later`], and only compiled code has run since.
+    is_behind: bool,
+    /// The ends of the warp's groups in compiled code, from which it continues.
+    group_ends: Option<GroupEnds>,
 }
 
 /// The reason why a warp stopped running.
@@ -180,6 +185,8 @@ impl Warp {
             in_vain: 0,
             trusted: None,
             order: None,
+            is_behind: false,
+            group_ends: None,
         };
         warp.begin(frames, lanes, true)?;
         Some(warp)
@@ -212,6 +219,7 @@ impl Warp {
         (self.stay, self.in_vain) = (u64::MAX, 0);
         self.trusted = None;
         self.order = None;
+        (self.is_behind, self.group_ends) = (false, None);
         let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
@@ -398,7 +406,7 @@ impl Warp {
                 }
                 continue;
             }
-            self.trusted = None;
+            self.complete_rows(frames);
             let Some(frame) = self.frames[id as usize].as_mut() else {
                 continue;
             };

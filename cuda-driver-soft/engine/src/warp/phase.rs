@@ -1,0 +1,158 @@
+//! Runs all threads of a block in compiled code, from barrier to barrier.
+//!
+//! As long as all groups of lanes end at the same barrier or at the end of the kernel, the warps are not told: they are
+//! *behind*. Otherwise each warp continues on its own from where its groups have ended.
+
+use super::compiled::{GroupEnds, call, context, end_of, run_each};
+use super::frame::{Frames, MOST_WARPS, WarpPosition};
+use super::{Split, Warp};
+use crate::code::action::Action;
+use crate::code::compiled::Exit;
+use crate::code::function::Code;
+use crate::code::machine::Machine;
+use crate::lanes::{FULL, LANES};
+
+/// Number of barriers of a block.
+const BARRIERS: u32 = 16;
+
+/// The end of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// All threads have exited.
+    End,
+    /// All threads have passed a barrier, and are at this instruction.
+    Barrier(u32),
+    /// Each warp continues on its own.
+    Apart,
+}
+
+impl Warp {
+    /// Prepares a finished warp for another block that begins in compiled code.
+    #[inline]
+    pub(crate) fn begin_later(&mut self, frames: &mut Frames<'_>) {
+        self.is_behind = true;
+        if self.frames.len() > 1 {
+            for frame in self.frames.drain(1..).flatten() {
+                frames.give_back(frame);
+            }
+        }
+        if let Some(frame) = self.frames[0].as_mut() {
+            frames.reuse_later(frame);
+        }
+    }
+
+    /// Does the rest of what [`reuse`](Self::reuse) does, if that has not been done.
+    pub(super) fn catch_up(&mut self, frames: &Frames<'_>, (block, number): ([u32; 3], u64)) {
+        if !std::mem::take(&mut self.is_behind) {
+            return;
+        }
+        let warp = self.position.warp;
+        self.position = WarpPosition { block, number, warp };
+        (self.live, self.lanes) = (FULL, FULL);
+        if let Some(frame) = self.frames[0].as_mut() {
+            frames.fill_block(frame, self.position, FULL);
+            self.registers = frame.file.bytes();
+        }
+    }
+
+    /// Makes all lanes ready at an instruction that compiled code has reached.
+    fn be_ready_at(&mut self, frames: &Frames<'_>, block: ([u32; 3], u64), pc: u32) {
+        self.catch_up(frames, block);
+        // There is no local memory, so this cannot run out of it.
+        let _ = self.begin(frames, FULL, false);
+        self.ready.clear();
+        self.ready.push(Split {
+            frame: 0,
+            depth: 0,
+            pc,
+            mask: FULL,
+        });
+        self.trusted = Some(pc);
+    }
+}
+
+/// Runs all threads of a block from an instruction on that all of them have reached. Each loop may do `share` rounds.
+pub(crate) fn run(
+    warps: &mut [Warp],
+    m: &mut Machine<'_>,
+    frames: &Frames<'_>,
+    block: ([u32; 3], u64),
+    at: u32,
+    share: i64,
+) -> Phase {
+    let together = frames.compiled().zip(frames.kernel());
+    let entered = together.and_then(|(compiled, code)| Some((compiled, code, compiled.entry(at)?)));
+    let Some((compiled, code, entry)) = entered else {
+        warps.iter_mut().for_each(|warp| warp.be_ready_at(frames, block, at));
+        return Phase::Apart;
+    };
+    m.switch_to(code.id, code.caches);
+    let mut bases = [std::ptr::null_mut(); MOST_WARPS];
+    for (base, warp) in bases.iter_mut().zip(warps.iter_mut()) {
+        let Some(frame) = warp.frames[0].as_mut() else {
+            return Phase::Apart;
+        };
+        *base = frame.file.regs().frame();
+        m.spaces.local_end = frame.local_fixed;
+    }
+    let groups = (LANES / compiled.lanes as usize) as u64;
+    let mut context = context(m, frames, code, compiled, block, share);
+    context.left = groups * warps.len() as u64;
+    (context.frame, context.halves, context.frames) = (bases[0], bases[0], bases.as_ptr());
+    let from = compiled.code.address().wrapping_add(entry.offset);
+    let result = call(&mut context, m, frames, code, compiled, from, block, warps);
+    if context.left == 0 {
+        let steps = (context.total + context.steps) / groups;
+        m.compiled_steps += steps;
+        // Each warp counts the barrier or the end, too.
+        m.steps += steps + warps.len() as u64;
+        match end_of(result) {
+            (_, Exit::End) => return Phase::End,
+            (at, _) if is_plain(code, at) => return Phase::Barrier(at + 1),
+            _ => {}
+        }
+        m.steps -= steps + warps.len() as u64;
+        m.compiled_steps -= steps;
+    }
+    // The group that has ended elsewhere is one of this warp.
+    let apart = if context.left == 0 {
+        warps.len()
+    } else {
+        context.warp as usize
+    };
+    let steps = context.total / (apart as u64 * groups).max(1);
+    for (i, warp) in warps.iter_mut().enumerate() {
+        warp.be_ready_at(frames, block, at);
+        if i < apart {
+            warp.group_ends = Some(GroupEnds::same(context.expected, steps));
+        }
+    }
+    if let Some(warp) = warps.get_mut(apart) {
+        let mut ends = GroupEnds::same(context.expected, steps);
+        ends.add_counts(&context, compiled);
+        ends.add(m, &context, compiled, result);
+        let next = context.group as usize + 1;
+        run_each(
+            &mut context,
+            m,
+            frames,
+            code,
+            (compiled, entry),
+            block,
+            warp,
+            next,
+            &mut ends,
+        );
+        warp.group_ends = Some(ends);
+    }
+    Phase::Apart
+}
+
+/// Returns true if an instruction is a plain barrier.
+fn is_plain(code: &Code, at: u32) -> bool {
+    let action = code
+        .insts
+        .get(at as usize)
+        .and_then(|inst| code.actions.get(inst.aux as usize));
+    matches!(action, Some(Action::Barrier(barrier)) if barrier.plain().is_some_and(|id| id < BARRIERS))
+}
