@@ -20,7 +20,7 @@ pub(super) fn measure(case: &Case, seconds: f64) -> Result<[f64; 3], Box<dyn Err
         // Decodes the kernel.
         let _ = loaded.launch_on(Engine::Interpreter).start();
         let start = Instant::now();
-        let _ = loaded.launch_on(Engine::Compiled { lanes: 16 }).start();
+        let _ = loaded.launch_on(Engine::Compiled { lanes: 32 }).start();
         best = best.min(start.elapsed());
     }
     let milliseconds = best.as_secs_f64() * 1e3;

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// The engines that are measured.
 const ENGINES: [(&str, Engine); 3] = [
     ("interpreter", Engine::Interpreter),
-    ("compiled", Engine::Compiled { lanes: 16 }),
+    ("compiled", Engine::Compiled { lanes: 32 }),
     ("auto", Engine::Auto),
 ];
 

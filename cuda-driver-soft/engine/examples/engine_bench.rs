@@ -4,7 +4,7 @@
 //! [profile] [checks] [short] [KERNEL]`
 //!
 //! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
-//! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 lanes, and prints
+//! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 or 32 lanes, and prints
 //! the same for the interpreter. `auto` does so for kernels that are compiled once they have run often, and prints the
 //! percentage of instructions that compiled code ran, and that the interpreter ran for it. `profile` also counts what
 //! the kernels do, and prints how many times as long that takes. `checks` does the same for the checkers of
@@ -82,7 +82,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     let ways = [
         (true, true, Engine::Interpreter),
         (asked.plain, false, Engine::Interpreter),
-        (asked.compiled, true, Engine::Compiled { lanes: 16 }),
+        (asked.compiled, true, Engine::Compiled { lanes: 32 }),
         (asked.profile, true, Engine::Interpreter),
         (asked.checks, true, Engine::Interpreter),
         (asked.checks, true, Engine::Interpreter),

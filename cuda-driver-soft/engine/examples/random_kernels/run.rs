@@ -24,9 +24,10 @@ impl Tier {
         let tier = |isa, converged, engine| Tier { isa, converged, engine };
         let interpreted = |isa| [false, true].map(|converged| tier(isa, converged, Engine::Interpreter));
         let compiled = [
+            Engine::Compiled { lanes: 32 },
             Engine::Compiled { lanes: 16 },
             Engine::Compiled { lanes: 8 },
-            Engine::Leaving { lanes: 16 },
+            Engine::Leaving { lanes: 32 },
         ];
         let compiled = compiled.map(|engine| tier(Isa::Wide, true, engine));
         let compiled = compiled

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 /// Numbers of lanes in a group for which code can be compiled.
-pub(crate) const GROUPS: [u32; 2] = [16, 8];
+pub(crate) const GROUPS: [u32; 3] = [32, 16, 8];
 
 /// A kernel's machine code for groups of neighbouring lanes.
 ///
@@ -189,7 +189,7 @@ pub(crate) const MOST_GROUPS: usize = 4;
 /// One address per lane of a group.
 #[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LaneAddresses([u64; 16]);
+pub(crate) struct LaneAddresses([u64; 32]);
 
 impl LaneAddresses {
     /// Returns addresses that are `step` apart.

@@ -422,11 +422,12 @@ impl Assembler {
         }
     }
 
-    /// Loads 1 or 2 bytes, extended to 32 bits.
+    /// Loads 1, 2 or 4 bytes, extended to 32 bits.
     pub(super) fn load_narrow(&mut self, bytes: u32, signed: bool, d: Gpr, from: Mem) {
         let code = match (bytes, signed) {
             (1, false) => Code::Movzx_r32_rm8,
             (1, true) => Code::Movsx_r32_rm8,
+            (4, _) => Code::Mov_r32_rm32,
             (_, false) => Code::Movzx_r32_rm16,
             (_, true) => Code::Movsx_r32_rm16,
         };

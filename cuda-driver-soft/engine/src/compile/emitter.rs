@@ -189,7 +189,7 @@ impl<'a> Emitter<'a> {
 
     /// Returns the mask of all lanes of a group.
     pub(super) fn full(&self) -> i32 {
-        (1 << self.lanes) - 1
+        (u32::MAX >> (32 - self.lanes)).cast_signed()
     }
 
     /// Returns the step of the next read of a register in this piece.

@@ -1,4 +1,4 @@
-//! Compiles kernels to machine code for groups of 8 or 16 neighbouring lanes.
+//! Compiles kernels to machine code for groups of 8, 16 or 32 neighbouring lanes.
 //!
 //! The code follows the kernel's [plan](crate::plan). A uniform or affine register is one number in a general register;
 //! any other one is a row of vector registers. Vector registers are allocated block by block: the first edge to a block
@@ -41,6 +41,7 @@
 //! | `hull` | one check for several accesses |
 //! | `uniforms` | constants in the context |
 //! | `constants` | vectors of constants |
+//! | `wide` | kernels that fit groups of 32 lanes |
 //! | `columns` | from memory to vector registers and back |
 
 #![forbid(unsafe_code)]
@@ -103,6 +104,8 @@ mod uniforms;
 mod value;
 #[cfg(target_arch = "x86_64")]
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
@@ -188,6 +191,9 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
         ..Choices::default()
     };
     let shapes = plan.shapes(group, choices);
+    if lanes == 32 && !wide::fits(plan, &shapes) {
+        return None;
+    }
     let input = emitter::Input {
         plan,
         shapes: &shapes,

@@ -27,6 +27,9 @@ const GPRS: [Gpr; 6] = [Gpr::SI, Gpr::DI, Gpr(8), Gpr(9), Gpr(10), Gpr(11)];
 /// Number of vector registers that hold values: the first ones.
 const YMMS: u8 = 12;
 
+/// Limit on the vector registers of a register of the kernel: those of 32 lanes of 64 bits.
+const MOST_PARTS: usize = 8;
+
 /// A vector register for intermediate values of one instruction.
 pub(super) const TEMP: Ymm = Ymm(12);
 /// Vector registers for the sources of one instruction.
@@ -53,7 +56,7 @@ pub(super) struct Cached {
     /// A mask, or the first lane of a scalar.
     pub(super) gpr: Option<Gpr>,
     /// The parts of a vector; one part of a uniform scalar.
-    ymm: [Ymm; 4],
+    ymm: [Ymm; MOST_PARTS],
     /// Number of parts.
     pub(super) parts: u8,
     /// True if the row of the frame is older.
@@ -63,7 +66,7 @@ pub(super) struct Cached {
 impl Cached {
     const NONE: Cached = Cached {
         gpr: None,
-        ymm: [Ymm(0); 4],
+        ymm: [Ymm(0); MOST_PARTS],
         parts: 0,
         dirty: false,
     };
@@ -326,8 +329,8 @@ impl Emitter<'_> {
     }
 
     /// Returns vector registers that are none of `taken`.
-    fn take_ymms(&mut self, count: usize, mut taken: u16) -> [Ymm; 4] {
-        let mut found = [Ymm(0); 4];
+    fn take_ymms(&mut self, count: usize, mut taken: u16) -> [Ymm; MOST_PARTS] {
+        let mut found = [Ymm(0); MOST_PARTS];
         for ymm in found.iter_mut().take(count) {
             *ymm = self.take_ymm(taken);
             taken |= 1 << ymm.0;
@@ -377,7 +380,8 @@ impl Emitter<'_> {
             (usize::from(old.parts) == self.defined_parts(*reg)).then_some(old.ymm)
         };
         // Those that stay where they are come first.
-        let mut found: Vec<Option<[Ymm; 4]>> = regs.iter().zip(&old).map(|(reg, old)| fits(reg, old)).collect();
+        let mut found: Vec<Option<[Ymm; MOST_PARTS]>> =
+            regs.iter().zip(&old).map(|(reg, old)| fits(reg, old)).collect();
         let mut taken = 0;
         for (reg, ymm) in regs.iter().zip(&found) {
             for ymm in ymm.iter().flat_map(|ymm| &ymm[..self.defined_parts(*reg)]) {
@@ -394,7 +398,7 @@ impl Emitter<'_> {
         }
         let mut all = Vec::with_capacity(regs.len());
         for (reg, ymm) in regs.iter().zip(found) {
-            let (count, ymm) = (self.defined_parts(*reg), ymm.unwrap_or([Ymm(0); 4]));
+            let (count, ymm) = (self.defined_parts(*reg), ymm.unwrap_or([Ymm(0); MOST_PARTS]));
             let cached = Cached {
                 gpr: None,
                 ymm,

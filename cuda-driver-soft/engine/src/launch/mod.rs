@@ -45,13 +45,13 @@ pub enum Engine {
     Interpreter,
     /// Kernels are compiled to machine code, and interpreted where that is not possible.
     Compiled {
-        /// Number of lanes that the code runs at once: 8 or 16.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many values run 16 instead of 32.
         lanes: u32,
     },
     /// As [`Compiled`](Self::Compiled), but each check of the code counts as failed, so that it takes all its ways to
     /// the interpreter. For tests; it is slow.
     Leaving {
-        /// Number of lanes that the code runs at once: 8 or 16.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many values run 16 instead of 32.
         lanes: u32,
     },
     /// Kernels are interpreted until they have run so many instructions that compiling them is worth its time.
@@ -62,8 +62,8 @@ impl Engine {
     /// Returns the engine that `CUDA_SOFT_ENGINE` in the environment selects.
     fn chosen() -> Self {
         match host::environment::engine() {
-            Some("compiled") => Engine::Compiled { lanes: 16 },
-            Some("leaving") => Engine::Leaving { lanes: 16 },
+            Some("compiled") => Engine::Compiled { lanes: 32 },
+            Some("leaving") => Engine::Leaving { lanes: 32 },
             Some("auto") => Engine::Auto,
             _ => Engine::Interpreter,
         }

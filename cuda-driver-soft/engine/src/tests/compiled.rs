@@ -104,6 +104,7 @@ pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
         let mut first: Option<(Vec<u64>, Option<String>)> = None;
         for engine in [
             Engine::Interpreter,
+            Engine::Compiled { lanes: 32 },
             Engine::Compiled { lanes: 16 },
             Engine::Compiled { lanes: 8 },
             Engine::Leaving { lanes: 16 },

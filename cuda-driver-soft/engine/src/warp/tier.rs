@@ -23,8 +23,8 @@ const TRIAL: u64 = 10_000;
 pub(crate) fn choose(launch: &Launch, code: &Code) -> Option<Variant> {
     match launch.options.engine {
         Engine::Interpreter => None,
-        Engine::Compiled { lanes } => compiled(launch, code, variant(launch, lanes, false)?),
-        Engine::Leaving { lanes } => compiled(launch, code, variant(launch, lanes, true)?),
+        Engine::Compiled { lanes } => widest(launch, code, lanes, false),
+        Engine::Leaving { lanes } => widest(launch, code, lanes, true),
         Engine::Auto => automatic(launch, code),
     }
 }
@@ -39,8 +39,8 @@ fn automatic(launch: &Launch, code: &Code) -> Option<Variant> {
         return None;
     }
     let [x, y, z] = launch.block;
-    let lanes = if x.is_multiple_of(16) || y * z <= 1 { 16 } else { 8 };
-    let variant = compiled(launch, code, variant(launch, lanes, false)?)?;
+    let lanes = if x.is_multiple_of(16) || y * z <= 1 { 32 } else { 8 };
+    let variant = widest(launch, code, lanes, false)?;
     let Share { all, called, outside } = code.compiled.made(variant)?.share;
     is_faster(all, called, outside).then_some(variant)
 }
@@ -78,6 +78,15 @@ fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
     // Shared memory of other blocks has no quick check.
     let fits = rows && threads >= LANES as u64 && launch.options.cluster.is_none();
     fits.then_some(Variant { lanes, whole, leaving })
+}
+
+/// Makes machine code for groups of `lanes` lanes, or of 16 if 32 are too many for the launch or the kernel.
+fn widest(launch: &Launch, code: &Code, lanes: u32, leaving: bool) -> Option<Variant> {
+    let of = |lanes| compiled(launch, code, variant(launch, lanes, leaving)?);
+    match of(lanes) {
+        None if lanes == 32 => of(16),
+        found => found,
+    }
 }
 
 /// Makes machine code for a launch, if there is none yet. Returns `None` if that is not possible.

@@ -1,0 +1,45 @@
+//! The choice of kernels for groups of 32 lanes.
+//!
+//! A larger group has fewer instructions for addresses, checks and jumps per lane. But a value of 32 bits then takes
+//! four vector registers, of which there are twelve.
+
+use crate::plan::Plan;
+use crate::plan::class::{Class, Scheduled};
+use crate::plan::shape::{Shape, Shapes};
+use crate::plan::steps::Step;
+use ptx::ir::{Inst, Op, Reg, RegClass};
+
+/// Limit on the vectors that are live at the begin of a block in a loop.
+const MOST_IN_LOOPS: usize = 3;
+/// The same for the other blocks.
+const MOST: usize = 6;
+
+/// Returns true for instructions that all lanes of a warp run together.
+fn is_for_warp(inst: &Inst) -> bool {
+    let class = Class::of_inst(inst);
+    matches!(class, Class::Scheduled(Scheduled::Collective | Scheduled::Matrix)) || matches!(inst.op, Op::Activemask)
+}
+
+/// Returns true if the vectors of a kernel fit into the registers for groups of 32 lanes, for the most part.
+pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
+    let is_vector = |reg: Reg| plan.source.class(reg) != RegClass::Pred && shapes.of_register(reg) == Shape::Any;
+    let is_wide = |reg: Reg| matches!(plan.source.class(reg), RegClass::B64 | RegClass::B128);
+    let narrow = plan.layout.steps.iter().all(|step| match step {
+        Step::Plain(inst) => {
+            let mut results = inst.dsts.iter().flatten().copied().filter(|reg| is_vector(*reg));
+            let four = matches!(&inst.op, Op::Ld(m) if m.vec > 2);
+            results.all(|reg| !is_wide(reg) && !four) && !is_for_warp(inst)
+        }
+        Step::Branch { .. } => true,
+    });
+    let few = |block: usize| {
+        let vectors = plan.live.at_begin(block).filter(|reg| is_vector(*reg)).count();
+        let most = if plan.flow.nesting(block) > 0 {
+            MOST_IN_LOOPS
+        } else {
+            MOST
+        };
+        vectors <= most
+    };
+    narrow && (0..plan.layout.blocks.len()).all(few)
+}
