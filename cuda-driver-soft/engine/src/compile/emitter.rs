@@ -376,7 +376,12 @@ impl<'a> Emitter<'a> {
             defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
         }
         (self.block, self.piece_end) = (block, steps.end);
-        let count: u32 = steps.clone().map(|step| self.counted(step)).sum();
+        // The scheduler counts the instruction that ends a piece.
+        let runs = |step: &usize| match &layout.steps[*step] {
+            Step::Plain(inst) => stops(inst).is_none() || self.meets(inst),
+            Step::Branch { .. } => true,
+        };
+        let count: u32 = steps.clone().filter(runs).map(|step| self.counted(step)).sum();
         if count > 0 {
             let counter = Mem::at(CONTEXT, offset_of!(CompiledContext, steps) as i32);
             self.asm.add_to(counter, count as i32);

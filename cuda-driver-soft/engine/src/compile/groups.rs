@@ -120,13 +120,15 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Mov, WIDE, base, Word::Gpr(Gpr::CX));
         }
         self.asm.store(8, halves, Gpr::CX);
-        self.asm.constant(Gpr::CX, 0);
-        self.asm.store(8, field(offset_of!(CompiledContext, group)), Gpr::CX);
         self.asm.add_to(field(offset_of!(CompiledContext, warp)), 1);
+        if self.lanes < LANES as u32 {
+            self.asm.constant(Gpr::CX, 0);
+            self.asm.store(8, field(offset_of!(CompiledContext, group)), Gpr::CX);
+            self.asm.constant(Gpr::CX, u64::from(self.full().cast_unsigned()));
+            self.asm.store(4, mask, Gpr::CX);
+        }
         self.asm.constant(Gpr::CX, (LANES / self.lanes as usize) as u64);
         self.asm.store(8, field(offset_of!(CompiledContext, in_warp)), Gpr::CX);
-        self.asm.constant(Gpr::CX, u64::from(self.full().cast_unsigned()));
-        self.asm.store(4, mask, Gpr::CX);
         self.asm.alu(Alu::Mov, WIDE, Gpr::CX, entry);
         self.asm.jump_to_address(Gpr::CX);
         // The first group decides where the others have to end.

@@ -241,8 +241,16 @@ impl Emitter<'_> {
             }
             Work::WideProduct(a, b, c, signed) => {
                 self.widened(a, signed, Gpr::AX);
-                self.widened(b, signed, Gpr::CX);
-                self.asm.alu(Alu::Imul, wide, Gpr::AX, Word::Gpr(Gpr::CX));
+                match b
+                    .number()
+                    .filter(|number| number.is_power_of_two() && *number < 1 << 31)
+                {
+                    Some(number) => self.asm.shift(Shift::Left, wide, Gpr::AX, number.trailing_zeros()),
+                    None => {
+                        self.widened(b, signed, Gpr::CX);
+                        self.asm.alu(Alu::Imul, wide, Gpr::AX, Word::Gpr(Gpr::CX));
+                    }
+                }
                 if let Some(c) = c {
                     self.add_word(Alu::Add, wide, c);
                 }
