@@ -89,8 +89,8 @@ impl ExternalMemory {
         Ok(unsafe { Self::from_raw(raw, context) })
     }
 
-    /// Imports memory of `size` bytes from a file descriptor of Vulkan or of this driver's virtual memory. The driver owns the
-    /// descriptor afterwards; if the import fails, it is closed.
+    /// Imports memory of `size` bytes from a file descriptor of Vulkan or of this driver's virtual memory. The driver owns
+    /// the descriptor afterwards; if the import fails, the driver or this call closes it.
     ///
     /// # Safety
     /// The descriptor must refer to memory of this size.

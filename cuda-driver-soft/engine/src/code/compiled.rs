@@ -156,8 +156,8 @@ function_types! {
     /// reached in the lower half, and an [`Exit`] in the upper.
     Function = (*mut CompiledContext, *const u8) -> u64;
     /// Runs the instructions from the first number up to the second of the interpreter's code for the lanes in
-    /// the context's mask. Returns 0, 1 if one raised a fault, or [`MISSING`]. For a memory instruction, the other arguments are the address of
-    /// the first lane, and the number of its window or `u32::MAX`.
+    /// the context's mask. Returns 0, 1 if one raised a fault, or [`MISSING`]. For a memory instruction, the other
+    /// arguments are the address of the first lane, and the number of its window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }
 

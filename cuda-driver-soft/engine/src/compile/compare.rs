@@ -3,6 +3,7 @@
 use super::assembler::{Alu, Gpr, Label, Shift, Source, When, Width, Word};
 use super::emitter::Emitter;
 use super::formula::{Body, Formula};
+use super::lanes::whole_reach;
 use super::registers::{SOURCES, State, TEMP};
 use super::scalar::integer;
 use super::value::Value;
@@ -367,7 +368,7 @@ impl Emitter<'_> {
     /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, all
     /// lanes have it; else the code jumps to the returned label. Returns `None` if the lanes are too far apart.
     fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Given {
-        let reach = i32::try_from(step.checked_mul(i64::from(self.lanes) - 1)?).ok()?;
+        let reach = whole_reach(step, self.lanes)?;
         let minus = reach.checked_neg()?;
         self.copy_first_lane(a, Gpr::AX);
         let y = self.first_lane(b, Gpr::CX);

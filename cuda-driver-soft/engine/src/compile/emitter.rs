@@ -115,7 +115,7 @@ pub(super) struct Emitter<'a> {
     /// The instructions that all groups run together, and their common code.
     pub(super) sites: Vec<Site>,
     pub(super) meeting: Option<Shared>,
-    /// Where lanes are missing at such an instruction: the code, and the number of the instruction from 1 on.
+    /// The code that runs if lanes are missing at such an instruction, and the number of the instruction from 1 on.
     pub(super) missing: Vec<(Label, u64)>,
     /// The way in which each step runs, in the order of the code.
     ran_by: Vec<(usize, RunBy)>,
@@ -703,16 +703,16 @@ impl<'a> Emitter<'a> {
                 self.asm.jump(back);
             }
             Stub::Retry(retry) => {
-                self.asm.bind(retry.label);
-                self.way_out(retry.label);
+                self.asm.bind(retry.failure.label);
+                self.way_out(retry.failure.label);
                 self.retry_stub(&retry);
             }
         }
     }
 
     /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
-    /// frame, and all machine registers are lost. The code jumps to `missing` if lanes
-    /// are missing at an instruction for the whole warp.
+    /// frame, and all machine registers are lost. The code jumps to `missing` if lanes are missing at an instruction for
+    /// the whole warp.
     pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
         let asm = &mut self.asm;
         asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));

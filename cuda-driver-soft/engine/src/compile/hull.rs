@@ -5,7 +5,7 @@
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::{Emitter, Stub};
-use super::lanes::{Addresses, field, reach, window_fields};
+use super::lanes::{Addresses, field, reach};
 use super::ranges::{Checked, Failure, Memory, Retry};
 use super::registers::State;
 use crate::code::compiled::{CompiledContext, Exit};
@@ -22,8 +22,7 @@ fn copy_of(host: Gpr) -> Mem {
 
 impl Emitter<'_> {
     /// Returns the checked range that an access is in. If there is none, checks one for it and the later accesses to the
-    /// same register, if that saves checks; then the second value is the label for [`retry`](Self::retry), the registers
-    /// there, and the number of the window.
+    /// same register, if that saves checks; then the second value is for [`retry`](Self::retry).
     pub(super) fn hull(
         &mut self,
         addresses: &Addresses,
@@ -71,13 +70,16 @@ impl Emitter<'_> {
         };
         let checked = Checked { host, align, ..checked };
         let (label, before) = (self.asm.label(), self.state.clone());
-        let window = match checked.memory {
-            Memory::Global => self.new_window(),
-            _ => u32::MAX,
-        };
+        let window = self.window_of(checked.memory);
         self.check_hull(&checked, addresses.aligned, window, label);
         self.state.checked.push(checked);
-        Some((checked, Some((label, before, window, wanted.0))))
+        let failure = Failure {
+            label,
+            before,
+            window,
+            first: wanted.0,
+        };
+        Some((checked, Some(failure)))
     }
 
     /// Returns the bytes from the first to the last that an access needs, counted from the address of the first lane.
@@ -153,27 +155,11 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Test, Width::Bits32, Gpr::AX, low);
             self.asm.jump_when(When::NotEqual, label);
         }
-        let span = Word::Imm(checked.high - checked.low);
+        let span = checked.high - checked.low;
         if checked.low != 0 {
             self.asm.lea(wide, Gpr::AX, Mem::at(Gpr::AX, checked.low));
         }
-        let to_host = if checked.memory == Memory::Global {
-            let [base, length, to_host] = window_fields(window);
-            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
-            self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(Mem::at(Gpr::DX, 0)));
-            self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
-            self.asm.alu(Alu::Sub, wide, Gpr::CX, base);
-            to_host
-        } else {
-            let [length, to_host] = checked.memory.fields();
-            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
-            self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
-            to_host
-        };
-        self.asm.alu(Alu::Sub, wide, Gpr::DX, span);
-        self.asm.jump_when(When::Below, label);
-        self.asm.alu(Alu::Cmp, wide, Gpr::CX, Word::Gpr(Gpr::DX));
-        self.asm.jump_when(When::Above, label);
+        let to_host = self.check_span(checked.memory, span, window, label);
         self.asm.lea(wide, host, Mem::at(Gpr::AX, -checked.low));
         self.asm.alu(Alu::Add, wide, host, to_host);
         self.asm.store(8, copy_of(host), host);
@@ -186,7 +172,7 @@ impl Emitter<'_> {
         inst: &Inst,
         checked: Checked,
         aligned: bool,
-        (label, before, window, first): Failure,
+        failure: Failure,
         live: &[Reg],
         rest: u32,
     ) {
@@ -196,14 +182,11 @@ impl Emitter<'_> {
         live.sort_unstable();
         live.dedup();
         let retry = Retry {
-            label,
+            failure,
             back: self.asm.here(),
-            before,
             after: self.state.clone(),
             scalars: self.scalar_sources(inst),
             insts: self.insts(step),
-            window,
-            first,
             checked,
             aligned,
             live,
@@ -214,19 +197,20 @@ impl Emitter<'_> {
 
     /// Adds the code of a [`Retry`].
     pub(super) fn retry_stub(&mut self, retry: &Retry) {
-        self.flush(&retry.before);
+        let failure = &retry.failure;
+        self.flush(&failure.before);
         for reg in &retry.scalars {
-            self.spread(*reg, &retry.before);
+            self.spread(*reg, &failure.before);
         }
         // Only this access is permitted, so its place selects the window, not the begin of the range.
         let base = Word::Mem(self.home(retry.checked.base));
         self.asm.alu(Alu::Mov, retry.checked.width, Gpr::AX, base);
-        self.asm.lea(Width::Bits64, Gpr::AX, Mem::at(Gpr::AX, retry.first));
-        self.call_interpreter(retry.insts, retry.window, None);
+        self.asm.lea(Width::Bits64, Gpr::AX, Mem::at(Gpr::AX, failure.first));
+        self.call_interpreter(retry.insts, failure.window, None);
         let over = self.asm.label();
         let home = self.home(retry.checked.base);
         self.asm.alu(Alu::Mov, retry.checked.width, Gpr::AX, Word::Mem(home));
-        self.check_hull(&retry.checked, retry.aligned, retry.window, over);
+        self.check_hull(&retry.checked, retry.aligned, failure.window, over);
         self.reload(&retry.after);
         self.asm.jump(retry.back);
         self.asm.bind(over);

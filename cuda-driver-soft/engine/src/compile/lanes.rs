@@ -99,11 +99,15 @@ pub(super) fn field(offset: usize) -> Mem {
     Mem::at(CONTEXT, offset as i32)
 }
 
-/// Returns the distance between the first and the last lane of a group.
+/// Returns the distance between the first and the last lane of a group; `None` if it has more than 32 bits.
+pub(super) fn whole_reach(step: i64, lanes: u32) -> Option<i32> {
+    i32::try_from(step.checked_mul(i64::from(lanes) - 1)?).ok()
+}
+
+/// Same as [`whole_reach`], for addresses: `None` if the distance is too large to be added to an offset.
 pub(super) fn reach(step: i64, lanes: u32) -> Option<i32> {
-    let reach = step.checked_mul(i64::from(lanes) - 1)?;
     // Far from the limits, so that the sums of the code do not overflow.
-    i32::try_from(reach).ok().filter(|reach| reach.unsigned_abs() < 1 << 28)
+    whole_reach(step, lanes).filter(|reach| reach.unsigned_abs() < 1 << 28)
 }
 
 impl Emitter<'_> {
@@ -199,34 +203,18 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Test, Width::Bits32, Gpr::AX, low);
             self.asm.jump_when(When::NotEqual, label);
         }
-        let mut window = u32::MAX;
-        if addresses.memory != Memory::Global {
+        let window = self.window_of(addresses.memory);
+        let to_host = if addresses.memory != Memory::Global && value.width == Width::Bits32 {
             let [length, host] = addresses.memory.fields();
-            if value.width == Width::Bits32 {
-                // The end of the access, which does not wrap.
-                self.asm.lea(wide, Gpr::DX, Mem::at(Gpr::AX, span));
-                self.asm.alu(Alu::Cmp, wide, Gpr::DX, length);
-            } else {
-                self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
-                self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
-                self.asm.jump_when(When::Below, label);
-                self.asm.alu(Alu::Cmp, wide, Gpr::AX, Word::Gpr(Gpr::DX));
-            }
+            // The end of the access, which does not wrap.
+            self.asm.lea(wide, Gpr::DX, Mem::at(Gpr::AX, span));
+            self.asm.alu(Alu::Cmp, wide, Gpr::DX, length);
             self.asm.jump_when(When::Above, label);
-            self.asm.alu(Alu::Add, wide, Gpr::AX, host);
+            host
         } else {
-            window = self.new_window();
-            let [base, length, to_host] = window_fields(window);
-            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
-            self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(Mem::at(Gpr::DX, 0)));
-            self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
-            self.asm.alu(Alu::Sub, wide, Gpr::CX, base);
-            self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
-            self.asm.jump_when(When::Below, label);
-            self.asm.alu(Alu::Cmp, wide, Gpr::CX, Word::Gpr(Gpr::DX));
-            self.asm.jump_when(When::Above, label);
-            self.asm.alu(Alu::Add, wide, Gpr::AX, to_host);
-        }
+            self.check_span(addresses.memory, span, window, label)
+        };
+        self.asm.alu(Alu::Add, wide, Gpr::AX, to_host);
         Places {
             first: Mem::at(Gpr::AX, -lowest),
             arrangement: match step {
@@ -239,6 +227,37 @@ impl Emitter<'_> {
             size: addresses.size,
             check: Check::One(label, before, window),
         }
+    }
+
+    /// Returns the number of a new window for an access to global memory; `u32::MAX` for others, which need none.
+    pub(super) fn window_of(&mut self, memory: Memory) -> u32 {
+        match memory {
+            Memory::Global => self.new_window(),
+            _ => u32::MAX,
+        }
+    }
+
+    /// Checks that a number of bytes from the address in `AX` on are in the memory, or in the window of global memory,
+    /// and jumps to `label` if they are not. Returns the distance from an address to its place. Uses `CX` and `DX`.
+    pub(super) fn check_span(&mut self, memory: Memory, span: i32, window: u32, label: Label) -> Word {
+        let wide = Width::Bits64;
+        let (from, to_host) = if memory == Memory::Global {
+            let [base, length, to_host] = window_fields(window);
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(Mem::at(Gpr::DX, 0)));
+            self.asm.alu(Alu::Mov, wide, Gpr::CX, Word::Gpr(Gpr::AX));
+            self.asm.alu(Alu::Sub, wide, Gpr::CX, base);
+            (Gpr::CX, to_host)
+        } else {
+            let [length, to_host] = memory.fields();
+            self.asm.alu(Alu::Mov, wide, Gpr::DX, length);
+            (Gpr::AX, to_host)
+        };
+        self.asm.alu(Alu::Sub, wide, Gpr::DX, Word::Imm(span));
+        self.asm.jump_when(When::Below, label);
+        self.asm.alu(Alu::Cmp, wide, from, Word::Gpr(Gpr::DX));
+        self.asm.jump_when(When::Above, label);
+        to_host
     }
 
     /// Checks lanes that can have any addresses: none may be less than the first address of the memory, or more than

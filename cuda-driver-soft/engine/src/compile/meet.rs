@@ -19,6 +19,18 @@ use crate::plan::class::{Class, Scheduled};
 use ptx::ir::{Inst, Op, Reg};
 use std::mem::offset_of;
 
+/// The counters of the running group, and those of each group.
+const COUNTERS: [(usize, usize); 2] = [
+    (
+        offset_of!(CompiledContext, steps),
+        offset_of!(CompiledContext, group_steps),
+    ),
+    (
+        offset_of!(CompiledContext, quantum),
+        offset_of!(CompiledContext, group_quanta),
+    ),
+];
+
 /// Returns the place of a number of each group in the context, of the group whose number times 8 is in `CX`.
 fn of_group(offset: usize) -> Mem {
     Mem {
@@ -153,21 +165,11 @@ impl Emitter<'_> {
     fn switch(&mut self, label: Label) {
         let wide = Width::Bits64;
         let lanes = self.lanes as i32;
-        let counters = [
-            (
-                offset_of!(CompiledContext, steps),
-                offset_of!(CompiledContext, group_steps),
-            ),
-            (
-                offset_of!(CompiledContext, quantum),
-                offset_of!(CompiledContext, group_quanta),
-            ),
-        ];
         let asm = &mut self.asm;
         asm.bind(label);
         asm.shift(Shift::Left, wide, Gpr::CX, 3);
         asm.store(8, of_group(offset_of!(CompiledContext, arrived)), Gpr::AX);
-        for (running, of_groups) in counters {
+        for (running, of_groups) in COUNTERS {
             asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(field(running)));
             asm.store(8, of_group(of_groups), Gpr::DX);
             asm.alu(Alu::Mov, wide, Gpr::DX, Word::Mem(of_group(of_groups).plus(8)));
@@ -196,20 +198,10 @@ impl Emitter<'_> {
         let others = self.groups() as i32 - 1;
         let lanes = self.lanes as i32;
         let full = self.full();
-        let counters = [
-            (
-                offset_of!(CompiledContext, steps),
-                offset_of!(CompiledContext, group_steps),
-            ),
-            (
-                offset_of!(CompiledContext, quantum),
-                offset_of!(CompiledContext, group_quanta),
-            ),
-        ];
         let asm = &mut self.asm;
         asm.bind(label);
         asm.store(8, field(offset_of!(CompiledContext, resume)), Gpr::DX);
-        for (running, of_groups) in counters {
+        for (running, of_groups) in COUNTERS {
             asm.alu(Alu::Mov, wide, Gpr::AX, Word::Mem(field(running)));
             asm.store(8, field(of_groups).plus(8 * others), Gpr::AX);
             asm.alu(Alu::Mov, wide, Gpr::AX, Word::Mem(field(of_groups)));

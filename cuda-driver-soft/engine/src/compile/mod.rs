@@ -206,8 +206,8 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
 }
 
 /// Returns the instructions of a kernel's machine code that the interpreter runs: a line for each, with `call` if the
-/// code calls the interpreter, `together` if it does so for the whole warp, or `leave` if it ends there, the number of loops around it, the operation, and the
-/// instruction, separated by tabs. Returns `None` if the kernel cannot be compiled.
+/// code calls the interpreter, `together` if it does so for the whole warp, or `leave` if it ends there, the number of
+/// loops around it, the operation, and the instruction, separated by tabs. Returns `None` if the kernel cannot be compiled.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<String> {
     use crate::code::share::RunBy;

@@ -47,21 +47,25 @@ pub(super) struct Checked {
     pub(super) used: usize,
 }
 
-/// The label to which a failed check jumps, the registers there, the number of the window, and the distance in bytes from
-/// the address of the first lane to the first byte that the first access needs.
-pub(super) type Failure = (Label, State, u32, i32);
+/// The end of a check that fails.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The label to which the check jumps, and the registers there.
+    pub(super) label: Label,
+    pub(super) before: State,
+    /// The number of the window.
+    pub(super) window: u32,
+    /// The distance in bytes from the address of the first lane to the first byte that the first access needs.
+    pub(super) first: i32,
+}
 
 /// The failed check of a range.
 pub(super) struct Retry {
-    pub(super) label: Label,
+    pub(super) failure: Failure,
     pub(super) back: Label,
-    pub(super) before: State,
     pub(super) after: State,
     pub(super) scalars: Vec<Reg>,
     pub(super) insts: (u32, u32),
-    pub(super) window: u32,
-    /// The distance in bytes from the address of the first lane to the first byte that the access needs.
-    pub(super) first: i32,
     pub(super) checked: Checked,
     pub(super) aligned: bool,
     /// The registers that are needed behind the access, and the instructions of the piece that follow it.

@@ -6,7 +6,7 @@
 
 use super::assembler::{Alu, Gpr, Mem, Shift, Width, Word};
 use super::emitter::Emitter;
-use super::registers::CONTEXT;
+use super::lanes::field;
 use crate::code::compiled::{CompiledContext, CompiledLoop, MOST_LOOPS};
 use crate::code::function::SourceMap;
 use crate::lanes::LANES;
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         for (index, found) in self.rounds.loops.iter().enumerate() {
             for group in 0..groups {
                 let offset = offset_of!(CompiledContext, rounds) + size_of::<[i64; MOST_LOOPS]>() * group + 8 * index;
-                let count = Mem::at(CONTEXT, offset as i32);
+                let count = field(offset);
                 asm.store(8, count, if found.by_quantum { Gpr::CX } else { Gpr::DX });
             }
         }
@@ -78,7 +78,6 @@ impl Emitter<'_> {
             return;
         }
         let wide = Width::Bits64;
-        let field = |offset: usize| Mem::at(CONTEXT, offset as i32);
         let word = |offset: usize| Word::Mem(field(offset));
         let asm = &mut self.asm;
         asm.alu(Alu::Mov, wide, Gpr::CX, word(offset_of!(CompiledContext, group)));

@@ -2,6 +2,7 @@
 
 use super::assembler::{Alu, Gpr, Label, Shift, When, Width, Word};
 use super::emitter::Emitter;
+use super::lanes::whole_reach;
 use super::value::Value;
 use crate::code::compiled::Exit;
 use crate::plan::shape::{Condition, Shape};
@@ -188,9 +189,7 @@ impl Emitter<'_> {
     fn check_choice(&mut self, step: usize, value: Value, other: Value, choice: Choice, live: &[Reg], rest: u32) {
         let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
         let reach = match value.shape {
-            Shape::Affine(each) => each
-                .checked_mul(i64::from(self.lanes) - 1)
-                .and_then(|reach| i32::try_from(reach).ok()),
+            Shape::Affine(each) => whole_reach(each, self.lanes),
             _ => Some(0),
         };
         let Some(reach) = reach.filter(|reach| *reach != i32::MIN && other.is_uniform()) else {

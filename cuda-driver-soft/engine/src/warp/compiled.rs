@@ -3,7 +3,7 @@
 use super::frame::{FrameId, Frames};
 use super::order::{HeldFault, Order};
 use super::run::{Event, run};
-use super::{Split, Warp};
+use super::{Split, Warp, rounds_of};
 use crate::code::action::Action;
 use crate::code::compiled::{
     Compiled, CompiledContext, CompiledEntry, CompiledLoop, CompiledSite, Exit, Function, LaneAddresses, MISSING,
@@ -566,8 +566,7 @@ fn act(m: &mut Machine<'_>, code: &Code, file: &mut RegFile, at: u32) -> Result<
     if let Some(Action::Matrix(call)) = code.actions.get(code.insts[at as usize].aux as usize) {
         matrix::run(m, file, call, FULL)?;
     }
-    // A long instruction counts as several rounds of a short loop.
-    Ok(((m.steps - before) / 16).cast_signed())
+    Ok(rounds_of(m.steps - before))
 }
 
 /// Returns true if no two groups have ended in different rounds of a loop.

@@ -156,6 +156,11 @@ const MAX_DEPTH: u32 = 4096;
 /// Limit on the registers of all frames of a warp in bytes.
 const MAX_REGISTERS: u64 = 256 << 20;
 
+/// Returns the number of rounds of a short loop that an instruction of so many steps counts as.
+fn rounds_of(steps: u64) -> i64 {
+    (steps / 16).cast_signed()
+}
+
 impl Warp {
     /// Returns a warp at the start of the kernel, or `None` if the host is out of memory.
     pub(crate) fn new(frames: &mut Frames<'_>, function: FuncId, position: WarpPosition, lanes: Mask) -> Option<Self> {
@@ -508,7 +513,7 @@ impl Warp {
                                 line: code.lines[pc as usize],
                             };
                         }
-                        rounds += ((m.steps - before) / 16).cast_signed();
+                        rounds += rounds_of(m.steps - before);
                         share -= rounds;
                         self.ready.push(split(pc + 1, mask));
                         if share <= 0 {
@@ -662,8 +667,7 @@ impl Warp {
                 rounds = 1;
             }
         }
-        // A long instruction counts as several rounds of a short loop.
-        Ok(rounds + ((m.steps - before) / 16).cast_signed())
+        Ok(rounds + rounds_of(m.steps - before))
     }
 
     /// Notifies observers that lanes of a `brx` part from the others.
