@@ -5,8 +5,7 @@
 
 use super::assembler::{Alu, Gpr, Mem, Shift, When, Width, Word};
 use super::emitter::Emitter;
-use super::lanes::field;
-use super::registers::{CONTEXT, MASKS, POOL, ROWS32, ROWS64, WINDOWS};
+use super::registers::{CONTEXT, MASKS, POOL, ROWS32, ROWS64, WINDOWS, field};
 use crate::code::compiled::CompiledContext;
 use crate::lanes::LANES;
 use std::mem::offset_of;

@@ -5,8 +5,7 @@
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
-use super::lanes::field;
-use super::registers::{Kind, SOURCES, TEMP};
+use super::registers::{Kind, SOURCES, TEMP, field};
 use super::value::Value;
 use crate::code::compiled::CompiledContext;
 use iced_x86::Code;

@@ -5,9 +5,9 @@
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::{Emitter, Stub};
-use super::lanes::{Addresses, field, reach};
+use super::lanes::{Addresses, reach};
 use super::ranges::{Checked, Failure, Memory, Retry};
-use super::registers::State;
+use super::registers::{State, field};
 use crate::code::compiled::{CompiledContext, Exit};
 use crate::plan::defined;
 use crate::plan::shape::Shape;

@@ -3,7 +3,7 @@
 use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
 use super::emitter::Emitter;
 use super::ranges::{Checked, Failure, Memory};
-use super::registers::{CONTEXT, SOURCES, State, TEMP, WINDOWS};
+use super::registers::{SOURCES, State, TEMP, WINDOWS, field};
 use super::value::Value;
 use crate::code::compiled::{CompiledContext, Window};
 use crate::plan::shape::Shape;
@@ -92,11 +92,6 @@ impl Places {
     pub(super) fn row(&self) -> Option<Mem> {
         matches!(self.arrangement, Arrangement::Step(step) if step == self.size as i32).then_some(self.first)
     }
-}
-
-/// Returns a field of the context.
-pub(super) fn field(offset: usize) -> Mem {
-    Mem::at(CONTEXT, offset as i32)
 }
 
 /// Returns the distance between the first and the last lane of a group; `None` if it has more than 32 bits.

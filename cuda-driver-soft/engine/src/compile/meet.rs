@@ -8,8 +8,7 @@
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::collective::Together;
 use super::emitter::Emitter;
-use super::lanes::field;
-use super::registers::{MASKS, ROWS32, ROWS64, State};
+use super::registers::{MASKS, ROWS32, ROWS64, State, field};
 use super::sites::{Shared, Site};
 use crate::code::collective::Collective;
 use crate::code::compiled::{CompiledContext, Exit};

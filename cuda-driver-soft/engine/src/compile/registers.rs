@@ -35,6 +35,11 @@ pub(super) const TEMP: Ymm = Ymm(12);
 /// Vector registers for the sources of one instruction.
 pub(super) const SOURCES: [Ymm; 3] = [Ymm(13), Ymm(14), Ymm(15)];
 
+/// Returns a field of the context.
+pub(super) fn field(offset: usize) -> Mem {
+    Mem::at(CONTEXT, offset as i32)
+}
+
 /// The way in which a register of the kernel is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -6,7 +6,7 @@
 
 use super::assembler::{Alu, Gpr, Mem, Shift, Width, Word};
 use super::emitter::Emitter;
-use super::lanes::field;
+use super::registers::field;
 use crate::code::compiled::{CompiledContext, CompiledLoop, MOST_LOOPS};
 use crate::code::function::SourceMap;
 use crate::lanes::LANES;
