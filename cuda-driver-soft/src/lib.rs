@@ -15,7 +15,7 @@
 //! | `CUDA_DRIVER` | the driver that [`from_env`] chooses: `software`, `system` or a path | its argument |
 //! | `CUDA_SOFT_LOG` | `1`: log on standard error why calls fail, and which functions are not supported | off |
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
-//! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | that of the bindings |
+//! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |

@@ -1,4 +1,4 @@
-//! The observers of launches: all that the environment or the calling thread asks for.
+//! Collects the observers of a launch: profiles, stops and checks of the process and of the calling thread.
 
 use engine::Observers;
 use engine::check::Checker;

@@ -1,4 +1,4 @@
-//! Stops of the debugger, which `CUDA_SOFT_STOP_AT` asks for.
+//! Reports the threads that are about to run the source line that `CUDA_SOFT_STOP_AT` names.
 
 use std::sync::{Arc, OnceLock};
 

@@ -20,8 +20,8 @@ mod platform {
         limits.into_iter().flatten().min()
     }
 
-    /// Returns the smallest memory limit of the process's control groups of both versions, and of the groups around
-    /// them. `read` returns the text of a file.
+    /// Returns the smallest memory limit of the process's control groups of both versions, and of the groups that
+    /// contain them. `read` returns the text of a file.
     pub(super) fn of_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         let groups = read("/proc/self/cgroup").unwrap_or_default();
         let mut smallest = None;

@@ -113,7 +113,7 @@ impl Run {
     }
 }
 
-/// Begins a new file, to which the processes of the program append their events.
+/// Begins a new trace file, to which the processes of the program append their events.
 ///
 /// # Errors
 /// Returns a message that names the file if it cannot be written.

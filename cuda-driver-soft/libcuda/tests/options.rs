@@ -45,7 +45,7 @@ fn options_become_variables_of_the_program() {
     let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(printed, format!("{}|1|1|--trace\n", whole.display()));
-    // The file has a begin, which readers accept without an end.
+    // The file has no `]` at its end; readers accept it all the same.
     let text = std::fs::read_to_string(&whole).unwrap();
     let events: serde_json::Value = serde_json::from_str(&format!("{text}\n]")).unwrap();
     assert_eq!(events[0]["args"]["name"], "sh");

@@ -22,7 +22,7 @@ static void fail(const char *call, CUresult code, int line) {
 #define EXPECT(call, number) \
     do { \
         CUresult code_ = (call); \
-        if (code_ != (number)) fail(#call " should answer " #number, code_, __LINE__); \
+        if (code_ != (number)) fail(#call " should return " #number, code_, __LINE__); \
     } while (0)
 
 enum { N = 50000, THREADS = 256 };

@@ -40,7 +40,7 @@ fn format(descriptor: &ArrayDescriptor) -> CUarray_format {
     CUarray_format(descriptor.format)
 }
 
-/// Returns the descriptor of an array; an error if `out` is false, that is, the caller passed NULL for it.
+/// Returns the descriptor of an array; an error if `out` is false: the caller passed NULL for the descriptor.
 fn described(array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     let array = array::get(array as usize)?;
     if out {
@@ -59,7 +59,7 @@ fn requirements(living: impl FnOnce() -> Result<()>, device: CUdevice) -> Result
     Err(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Returns one side of a byte copy; for an array, in its first row.
+/// Returns the source or destination of a byte copy. In an array, `offset` is in the first row.
 fn side(base: Base, offset: usize) -> Side {
     Side {
         base,

@@ -37,14 +37,14 @@ fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
 /// without one.
 fn copying_stream(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
     if current_context().is_err() {
-        host::log!("batches of copies need a current context: make that of the stream current");
+        host::log!("batches of copies need a current context: make the stream's context current");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     stream_of(hstream, mode)
 }
 
-/// Returns a function from items to entries of a list: entry `i` covers the items from `indexes[i]` on. It must be
-/// called with ascending items.
+/// Returns a function that maps the index of an item to its entry in a list: entry `i` covers the items from
+/// `indexes[i]` up to the next entry. The function must be called with ascending indexes.
 fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<impl FnMut(usize) -> usize> {
     let mut starts: Vec<usize> = Vec::new();
     for start in c.items(indexes.cast_const(), entries)? {
@@ -152,7 +152,7 @@ fn element_bytes(operand: &CUmemcpy3DOperand) -> Result<Option<u64>> {
     Ok(Some(array::get(handle)?.image.texel_bytes().into()))
 }
 
-/// Returns one side of a box copy, whose lengths are in elements of this size.
+/// Returns the source or destination of a box copy, whose lengths are in elements of `element` bytes.
 fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
     let bytes = |elements: usize| {
         (elements as u64)

@@ -58,7 +58,7 @@ fn info(c: Caller, hstream: CUstream, mode: NullStream, outputs: &CaptureOutputs
     Ok(())
 }
 
-/// Asks for the status only.
+/// Returns outputs that request the status only.
 fn status_only(status: *mut CUstreamCaptureStatus) -> CaptureOutputs {
     CaptureOutputs {
         status,
@@ -129,7 +129,7 @@ exports! {
         // On an error the graph is NULL.
         set(out, graph.unwrap_or(0) as CUgraph);
         match graph {
-            // The program has no handle of this graph.
+            // The program passed NULL, so it has no handle with which it could destroy the graph.
             Ok(graph) if unwanted => graph::destroy(graph),
             other => other.map(drop),
         }

@@ -132,7 +132,7 @@ exports! {
 
     fn cuCtxGetDevice_v2 [c] (out: *mut CUdevice, handle: CUcontext) {
         let out = c.out(out)?;
-        // A destroyed context that is still current has a device.
+        // The device of a destroyed context can be queried while the context is current.
         let context = if !handle.is_null() && context::current_handle() == handle as usize {
             context::current_or_destroyed()
         } else {
@@ -155,7 +155,7 @@ exports! {
         Ok(())
     }
 
-    // Driver 580 returns the number of a context that is named even after a fault.
+    // Even after a fault, driver 580 returns the ID of a context that is given by its handle.
     fn cuCtxGetId [c] (handle: CUcontext, out: *mut c_ulonglong) {
         let out = c.out(out)?;
         let context = match handle as usize {

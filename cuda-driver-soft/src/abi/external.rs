@@ -40,7 +40,7 @@ exports! {
         // SAFETY: the type selects this member, which is valid for any bits.
         let descriptor = unsafe { desc.handle.fd };
         let handle = external::import(&context, descriptor, desc.size);
-        // The driver owns a descriptor from here on, also one of something else.
+        // From here on the driver owns the descriptor, even if it cannot be imported.
         c.close(descriptor);
         out.set(handle? as CUexternalMemory);
         Ok(())

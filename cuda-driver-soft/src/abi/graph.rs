@@ -30,8 +30,8 @@ fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     })
 }
 
-/// Returns the handle of a node, or an error for a value that no node can have. A wrong length of a list is thus found
-/// at the first value beyond the list that is not a handle.
+/// Returns the handle of a node, or an error for a value that no node can have. If a caller states too great a length
+/// for a list, this finds the first value after the list that is not a handle.
 fn node_handle(node: CUgraphNode) -> Result<usize> {
     let handle = node as usize;
     HandleKind::Node.may_have(handle).then_some(handle).ok_or_else(|| {
@@ -102,7 +102,7 @@ fn write_edges(c: Caller, list: &[(Edge, usize)], to: &EdgeOutputs) -> Result<()
         c.set_at(to.others, index, other as CUgraphNode);
         c.set_at(to.data, index, data);
     }
-    // As documented, the entries beyond the list are NULL, and the count is that of the valid entries.
+    // As documented, the entries beyond the list are NULL, and the count is the number of valid entries.
     for index in list.len()..room {
         c.set_at(to.nodes, index, std::ptr::null_mut());
         c.set_at(to.others, index, std::ptr::null_mut());

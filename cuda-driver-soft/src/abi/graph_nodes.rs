@@ -122,7 +122,7 @@ fn can_be_set(id: Id) -> bool {
 fn default_attribute(id: Id) -> [u64; 8] {
     let mut value = [0; 8];
     value[0] = match id {
-        // The remote domain is the second one.
+        // Byte 0 is the default domain (0), byte 1 the remote domain (1).
         Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => 0x0100,
         _ => 0,
     };

@@ -12,7 +12,7 @@ use crate::state::error::{Error, Result};
 /// Returns the error of a call with this handle.
 fn unregistered(resource: CUgraphicsResource) -> Result<()> {
     current_context()?;
-    host::log!("{resource:p} is no registered graphics resource");
+    host::log!("{resource:p} is not a registered graphics resource");
     Err(Error::CUDA_ERROR_INVALID_HANDLE)
 }
 

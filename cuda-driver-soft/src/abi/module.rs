@@ -22,7 +22,7 @@ pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
     std::fs::read(&name).map(Image::of).map_err(|error| {
         host::log!("cannot read {name}: {error}");
         if std::path::Path::new(&name).is_dir() {
-            // Driver 580 takes the size of a folder for that of a huge file.
+            // Driver 580 returns this code for a folder, as for a file that is too large.
             Error::CUDA_ERROR_OUT_OF_MEMORY
         } else {
             Error::CUDA_ERROR_FILE_NOT_FOUND

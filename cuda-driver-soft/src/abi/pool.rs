@@ -48,11 +48,11 @@ fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
     }
 }
 
-/// Checks the location and the type of memory of a pool. `current` is the meaning of
+/// Checks the location and the type of memory of a pool. `current` is the location for
 /// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
 fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Option<Location>>) -> Result<PoolHome> {
     let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-    // Driver 580 checks this before the type.
+    // Driver 580 checks this location before the type of memory.
     let here = if here { Some(current?) } else { None };
     let is_managed = match kind {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED => false,
@@ -308,7 +308,7 @@ exports! {
     ) {
         let out = c.out(out)?;
         check_handle(kind, flags)?;
-        // Descriptor 0 is a null address, which the driver takes for a missing handle.
+        // Descriptor 0 arrives as a null pointer, which the driver takes for a missing handle.
         if descriptor.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

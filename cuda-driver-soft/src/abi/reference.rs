@@ -137,7 +137,7 @@ exports! {
 
     healthy fn cuTexRefSetMipmapFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
         reference::set(texref as usize, |settings| {
-            // Driver 580 checks this filter, but not that of `cuTexRefSetFilterMode`.
+            // Driver 580 checks this filter mode, but not the one of `cuTexRefSetFilterMode`.
             if mode.name().is_none() {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }

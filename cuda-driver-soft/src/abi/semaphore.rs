@@ -36,7 +36,7 @@ fn check(c: Caller, semaphores: *const CUexternalSemaphore, count: c_uint) -> Re
     match given.next() {
         None => Ok(()),
         Some(handle) => {
-            host::log!("{handle:p} is no external semaphore");
+            host::log!("{handle:p} is not an external semaphore");
             Err(Error::CUDA_ERROR_INVALID_HANDLE)
         }
     }
@@ -50,7 +50,7 @@ fn check_call(c: Caller, semaphores: *const CUexternalSemaphore, has_params: boo
     check(c, semaphores, count)
 }
 
-/// Returns an error unless the node has this use.
+/// Returns an error unless the node uses semaphores in this way.
 fn check_use(node: CUgraphNode, kind: SemaphoreUse) -> Result<()> {
     operation_if(node, |operation| match operation {
         Operation::Semaphores(known) if *known == kind => Some(()),
@@ -73,12 +73,12 @@ exports! {
         let descriptor = unsafe { desc.handle.fd };
         match desc.type_ {
             Type::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD if cfg!(target_os = "linux") => {
-                host::log!("file descriptor {descriptor} is no semaphore of the driver");
+                host::log!("file descriptor {descriptor} is not a semaphore of the driver");
                 Err(Error::CUDA_ERROR_UNKNOWN)
             }
             Type::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD if cfg!(target_os = "linux") => {
-                host::log!("file descriptor {descriptor} is no timeline semaphore of the driver");
-                // Driver 580 looks at the descriptor of this type only.
+                host::log!("file descriptor {descriptor} is not a timeline semaphore of the driver");
+                // Driver 580 checks the number of the descriptor for this type only.
                 Err(if descriptor < 0 { Error::CUDA_ERROR_INVALID_VALUE } else { Error::CUDA_ERROR_UNKNOWN })
             }
             Type(1..=10) => Err(Error::CUDA_ERROR_NOT_SUPPORTED),

@@ -32,7 +32,7 @@ fn byte(value: u32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
-/// Reads `count` numbers of the caller's array; the others are 0.
+/// Reads `count` numbers of the caller's array; the remaining numbers of the result are 0.
 fn numbers<const N: usize, T: Copy + Default, U: Copy>(
     c: Caller,
     from: *const U,

@@ -166,7 +166,8 @@ exports! {
         address: CUdeviceptr,
     ) {
         let (out, location) = (c.out(out)?, c.read(location)?);
-        // Driver 580 takes the host for the device with the number, and writes 0 on an error.
+        // For `CU_MEM_LOCATION_TYPE_HOST`, driver 580 returns the access of the device with the location's number. On
+        // an error it writes 0.
         let who = match parts(&location) {
             (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, _) => CPU,
             (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, id) => {
@@ -235,7 +236,7 @@ exports! {
             1 => {}
             _ => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         }
-        // Descriptor 0 is a null address, which the driver takes for a missing handle.
+        // Descriptor 0 arrives as a null pointer, which the driver takes for a missing handle.
         if descriptor.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

@@ -20,8 +20,8 @@ const DISABLE_TIMING: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING.0;
 const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
 const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
 
-/// Returns the live event of this handle, if its context is live. Also works in host functions; exports that host
-/// functions must not call return an error before.
+/// Returns the live event of this handle, if its context is live. Also works in host functions; an export that host
+/// functions must not call has returned an error before it calls this.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     let event = event::get(handle)?;
     gate::healthy()?;
@@ -130,7 +130,7 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let done = event.is_done();
     if let Some(task) = event.task().filter(|_| done) {
-        // The program may continue as after a wait.
+        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns at once.
         scheduler().wait(task);
     }
     observe_fault()?;

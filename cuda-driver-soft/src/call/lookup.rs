@@ -18,8 +18,8 @@ pub(crate) fn current_context() -> Result<Arc<Context>> {
     context::current()
 }
 
-/// Returns the reported fault if a context is current. On driver 580, calls in the current context return
-/// `CUDA_ERROR_INVALID_CONTEXT` without one, also after a fault.
+/// Returns the reported fault if a context is current. If none is current, calls that need one return
+/// `CUDA_ERROR_INVALID_CONTEXT` on driver 580, even after a fault.
 pub(crate) fn healthy_if_current() -> Result<()> {
     if context::current_handle() == 0 {
         Ok(())

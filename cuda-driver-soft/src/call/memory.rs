@@ -108,7 +108,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;
-    // Kernels access it directly: a missing page would end the program.
+    // Kernels access registered memory directly: a missing page would end the program.
     match host::mapping(address, bytes) {
         Mapping::Inaccessible => refuse("part of it is not readable"),
         Mapping::ReadOnly if !read_only => refuse("part of it is read-only: set CU_MEMHOSTREGISTER_READ_ONLY"),

@@ -88,7 +88,7 @@ pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
     let idle = stream.is_idle();
     if idle {
-        // The program may continue as after a wait.
+        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns at once.
         stream.drain();
     }
     observe_fault()?;

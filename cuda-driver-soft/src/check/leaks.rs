@@ -9,7 +9,7 @@ use engine::memory::{Allocation, address_space};
 pub(super) struct MadeObject {
     pub(super) kind: &'static str,
     pub(super) handle: usize,
-    /// The line of the program that made it.
+    /// The line of the program that made the object.
     pub(super) origin: Option<String>,
     /// Returns true until the object is destroyed.
     pub(super) is_live: Box<dyn Fn() -> bool + Send>,
@@ -19,11 +19,11 @@ pub(super) struct MadeObject {
 pub(super) struct Made {
     allocations: Vec<Allocation>,
     objects: Vec<MadeObject>,
-    /// The numbers of entries at which entries of freed memory and destroyed objects are removed.
+    /// The lengths of the two lists at which entries of freed memory and of destroyed objects are next removed.
     sweep_at: [usize; 2],
 }
 
-/// Below this number of entries, none is removed.
+/// From a list with fewer entries than this, none is removed.
 const FEW: usize = 1024;
 
 impl Made {

@@ -1,4 +1,4 @@
-//! Checks of kernels: sessions of threads that hold a guard, and of the whole process if the environment asks for it.
+//! Checks of kernels: for each thread that holds a [`Checking`], and for the whole process if `CUDA_SOFT_CHECK` is set.
 
 mod leaks;
 mod origin;
@@ -18,7 +18,7 @@ use host::environment;
 static RACE_SESSIONS: AtomicUsize = AtomicUsize::new(0);
 /// Number of sessions of all threads.
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);
-/// Number of these that check for reads of uninitialised memory.
+/// Number of sessions that check for reads of uninitialised memory.
 static INIT_SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -29,7 +29,7 @@ thread_local! {
 /// A session of a thread.
 struct Session {
     checker: Checker,
-    /// Allocations and objects that the thread has made since.
+    /// Allocations and objects that the thread has made since the session began.
     made: leaks::Made,
 }
 
@@ -59,7 +59,8 @@ pub(crate) fn of_work() -> Vec<Checker> {
     let of_thread = SESSION.try_with(|session| session.borrow().as_ref().map(|s| s.checker.clone()));
     let mut checkers: Vec<Checker> = process.into_iter().cloned().chain(of_thread.ok().flatten()).collect();
     if checkers.is_empty() && INIT_SESSIONS.load(Relaxed) > 0 {
-        // Its findings are not read: it records the memory that the kernel writes, for the sessions of other threads.
+        // The findings of this checker are not read: it records the memory that the kernel writes, for the sessions of
+        // other threads.
         checkers.push(Checker::new(Checks::INIT));
     }
     checkers
@@ -162,12 +163,12 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// Checks the kernels that a thread launches, until it is dropped.
+/// Checks the kernels that a thread launches, until this guard is dropped.
 ///
 /// See [`check()`].
 #[must_use = "the checks end when this is dropped"]
 pub struct Checking {
-    /// The session belongs to the thread.
+    /// Makes the guard stay on its thread, which owns the session.
     _thread: PhantomData<*const ()>,
 }
 
@@ -191,7 +192,7 @@ impl std::error::Error for AlreadyChecking {}
 
 /// Checks the kernels that this thread launches from now on, on the software driver.
 ///
-/// The checks concern the calling thread only, so several tests of one process can have theirs at the same time. Begin
+/// The checks concern the calling thread only, so several tests of one process can use them at the same time. Begin
 /// before the memory is allocated: memory that is allocated earlier counts as written. Checked kernels run slower:
 /// 3 to 15 times with [`Checks::INIT`], 5 to 65 times with [`Checks::RACE`], which also runs their blocks one after the
 /// other. [`Checks::MEMORY`] costs nothing.

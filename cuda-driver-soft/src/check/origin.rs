@@ -7,7 +7,7 @@ pub(super) fn of_call() -> Option<String> {
     caller(&Backtrace::force_capture().to_string())
 }
 
-/// Names of functions that are between a program's own and the driver.
+/// The beginnings of the names of functions between the program's own functions and the driver in a backtrace.
 const INNER: [&str; 9] = [
     "std::",
     "core::",
@@ -20,17 +20,17 @@ const INNER: [&str; 9] = [
     "cu",
 ];
 
-/// This file, as a backtrace ends its path.
+/// The end of this file's path in a backtrace.
 const THIS_FILE: &str = "cuda-driver-soft/src/check/origin.rs";
 
-/// The folders of the driver and of the crates that call it, beside each other. Names of functions have no crate if a
-/// program has line tables but no other debug information.
+/// The folders of the driver and of the crates that call it, relative to the folder that contains them. Paths are
+/// compared as well as names, because names have no crate if a program has line tables but no other debug information.
 const FOLDERS: [&str; 3] = ["cuda-driver-soft/", "cuda-driver-sys/", "src/"];
 
 /// Returns file and line of the first function in a backtrace that belongs to the program.
 fn caller(trace: &str) -> Option<String> {
     let mut lines = trace.lines().map(str::trim).peekable();
-    // The folder of the sources of these crates.
+    // The folder that contains `FOLDERS`.
     let mut root: Option<String> = None;
     while let Some(line) = lines.next() {
         let Some((number, name)) = line.split_once(": ") else {

@@ -39,7 +39,7 @@ pub(crate) struct Exec {
 
 pub(crate) struct ExecState {
     pub(crate) plan: Plan,
-    /// The end of its last launch: the next launch waits for it.
+    /// The task that ends the last launch: the next launch waits for it.
     pub(super) last: TaskId,
     pub(super) objects: BTreeMap<usize, u32>,
     /// The handles of conditional nodes that no other executable graph can have now.
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
 
 #[derive(Clone)]
 pub(crate) struct Step {
-    /// The node that it was made from.
+    /// The node that the step was made from.
     pub(crate) node: usize,
     pub(crate) operation: Operation,
     /// The plan of the child graph, if the node has one.

@@ -19,10 +19,10 @@ use crate::state::handle::{HandleKind, encode};
 
 pub(crate) struct Node {
     pub(crate) graph: usize,
-    /// Its number in the graph.
+    /// The number of the node in its graph.
     pub(crate) local: u32,
     pub(crate) operation: Operation,
-    /// Its dependencies, in the order in which they were added.
+    /// The dependencies of the node, in the order in which they were added.
     pub(crate) after: Vec<Edge>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Graph {
     next_local: u32,
     /// The addresses that free nodes free. Such nodes cannot be removed.
     freed: HashSet<u64>,
-    /// The node that owns it.
+    /// The node that owns the graph, if it is a child graph or a body.
     pub(crate) owner: Option<usize>,
     /// In a clone: the nodes, by the nodes that they were copied from.
     clones: HashMap<usize, usize>,
@@ -44,7 +44,7 @@ pub(crate) struct Graph {
     pub(crate) conditionals: Vec<GraphConditional>,
 }
 
-/// A handle of a graph, and the node that has it.
+/// A conditional handle of a graph, and the node that has it, if any.
 pub(crate) struct GraphConditional {
     pub(crate) handle: Arc<ConditionalHandle>,
     pub(crate) node: Option<usize>,
@@ -150,7 +150,7 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Checks an edge: only an edge from a kernel can be something else than a plain dependency.
+    /// Checks an edge: only an edge from a kernel can be anything other than a plain dependency.
     fn check_edge(&self, edge: &Edge) -> Result<()> {
         let EdgeData {
             from_port,
@@ -169,7 +169,7 @@ impl GraphStore {
     /// Adds a node.
     pub(crate) fn add(&mut self, graph: usize, after: Vec<Edge>, operation: Operation) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
-        // A graph has one free node per allocation.
+        // A graph can have only one free node for each allocation.
         if let Operation::Free(memory) = &operation
             && !self.graph_mut(graph)?.freed.insert(memory.address)
         {
@@ -304,8 +304,8 @@ impl GraphStore {
         Ok((node, conditional))
     }
 
-    /// Returns a node in a body of a conditional node that no body can have, with the reason that driver 580 gives.
-    /// `inside` is true if the graph itself is in a body.
+    /// Returns a node that is in the body of a conditional node and is not supported there, with the reason that driver
+    /// 580 gives. `inside` is true if the graph itself is in a body.
     pub(crate) fn unsupported_in_bodies(&self, graph: usize, inside: bool) -> Result<Option<(Reason, usize)>> {
         const UNSUPPORTED: Reason = Reason::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
         for &handle in &self.graph(graph)?.nodes {

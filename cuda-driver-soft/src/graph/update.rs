@@ -1,4 +1,4 @@
-//! Updates of an executable graph: of single nodes, and of all nodes to those of another graph with the same topology.
+//! Updates executable graphs: single nodes, or all nodes to the operations of another graph with the same topology.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -122,7 +122,7 @@ impl ArrayDescriptor {
         };
         if matches!(format.storage, Storage::Blocks(_)) {
             if self.height == 0 {
-                host::log!("arrays of block-compressed formats have a height");
+                host::log!("an array of a block-compressed format needs a height above 0");
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
             if self.has(SURFACE) {

@@ -52,7 +52,7 @@ fn normalized(format: CUarray_format) -> Option<(Channel, u32)> {
     })
 }
 
-/// Returns the block-compressed format, the number of channels that its descriptors give, and whether its colors are
+/// Returns the block-compressed format, the number of channels that its descriptors give, and true if its colors are
 /// sRGB.
 fn block(format: CUarray_format) -> Option<(Block, u32, bool)> {
     Some(match format {

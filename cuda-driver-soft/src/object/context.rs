@@ -127,7 +127,7 @@ pub(crate) fn current() -> Result<Arc<Context>> {
     current_exactly()?.owner()
 }
 
-/// Returns the current context, like [`current`], but a green context's own one.
+/// Returns the current context, like [`current`], but for a green context its own context, not the primary one.
 pub(crate) fn current_exactly() -> Result<Arc<Context>> {
     match current_handle() {
         0 => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
@@ -264,7 +264,7 @@ impl Context {
         self.alive.load(Relaxed)
     }
 
-    /// Returns the context that owns the objects made in this one: the primary context for a green context's.
+    /// Returns the context that owns the objects made in this one: for a green context, the primary context.
     pub(crate) fn owner(self: Arc<Self>) -> Result<Arc<Self>> {
         match &self.parent {
             None => Ok(self),
@@ -377,7 +377,8 @@ impl Context {
         engine::Options {
             stack_limit: limits.stack,
             heap_limit: limits.heap,
-            // The code for converged warps and compiled code keep registers in another form.
+            // A fault can show registers only as the plain interpreter keeps them: the code for converged warps and
+            // compiled code keep them in other forms.
             converged: !host::environment::registers(),
             engine: match host::environment::registers() {
                 true => engine::Engine::Interpreter,

@@ -159,7 +159,7 @@ fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
                     Error::CUDA_ERROR_INVALID_IMAGE,
                     format!("the fat binary is malformed: {cause}"),
                 ),
-                // Driver 580 decompresses the entry without a look at its header.
+                // Driver 580 decompresses the entry without checking its header.
                 fatbin::Failure::Damaged(cause) => {
                     (Error::CUDA_ERROR_UNKNOWN, format!("the fat binary is damaged: {cause}"))
                 }

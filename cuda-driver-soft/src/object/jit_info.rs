@@ -87,7 +87,7 @@ pub(crate) fn of_linker(module: &Arc<ir::Module>) -> String {
     log
 }
 
-/// Returns the module as a program of its own. It takes device memory for its variables for a moment.
+/// Returns the module as a program of its own, which holds device memory for its variables until it is dropped.
 fn loaded(module: &Arc<ir::Module>) -> Option<Arc<Program>> {
     Program::load(Arc::clone(module), NO_OWNER)
         .inspect_err(|error| host::log!("no verbose log: {error}"))

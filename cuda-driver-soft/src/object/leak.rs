@@ -26,7 +26,7 @@ pub(crate) fn note_unless_gone(
     if !check::finds_leaks() {
         return;
     }
-    // The number tells a primary context from the one that it becomes after a reset.
+    // The serial number changes when a primary context is reset and becomes active again.
     let owner = context.map(|context| (Arc::downgrade(context), context.serial()));
     let has_owner = move || match &owner {
         None => true,

@@ -117,8 +117,8 @@ pub(crate) fn function_for_launch(handle: usize, context: &Arc<Context>) -> Resu
     Ok(function)
 }
 
-/// Returns the function that a graph node launches, and its context: the function with this handle or, if it is 0, that
-/// of the `CUkernel` in the given context (the current one if `given` is 0).
+/// Returns the function that a graph node launches, and its context: the function with this handle or, if the handle is
+/// 0, the function of the `CUkernel` in the given context (the current one if `given` is 0).
 pub(crate) fn function_for_node(handle: usize, kernel: usize, given: usize) -> Result<(usize, Arc<Context>)> {
     if handle != 0 || kernel == 0 {
         let context = function::get(handle)?.context_id as usize;

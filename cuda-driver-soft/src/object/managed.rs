@@ -1,5 +1,5 @@
-//! Advice and prefetches for managed memory. Host and device share this memory here, so they have no effect, but
-//! programs can query them.
+//! Advice and prefetches for managed memory. Host and device share this memory here, so advice and prefetches have no
+//! effect, but programs can query them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;

@@ -134,8 +134,8 @@ pub(crate) fn drain_users(allocation: &Allocation) {
     foreign_use::drain(allocation);
 }
 
-/// Returns the error of driver 580 for a descriptor that cannot be imported: it depends on the descriptor being one of
-/// the driver for the `other` purpose.
+/// Returns driver 580's error for a descriptor that cannot be imported: `CUDA_ERROR_NOT_SUPPORTED` if the driver made
+/// the descriptor for the `other` purpose, else `CUDA_ERROR_UNKNOWN`.
 pub(crate) fn not_importable(descriptor: i32, other: Purpose) -> Error {
     match SharedFile::open(descriptor, other) {
         Some(_) => Error::CUDA_ERROR_NOT_SUPPORTED,

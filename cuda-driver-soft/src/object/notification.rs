@@ -25,7 +25,7 @@ pub(crate) fn register(device: i32) -> usize {
 /// `cuDeviceUnregisterAsyncNotification`
 pub(crate) fn unregister(device: i32, handle: usize) -> Result<()> {
     let refused = |_| {
-        host::log!("{handle:#x} is no registered callback of device {device}");
+        host::log!("{handle:#x} is not a registered callback of device {device}");
         Error::CUDA_ERROR_INVALID_VALUE
     };
     let known = TABLE.get(handle).map_err(refused)?;

@@ -35,7 +35,7 @@ pub(crate) struct Pool {
     shared: Option<SharedFile>,
     /// True for a pool of another process, which cannot allocate here.
     pub(crate) is_imported: bool,
-    /// True after the pool was exported. Driver 580 exports no pointers of it before.
+    /// True after the pool was exported. Until then, driver 580 exports no pointers to its memory.
     was_exported: AtomicBool,
     /// Maximum size in bytes; 0 for no limit.
     pub(crate) most: u64,
@@ -318,8 +318,9 @@ impl PoolState {
     }
 }
 
-/// Number of events that may let pools shrink, and the number of them that [`settle`] has handled.
+/// The number of events so far after which pools may shrink.
 static UNSETTLED: AtomicU64 = AtomicU64::new(0);
+/// The number of these events that [`settle`] has handled.
 static SETTLED: AtomicU64 = AtomicU64::new(0);
 
 /// Shrinks the reserved memory of all pools to their release thresholds, because the program synchronised. Memory that

@@ -294,8 +294,8 @@ fn view_as_blocks(image: &mut Image, block: Block) {
 }
 
 /// Applies a view to the image of an array of this size. Driver 580 requires a format and the array's own size, with 0
-/// for a dimension that the array does not have; the size of a view as compressed blocks is in texels. It accepts levels
-/// of a mipmapped array, and layers of a layered one, that do not exist; the last ones stand for them here.
+/// for a dimension that the array does not have; the size of a view as compressed blocks is in texels. Driver 580 also
+/// accepts levels and layers that the array does not have; here, its last level or layer is used for them.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
     let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);

@@ -180,7 +180,7 @@ pub(crate) fn create(location: Location, bytes: u64, shareable: bool) -> Result<
     Ok(insert(location, memory, shareable))
 }
 
-/// Creates memory on the host, which counts for no device.
+/// Creates memory on the host. It does not count against the memory of a device.
 fn create_on_host(location: Location, bytes: u64) -> Result<Arc<Physical>> {
     if !cfg!(target_os = "linux") {
         host::log!("virtual memory on the host is supported on Linux only");
@@ -193,14 +193,15 @@ fn create_on_host(location: Location, bytes: u64) -> Result<Arc<Physical>> {
     let fits = host::memory().is_none_or(|most| bytes <= most);
     let file = if fits { SharedFile::new(bytes, label) } else { None };
     let file = file.ok_or_else(|| {
-        host::log!("the host has no {bytes} bytes for virtual memory");
+        host::log!("out of host memory for {bytes} bytes of virtual memory");
         Error::CUDA_ERROR_OUT_OF_MEMORY
     })?;
     Ok(address_space().open(file))
 }
 
-/// The label of memory on the host, and of memory on a node of it: this and the node.
+/// The number in the label of memory on the host.
 const ON_HOST: u32 = u32::MAX;
+/// The bit that is set in the label of memory on a NUMA node of the host; the other bits are the node's number.
 const ON_NODE: u32 = 1 << 31;
 
 /// Returns the number in the label of memory at a location.
@@ -357,7 +358,7 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
             .is_some_and(|mapping| mapping.memory.is_on_host())
     };
     if of_host.is_some_and(|flags| flags != 0) && !bases.iter().all(on_host) {
-        host::log!("virtual memory: the host has no access to memory of a device");
+        host::log!("virtual memory: cannot give the host access to memory of a device");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     for base in bases {

@@ -37,7 +37,7 @@ impl ConditionalHandle {
         self.claimed.store(false, Relaxed);
     }
 
-    /// Begins a launch: sets the value if the handle asks for it.
+    /// Begins a launch: sets the value if the handle has a launch value.
     pub(crate) fn begin(&self) {
         self.value.begin_launch();
         if let Some(value) = self.launch_value {
@@ -55,7 +55,8 @@ pub(crate) struct ConditionalNode {
 }
 
 impl ConditionalNode {
-    /// Returns the index of the body that runs next. A `while` node asks again after its body.
+    /// Returns the index of the body that runs next. For a `while` node, this is called again after each run of the
+    /// body.
     pub(crate) fn chosen(&self) -> Option<usize> {
         let value = self.handle.value.get() as usize;
         let index = match self.kind {

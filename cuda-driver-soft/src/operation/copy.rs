@@ -1,4 +1,4 @@
-//! Copies.
+//! Copies of bytes, rectangles and boxes between memory and arrays.
 //!
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
 //! copies that involve pageable memory, and in synchronous calls for those that involve page-locked memory.

@@ -259,7 +259,8 @@ impl CheckedLaunch {
 }
 
 impl ReadyLaunch {
-    /// Returns the warps that a multiprocessor can hold at once, divided by the most that it can have.
+    /// Returns the theoretical occupancy: the kernel's warps that fit on a multiprocessor at once, divided by the
+    /// multiprocessor's maximum number of warps.
     fn occupancy(&self) -> f64 {
         let device = self.context.device;
         let threads: u32 = self.shape.block.iter().product();
@@ -290,7 +291,7 @@ impl ReadyLaunch {
         };
         let observers = observation::observers(&checkers);
         let options = Options {
-            // Limited by threads only, so never below a GPU's value: the register count is an estimate.
+            // Registers do not limit this number, because their count is an estimate: it is never below a GPU's value.
             resident: per_multiprocessor.max(1) * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
             cluster: self.shape.cluster,

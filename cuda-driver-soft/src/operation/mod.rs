@@ -1,4 +1,5 @@
-//! Operations as values: a call's request, which is queued on a stream, captured, or added to a graph.
+//! Operations: copies, fills, launches and other requests as values, which are queued on a stream, captured, or added
+//! to a graph.
 //!
 //! An operation is checked as far as possible when it is created. The scheduler runs its work.
 #![forbid(unsafe_code)]
@@ -97,7 +98,7 @@ pub(crate) struct HostFunction {
 }
 
 impl HostFunction {
-    /// Returns the work that calls the function. It is not called after a fault.
+    /// Returns the work that calls the function. After a fault, the function is not called.
     pub(crate) fn work(&self) -> Work {
         let call = self.call.clone();
         Work::Host(Box::new(move |fault| {

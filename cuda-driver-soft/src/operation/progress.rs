@@ -46,12 +46,12 @@ struct Shown {
     line: Line,
 }
 
-/// The time of the last change of the line in milliseconds after the begin of the kernel; 0 if there is no line.
+/// The time of the last change of the line in milliseconds after the start of the kernel; 0 if there is no line.
 #[derive(Default)]
 struct Line(AtomicU64);
 
 impl Line {
-    /// Returns true if the line is to be written now, `elapsed` after the begin of the kernel. One thread gets true.
+    /// Returns true, to one thread only, if the line is to be written now, `elapsed` after the start of the kernel.
     fn is_due(&self, elapsed: Duration) -> bool {
         let (last, now) = (self.0.load(Relaxed), elapsed.as_millis() as u64);
         let due = elapsed >= LONG && now >= last + PAUSE.as_millis() as u64;

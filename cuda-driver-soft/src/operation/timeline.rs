@@ -13,7 +13,7 @@ use crate::queue::streams::QueueId;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::trace::{self, Job, JobKind, Span, StreamTrack};
 
-/// Returns work that records its begin and end, if a trace is being recorded. `job` is called then.
+/// Returns work that records its own start and end if a trace is being recorded. Only then is `job` called.
 pub(crate) fn recorded(work: Work, job: impl FnOnce() -> Option<Job>) -> Work {
     if !trace::on() {
         return work;

@@ -53,13 +53,13 @@ pub(crate) fn observers() -> Observers {
     observers
 }
 
-/// A profile that is being made. It ends when it is dropped.
+/// A profile that is being collected. It ends when this guard is dropped.
 #[must_use = "the profile ends when this is dropped"]
 #[derive(Debug)]
 pub struct Profile {
     number: u64,
     collection: Collection,
-    /// The guard belongs to the list of its thread.
+    /// Makes the guard stay on its thread, whose list contains the profile.
     _thread: PhantomData<*const ()>,
 }
 

@@ -6,7 +6,7 @@ use engine::count::LaunchProfile;
 
 use super::report::{KernelReport, LineReport, Report};
 
-/// Lines of source that the table shows for each kernel, those with most instructions.
+/// Number of source lines that the table shows for each kernel: those with the most instructions.
 const MOST_LINES: usize = 12;
 
 /// Returns a number with a comma after each three digits.
@@ -166,7 +166,7 @@ fn write(kernel: &KernelReport<'_>, f: &mut Formatter<'_>) -> Result {
     writeln!(f)
 }
 
-/// Writes the lines with most instructions, in their order.
+/// Writes the lines with the most instructions, in the order of the source.
 fn write_lines(kernel: &KernelReport<'_>, f: &mut Formatter<'_>) -> Result {
     let mut lines: Vec<&LineReport<'_>> = kernel.lines.iter().filter(|l| l.counters.instructions > 0).collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.counters.instructions));

@@ -149,8 +149,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Checks that all streams have joined the one that began the capture. `reaches` returns true if the first nodes
-    /// depend on all of the second.
+    /// Checks that all streams have joined the one that began the capture. `reaches` returns true if its first argument
+    /// contains all nodes of the second one, or nodes that depend on them.
     pub(crate) fn check_joined(&self, reaches: impl Fn(&[Edge], &[Edge]) -> bool) -> Result<()> {
         let origin = self.branches.get(&self.origin);
         let origin = origin.map_or(&[][..], |branch| &branch.after);

@@ -1,9 +1,10 @@
 //! The order of tasks that streams, events, graphs and the host define, for the check of races between them.
 //!
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
-//! chains as streams. The place of a task says how far it is ordered after each chain. All threads of the host count as
-//! ordered among themselves, and a host function as one that the host has waited for. The place of work after
-//! conditions and in conditional nodes is incomplete, because the order is not known when the work is submitted.
+//! chains as streams. The place of a task says, for each chain, up to which task of the chain it is ordered after. All
+//! threads of the host count as ordered among themselves, and a host function counts as a task that the host has waited
+//! for. The place of work after conditions and in conditional nodes is incomplete, because the order is not known when
+//! the work is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::queue::work::{TaskId, Work};
 
-/// By chain, the number of the last task that is ordered before.
+/// For each chain, the number of its last task that is ordered before a task or an access.
 type Reach = HashMap<u32, u64>;
 
 /// A task or an access by the host: its chain, and its number there.

@@ -1,4 +1,4 @@
-//! Events of calls.
+//! Trace events of calls: one at the start and one at the end of each call.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::trace::generated::SHOWN;
 use crate::trace::recorder::{event, now};
 use crate::trace::{take_last_line, with};
 
-/// The number of bytes of a string that are shown.
+/// The maximum number of bytes of a string that are shown.
 const MOST_TEXT: usize = 200;
 
 /// A call that has begun.
@@ -32,8 +32,8 @@ struct Pointer {
 }
 
 impl Call {
-    /// Records the begin of a call with its arguments. `arguments` has one pointer for each parameter of the function, or
-    /// is empty.
+    /// Records the start of a call with its arguments. `arguments` is empty, or has one pointer for each parameter of
+    /// the function.
     ///
     /// # Safety
     /// Each argument must point to a value of its parameter's type in `cuda.h`.

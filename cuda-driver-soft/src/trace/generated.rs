@@ -1,4 +1,4 @@
-//! The generated table of pointer parameters.
+//! The generated table of the pointer parameters whose values a trace shows.
 
 mod shown;
 

@@ -1,4 +1,4 @@
-//! Events of work on streams.
+//! Trace events of work on streams: its submission, its start and its end.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Job {
     name: String,
     stream: StreamTrack,
     fields: Object,
-    /// Blocks of a kernel, bytes of a copy.
+    /// Number of blocks of a kernel, or of bytes of a copy.
     size: u64,
     /// Identifies the arrow from the call to the work.
     arrow: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Span {
     category: &'static str,
     stream: StreamTrack,
     size: u64,
-    /// The track, its lane, and the time of the begin. `None` after the end.
+    /// The track, its lane, and the time of the start. `None` after the end.
     place: Option<(Track, usize, u64)>,
 }
 

@@ -145,7 +145,7 @@ pub struct Trace(());
 /// Returns an error that names the file if it cannot be written, and an error if a trace is being recorded already:
 /// there is one for the whole process, which includes calls of all threads.
 pub fn trace(path: impl AsRef<Path>) -> io::Result<Trace> {
-    // The environment comes first, so that its trace is not replaced.
+    // Starts the trace of `CUDA_SOFT_TRACE` first, if that is set, so that this trace does not replace it.
     on();
     let mut recorder = recorder();
     if recorder.is_some() {

@@ -120,7 +120,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Writes text to the file, at once: the process may end at any time. Recording into the file ends if it fails.
+    /// Writes text to the file, at once: the process may end at any time. If that fails, recording into the file ends.
     fn put(&mut self, text: &str) {
         let Some((file, path)) = &mut self.file else { return };
         if let Err(error) = file.write_all(text.as_bytes()) {

@@ -100,7 +100,7 @@ fn work() {
 
 /// Checks the events of [`work`].
 fn check_work(events: &[Value]) {
-    // Arguments are shown at the begin, results and returned values at the end.
+    // Arguments are shown at the start of a call, results and returned values at its end.
     let begin = &events[first(events, "B", "cuMemAlloc_v2")];
     assert_eq!(begin["args"]["bytesize"], 64);
     let end = &events[first(events, "E", "cuMemAlloc_v2")];

@@ -36,7 +36,7 @@ pub(crate) struct OperandSpec {
     pub(crate) sink: bool,
     /// Number of elements; 1 for an operand that is not a vector.
     pub(crate) vec: u8,
-    /// True if it may be written in braces, also with one element: `{a}`.
+    /// True if it may be written in braces, even if it has one element: `{a}`.
     pub(crate) braces: bool,
     /// True if it must be written in braces.
     pub(crate) always_braces: bool,

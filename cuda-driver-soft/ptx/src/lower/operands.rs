@@ -54,8 +54,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the register that a name with a selector means. Adds an error if the name is not declared; if it means
-    /// something else, the caller has to do so.
+    /// Returns the register that a name with a selector means. Adds an error if the name is not declared; if the name
+    /// means something else, the caller must add the error.
     pub(super) fn register(&mut self, name: Name, selector: Selector, pos: Pos) -> Option<(Reg, Type)> {
         match (self.resolve(name), selector) {
             (Some(Symbol::Reg { first, ty, vec: 1 }), Selector::None) => Some((Reg(first), ty)),

@@ -145,8 +145,8 @@ impl<'u> Walker<'u> {
         self.say(pos, format!("{message} for instruction '{}'", self.name));
     }
 
-    /// Adds an error for a name that is not declared so far. The name of a later label is an operand of the wrong kind
-    /// instead.
+    /// Adds an error for a name that is not declared so far. For the name of a later label, the error says that the
+    /// operand has the wrong kind.
     pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
         if self.reporter.is_some() && self.is_label(name) {
             self.faults.mismatch = true;

@@ -1,5 +1,5 @@
 //! Work that waits until memory has some value. Nothing signals the change, so the condition is polled: by threads that
-//! wait, query or finish other work, and by the worker that watches.
+//! wait, query or finish other work, and by the watcher (the first worker).
 
 use std::collections::BTreeMap;
 

@@ -208,7 +208,7 @@ impl Scheduler {
         if wake.large && state.workers.sleeping > 0 {
             self.work.notify_all();
         } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
-            // Wakes all: only the watcher takes small work, and the scheduler does not know which sleeper it is.
+            // Wakes all: only the watcher takes small work, and the scheduler does not know which thread that is.
             self.work.notify_all();
         }
         let any = wake.small || wake.large || wake.host;
