@@ -1,4 +1,4 @@
-//! The directions of the parameters against those of NVIDIA's Python bindings, which `cargo xtask directions` records.
+//! Compares the directions of the parameters with NVIDIA's Python bindings, as `cargo xtask directions` recorded them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,6 +68,6 @@ fn directions_are_those_of_nvidia() {
     let gone: Vec<_> = explained.difference(&differences).collect();
     assert!(
         found.is_empty() && gone.is_empty(),
-        "python-differences.toml does not explain {found:#?}, and explains {gone:#?}, which are no differences"
+        "python-differences.toml does not explain {found:#?}, and explains {gone:#?}, which do not differ"
     );
 }

@@ -426,7 +426,7 @@ impl Bool {
     }
 }
 
-/// Compares a returned text with that of the library.
+/// Compares a returned text with the library's text.
 fn check_text(trial: &Trial, index: usize, text: &str) {
     if trial.mode == Mode::Silent {
         assert_eq!(text, "", "{}: output {index}", trial.symbol);

@@ -310,7 +310,7 @@ impl Trial {
         assert!(error.to_string().contains("different lengths"), "{error}");
     }
 
-    /// Checks that the result is that of the code, and that only the right function was called.
+    /// Checks that the result corresponds to the library's code, and that only the right function was called.
     #[track_caller]
     pub(crate) fn settle<T>(&self, result: cuda_driver::Result<T>) -> Option<T> {
         let symbol = self.symbol;

@@ -450,7 +450,7 @@ fn arrays_outlive_their_owners() {
     is_thread_safe(&array);
     is_thread_safe(&MipmappedArray::<i16>::new(&context, ArrayShape::d1(2), 1).expect("an array"));
     array.destroy().expect("no last reference");
-    // The last reference to the context is that of the array.
+    // The array has the last reference to the context.
     drop(context);
     let (array, values) = moves(clone, vec![-1, 2]);
     let worker = std::thread::spawn(move || {

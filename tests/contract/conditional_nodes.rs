@@ -1,4 +1,5 @@
-//! Tests of conditional nodes: which body runs, how kernels set the value, and what a graph with such nodes can do.
+//! Tests of conditional nodes: the choice of the body, values that kernels set, and the limits of graphs with such
+//! nodes.
 
 use std::ptr;
 

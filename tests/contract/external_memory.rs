@@ -204,7 +204,7 @@ fn other_descriptors_are_refused() {
     let file = File::open("/dev/null").expect("a file");
     let foreign = file.as_raw_fd();
     let mut memory = CUexternalMemory::default();
-    // The driver closes a descriptor that it looks at, so nobody else owns this one.
+    // The driver closes every descriptor that it inspects, so this one must have no other owner.
     let taken = File::open("/dev/null").expect("a file").into_raw_fd();
     let desc = described(1, taken, 4096);
     is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));

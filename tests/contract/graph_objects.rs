@@ -528,7 +528,7 @@ fn memory_of_nodes() {
         assert_eq!(s.run(&exec), [6; 4]);
     }
     let used = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
-    // Checks the mark of reserved memory, because another test resets that of used memory.
+    // Checks the mark of reserved memory, because another test resets the mark of used memory.
     let reserved = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
     assert!(device.graph_memory(reserved).expect("a number") >= 4096);
     device.trim_graph_memory().expect("a trim");

@@ -26,7 +26,7 @@ fn has(attribute: CUdevice_attribute) -> bool {
 
 #[test]
 fn host_and_device_share_memory_of_a_numa_node() {
-    // Alone in its process: a host access that is not permitted ends it.
+    // Alone in its process: a host access that is not permitted ends the process.
     child!("host_and_device_share_memory_of_a_numa_node", {
         shared_with_the_host()
     });

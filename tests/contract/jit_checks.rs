@@ -1,4 +1,5 @@
-//! Tests of unusual compiler options and texts: targets with letters, reused arrays of options, too large variables.
+//! Tests of unusual compiler options and texts: targets with letters, reused arrays of options, variables that are too
+//! large.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{self, null_mut};

@@ -1,5 +1,5 @@
-//! Tests of the checks that a thread holds: what they find, and whose kernels they see. The pairs of right and wrong
-//! kernels are tested with the engine.
+//! Tests of the checks of kernels: their findings, and the threads and processes that they concern. The pairs of right
+//! and wrong kernels are tested with the engine.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_soft::{AlreadyChecking, Checks, Finding};
@@ -154,7 +154,7 @@ fn the_environment_checks_all_threads() {
     let written = in_child("checks::the_environment_checks_all_threads", &variables, || {
         let thread = std::thread::spawn(|| run("check_race.sm_70.ptx", "sum_wrong", 4, 64));
         assert_eq!(thread.join().unwrap(), 0);
-        // Left for the report at exit, with its context.
+        // The memory and its context are not freed, so that the report at exit lists a leak.
         let context = Context::new();
         let mut kept = 0;
         check(unsafe { cuda().cuMemAlloc(&mut kept, 300) });

@@ -31,7 +31,7 @@ fn add() {
 fn kernels_run_without_executable_memory() {
     let variables = [("CUDA_SOFT_ENGINE", "compiled"), ("CUDA_SOFT_LOG", "1")];
     let log = in_child("engine::kernels_run_without_executable_memory", &variables, || {
-        // It is loaded before the system refuses.
+        // Loads the driver before the system refuses executable memory.
         if !library().is_software() || !std::arch::is_x86_feature_detected!("avx2") {
             eprintln!("needs the software driver and AVX2");
             return;

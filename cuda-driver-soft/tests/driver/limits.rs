@@ -1,5 +1,5 @@
-//! Tests of protection against programs that request too much, or memory that is not theirs. The limits themselves are
-//! tested in the contract tests.
+//! Tests of protection against programs that request too much memory, or use memory that is not theirs. The limits
+//! themselves are tested in the contract tests.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;

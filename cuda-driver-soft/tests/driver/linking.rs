@@ -161,7 +161,7 @@ fn the_device_runtime_has_barriers_of_a_grid() {
     );
     let kernel = CString::new(kernel).unwrap();
     let ptx = (Kind::CU_JIT_INPUT_PTX, c"main.ptx", kernel.as_bytes().to_vec());
-    // The library's own code is for other devices, like that in the toolkit's library.
+    // The library's own code is for other devices, like the code in the toolkit's library.
     let code = vec![object(&adds("unused", 1), 121)];
     let runtime = (Kind::CU_JIT_INPUT_LIBRARY, c"/usr/lib/libcudadevrt.a", library(&code));
     let image = link(&[runtime, ptx.clone()]).unwrap();

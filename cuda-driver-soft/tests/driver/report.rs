@@ -222,7 +222,7 @@ $again:
 }
 .file 1 \"folder/loop.cu\"
 ";
-    // The line, and the number of stops of two warps: at most 100 are reported of a launch.
+    // A line, and the number of stops that two warps make there. At most 100 stops of a launch are reported.
     let cases = [
         ("loop.cu:3", 2),
         ("folder/loop.cu:3", 2),

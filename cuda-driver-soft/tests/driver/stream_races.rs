@@ -265,7 +265,7 @@ fn the_default_stream_orders_blocking_streams() {
         w.bump(null_mut(), w.x);
         check(unsafe { cuda().cuMemcpyHtoDAsync(w.x, host.as_ptr().cast(), BYTES, stream) });
     });
-    // Its work is still ordered before the default stream's after the stream is destroyed.
+    // After the stream is destroyed, its work is still ordered before the default stream's.
     right(|w| {
         let stream = blocking();
         w.bump(stream, w.x);

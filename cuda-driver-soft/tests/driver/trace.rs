@@ -37,8 +37,8 @@ fn first(events: &[Value], phase: &str, name: &str) -> usize {
     found.unwrap_or_else(|| panic!("no {phase} {name} in {events:#?}"))
 }
 
-/// Checks that the times of all events ascend, and that begins and ends of each track nest. Returns the begins without
-/// an end.
+/// Checks that the times of all events ascend, and that the start and end events of each track nest. Returns the names
+/// of the start events without an end.
 fn unfinished(events: &[Value]) -> Vec<String> {
     let mut open: BTreeMap<Track, Vec<String>> = BTreeMap::new();
     let mut last = 0.0;

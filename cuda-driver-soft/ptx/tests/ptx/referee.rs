@@ -20,7 +20,7 @@ pub(crate) fn ours(text: &str) -> Verdict {
     judged(text, &LIMITS)
 }
 
-/// Returns the loader's verdict within other limits.
+/// Returns the loader's verdict with these limits.
 pub(crate) fn judged(text: &str, limits: &Limits) -> Verdict {
     let mut verdict = Verdict::new();
     if let Err(failure) = ptx::load(text.as_bytes(), limits) {

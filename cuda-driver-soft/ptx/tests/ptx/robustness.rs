@@ -36,7 +36,7 @@ fn run(text: &[u8]) -> bool {
     }
 }
 
-/// Returns modules of this repository, then the texts of the verdicts, and the number of the former.
+/// Returns the PTX modules of this repository followed by the texts of `verdicts.txt`, and the number of modules.
 fn seeds() -> (Vec<Vec<u8>>, usize) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
     let mut seeds: Vec<Vec<u8>> = Vec::new();
