@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A line at which threads are reported, and the threads: `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`.
 ///
-/// The file is a name in `.file`, or its end, or `ptx` for a line of the PTX text. Without a block, the
-/// first block of the grid is meant; without a thread, the first lane of each warp that reaches the line.
+/// The file is a name in `.file`, or its end, or `ptx` for a line of the PTX text. Without a block, the first block of
+/// the grid is chosen; without a thread, the first lane of each warp that reaches the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopAt {
     file: String,
@@ -30,7 +30,7 @@ pub struct StopAt {
 /// The name that means the PTX text in [`StopAt`].
 const PTX: &str = "ptx";
 
-/// The number of stops that are reported of one launch, because a line may be in a loop.
+/// The number of stops that are reported for one launch: a line may be in a loop.
 const MOST: u32 = 100;
 
 impl FromStr for StopAt {
@@ -149,7 +149,8 @@ struct Debugger {
 }
 
 impl Observer for Debugger {
-    /// The state of a warp is kept while its block changes between workers, one at a time.
+    /// Returns true: the state of a warp is kept while its block moves between workers, so that only one of them may
+    /// run at a time.
     fn one_worker(&self) -> bool {
         true
     }

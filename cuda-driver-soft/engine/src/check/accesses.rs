@@ -12,7 +12,7 @@ use crate::observe::{LaunchObserver, ObservedLaunch, Observer, Observers};
 use ptx::ir::{FuncId, Space};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Receives the footprint of a launch that has ended.
+/// Receives the footprint of a launch when it has ended.
 type OnEnd = Box<dyn FnOnce(Footprint) + Send>;
 
 /// Returns the observer of one launch that passes its footprint to a function at the end.
@@ -40,9 +40,9 @@ impl Observer for Accesses {
 
 struct Shared {
     plans: Vec<Vec<Plan>>,
-    /// Threads of a block.
+    /// Number of threads of a block in each dimension.
     block: [u32; 3],
-    /// Held here while no worker has it.
+    /// The accesses of the launch. A worker takes them out while it runs.
     footprint: Mutex<Footprint>,
     on_end: Mutex<Option<OnEnd>>,
 }
@@ -75,7 +75,7 @@ impl LaunchObserver for LaunchAccesses {
 struct AccessWorker {
     launch: Arc<Shared>,
     footprint: Footprint,
-    /// Coordinates of the block.
+    /// Coordinates of the running block.
     index: [u32; 3],
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-/// The threads of an entry of a clock, as a number: the block, the warp or all warps, the lane or all lanes.
+/// The threads of an entry of a clock, encoded in a number: the block, the warp or all warps, the lane or all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Threads(u64);
 
@@ -26,7 +26,8 @@ pub(super) struct ThreadId {
     pub(super) lane: u8,
 }
 
-/// Moments of other threads. Everything that a thread did up to its moment is ordered before the clock's owner.
+/// Moments of other threads. All accesses of a thread up to its moment are ordered before the next access of the
+/// clock's owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     /// Sorted by threads.

@@ -14,7 +14,7 @@ pub(super) struct WarpCopy {
     pub(super) bytes: u32,
     /// The instruction.
     pub(super) site: u32,
-    /// By lane, the number of groups that it had committed before.
+    /// For each lane, the number of groups that it had committed before these copies.
     groups: [u32; LANES],
 }
 
@@ -22,12 +22,12 @@ pub(super) struct WarpCopy {
 #[derive(Debug, Default)]
 pub(super) struct Copies {
     pending: Vec<WarpCopy>,
-    /// By warp and lane, the number of groups that were committed.
+    /// The number of groups that each thread has committed, by warp and lane.
     commits: Vec<[u32; LANES]>,
 }
 
 impl Copies {
-    /// Forgets all, for another block.
+    /// Removes all copies before the next block.
     pub(super) fn clear(&mut self) {
         self.pending.clear();
         self.commits.clear();
@@ -51,14 +51,14 @@ impl Copies {
         });
     }
 
-    /// Lanes commit a group: their copies since the last one.
+    /// Commits a group for these lanes: their copies since the previous group.
     pub(super) fn commit(&mut self, warp: u8, lanes: Mask) {
         let commits = self.commits(warp);
         lanes::iter(lanes).for_each(|lane| commits[lane] += 1);
     }
 
-    /// Lanes wait until at most the latest `newest` groups are pending, or for all copies. Calls `done` with the copies,
-    /// of which only the lanes are set that have waited for them.
+    /// Waits for copies of these lanes: all of them, or all except those of the latest `newest` groups. Calls `done`
+    /// with each completed copy; its `lanes` are those that waited for it.
     pub(super) fn wait(&mut self, warp: u8, lanes: Mask, newest: Option<u32>, mut done: impl FnMut(&WarpCopy)) {
         let commits = *self.commits(warp);
         for copy in self.pending.iter_mut().filter(|copy| copy.warp == warp) {

@@ -19,7 +19,7 @@ impl Checks {
     pub const INIT: Checks = Checks(2);
     /// Unordered accesses to the same byte, one of them a write.
     pub const RACE: Checks = Checks(4);
-    /// Barriers that only some of the threads reach, and wrong masks of instructions across lanes.
+    /// Barriers that only some of the threads reach, and wrong masks of warp-level instructions.
     pub const SYNC: Checks = Checks(8);
     /// Memory and handles that the program did not free.
     pub const LEAKS: Checks = Checks(16);
@@ -106,7 +106,7 @@ pub struct Finding {
     pub kernel: String,
     /// The error in one sentence.
     pub problem: String,
-    /// The instructions that take part; the first one is the one that was being checked.
+    /// The instructions that cause the error, starting with the one that was being checked.
     pub places: Vec<Place>,
     /// The allocation, for an access to global memory.
     pub allocation: Option<AllocationPlace>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes that share a word of bits, and the access that a report names.
+/// Bytes of a unit. The accesses to a unit are a word of bits, and a report names one access for the whole unit.
 const UNIT: u64 = 64;
 const UNITS: usize = (PAGE / UNIT) as usize;
 
@@ -23,7 +23,7 @@ pub(super) struct Who {
     pub(super) thread: [u32; 3],
 }
 
-/// The accesses to a page: one bit for each byte.
+/// The accesses to a page, with one bit for each byte.
 struct Page {
     /// The identity of the allocation: a later one may have the same address.
     allocation: u64,
@@ -65,13 +65,13 @@ impl fmt::Debug for Footprint {
     }
 }
 
-/// Memory that two footprints share and at least one of them writes.
+/// Memory that two footprints share and that at least one of them writes.
 #[derive(Debug)]
 pub(super) struct Overlap {
     pub(super) address: u64,
-    /// The access of each, if it is a kernel's.
+    /// The instruction of each footprint that accesses the memory; `None` for a copy or fill.
     pub(super) places: [Option<Place>; 2],
-    /// For each, true if it writes.
+    /// For each footprint, true if it writes.
     pub(super) writes: [bool; 2],
 }
 
@@ -175,8 +175,8 @@ impl Footprint {
         word
     }
 
-    /// Returns the lowest memory that two footprints share and at least one of them writes, unless both accesses are
-    /// atomic or volatile. Launches that synchronise with each other through memory have none.
+    /// Returns the lowest memory that two footprints share and that at least one of them writes, unless both accesses
+    /// are atomic or volatile. Returns `None` for launches that synchronise with each other through memory.
     pub(super) fn overlap(&self, other: &Footprint) -> Option<Overlap> {
         let mut least: Option<(u64, u64, Word, Word)> = None;
         let mut synchronise = false;
@@ -232,7 +232,7 @@ impl Footprint {
         })
     }
 
-    /// Returns the place of a kernel's first access to a word.
+    /// Returns the place of a kernel's recorded access to a word.
     fn place(&self, allocation: u64, address: u64, writes: bool) -> Option<Place> {
         let page = self
             .pages
@@ -277,7 +277,7 @@ mod tests {
         }])
     }
 
-    /// The footprint of accesses to memory outside allocations.
+    /// Returns the footprint of a kernel that accesses memory outside allocations.
     fn kernel(range: Range<u64>, kind: (bool, bool, bool)) -> Footprint {
         let mut footprint = Footprint::default();
         footprint.add(range, kind, &Who::default);

@@ -1,5 +1,5 @@
-//! Races between launches, copies and fills: compares the memory of each with that of all work that is not ordered with
-//! it.
+//! Finds races between launches, copies and fills: compares the memory that each of them accesses with the memory of
+//! all work that is not ordered with it.
 
 use super::Checker;
 use super::finding::{AllocationPlace, Checks, Finding};
@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 /// A launch, a copy or a fill in the order of the program's work.
 #[derive(Clone, Debug)]
 pub struct OrderedWork {
-    /// Identifies it: a chain of work, and the number in the chain.
+    /// Identifies the work: a chain of work, and its number in the chain.
     pub moment: (u32, u64),
     /// A number that increases with each submission.
     pub serial: u64,
@@ -30,7 +30,7 @@ pub(super) struct History {
 
 impl Checker {
     /// Adds work that has ended, and reports its races with other work. `is_after` returns true for earlier work that
-    /// is ordered before this work, `is_past` for work that is ordered before all later work.
+    /// is ordered before this work, and `is_past` for work that is ordered before all later work.
     pub fn add_work(
         &self,
         work: OrderedWork,
@@ -45,7 +45,7 @@ impl Checker {
             if is_after(other.moment) {
                 continue;
             }
-            // The report lists the work that was submitted first last.
+            // The report lists the work that was submitted last first.
             let ordered = match other.serial < work.serial {
                 true => footprint.overlap(of_other).map(|overlap| ([&work, other], overlap)),
                 false => of_other.overlap(&footprint).map(|overlap| ([other, &work], overlap)),

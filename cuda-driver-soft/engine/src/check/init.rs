@@ -38,7 +38,8 @@ impl BlockWritten {
         }
     }
 
-    /// Returns the bits of a lane's local memory, of which at least `bytes` bytes are needed, and the first of them.
+    /// Returns the bits of the local memory of all lanes of a warp, and the first bit of this lane. Makes room for
+    /// `bytes` bytes per lane.
     pub(super) fn local(&mut self, warp: u32, lane: u64, bytes: u64) -> Option<(&Bits, u64)> {
         let (bits, stride) = self.local.get_mut(warp as usize)?;
         if bytes > *stride {
@@ -73,14 +74,14 @@ impl WrittenByOthers {
         }
     }
 
-    /// Another block has written shared memory of a block.
+    /// Records that another block has written shared memory of a block.
     pub(super) fn add(&self, block: u64, range: Range<u64>) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let bits = blocks.entry(block).or_insert_with(|| Bits::new(self.shared_bytes));
         bits.set(range);
     }
 
-    /// Adds what others have written in a range of a block's shared memory to the bytes that it has written.
+    /// Adds to `written` the bytes in a range of a block's shared memory that other blocks have written.
     pub(super) fn move_to(&self, block: u64, written: &Bits, range: Range<u64>) {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bits) = blocks.get(&block) {
@@ -101,12 +102,12 @@ pub(super) struct Maps {
 struct RecentMap {
     map: Arc<WrittenMap>,
     known: KnownRange,
-    /// The value of [`WrittenMap::unsets`] when `known` was empty.
+    /// The value of [`WrittenMap::unsets`] when `known` was last emptied.
     unsets: u64,
 }
 
 impl RecentMap {
-    /// Returns the part that was written.
+    /// Returns the known part. It is emptied first if bytes of the allocation have become unwritten since.
     #[inline]
     fn known(&mut self) -> &mut KnownRange {
         let unsets = self.map.unsets();
@@ -149,8 +150,8 @@ impl Maps {
         Some(self.recent.len() - 1)
     }
 
-    /// An access of lanes of a warp to device memory. Returns the first lane that reads an element of which no byte was
-    /// written.
+    /// Checks and records an access of lanes of a warp to device memory. Returns the first lane that reads an element
+    /// of which no byte was written.
     pub(super) fn access(
         &mut self,
         lanes: Mask,

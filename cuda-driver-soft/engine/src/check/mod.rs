@@ -48,7 +48,8 @@ pub struct Checker {
     checks: Checks,
     findings: Arc<Mutex<Vec<Finding>>>,
     history: Arc<Mutex<History>>,
-    /// The race checker of a launch that has ended, because its memory is expensive to make.
+    /// The race checker of a launch that has ended, kept for the next launch because its memory is expensive to
+    /// allocate.
     spare: Arc<Mutex<Option<Box<Races>>>>,
     /// Called with each new finding.
     report: Option<fn(&Finding)>,
@@ -93,7 +94,7 @@ impl Checker {
         self.checks
     }
 
-    /// Returns the observers for a checked launch; none if only faults are checked.
+    /// Returns the observers for a checked launch; there are none if only faults are checked.
     #[must_use]
     pub fn observers(&self) -> Observers {
         let observed = [Checks::INIT, Checks::RACE, Checks::SYNC];
@@ -113,14 +114,14 @@ impl Checker {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a finding, unless there is one like it.
+    /// Adds a finding, unless there is one of the same check, kernel and lines.
     pub fn add(&self, finding: Finding) {
         let mut findings = self.lock();
         let lines = |f: &Finding| f.places.iter().map(|p| p.ptx_line).collect::<Vec<_>>();
         let known = findings
             .iter()
             .any(|f| (f.check, &f.kernel, lines(f)) == (finding.check, &finding.kernel, lines(&finding)))
-            // A leak has no instruction.
+            // A leak has no line to compare.
             && !finding.places.is_empty();
         if !known {
             if let Some(report) = self.report {

@@ -54,7 +54,7 @@ impl Observer for Checker {
     }
 }
 
-/// The state of a launch, held here while no worker has it.
+/// The state of a launch, kept here while no worker uses it.
 #[derive(Default)]
 struct LaunchState {
     races: Option<Box<Races>>,
@@ -101,7 +101,7 @@ impl CheckedLaunch {
         }))
     }
 
-    /// A block has written the shared memory of all blocks of its cluster.
+    /// Records that a block has written the shared memory of all blocks of its cluster.
     fn written_in_cluster(&self, block: &BlockAt, range: Range<u64>) {
         for rank in 0..self.cluster.iter().product() {
             self.written_by_others
@@ -222,7 +222,8 @@ pub(super) struct WarpState {
     pub(super) lanes: Mask,
     /// True if the next arrival at the cluster's barrier is relaxed.
     relaxed: bool,
-    /// Lanes that have arrived at an instruction across lanes: their mask, and the instruction with its function.
+    /// For each warp-level instruction that waits for lanes: the lanes that have arrived, their mask of members, and
+    /// the function and number of the instruction.
     pub(super) across: Vec<(Mask, Mask, (u32, u32))>,
 }
 
@@ -249,7 +250,7 @@ impl CheckWorker {
         }
     }
 
-    /// Applies the plan of an instruction.
+    /// Checks and records an instruction according to its plan.
     fn run_plan(&mut self, at: &At<'_>, plan: &Plan) {
         match plan.copies {
             Some(CopyStep::Wait(newest)) => self.wait_for_copies(at, newest),
@@ -282,7 +283,7 @@ impl CheckWorker {
         }
     }
 
-    /// Lanes wait for their copies.
+    /// Records that lanes have waited for their copies.
     fn wait_for_copies(&mut self, at: &At<'_>, newest: Option<u32>) {
         if let (Some(block), Some(races)) = (self.block.as_deref_mut(), &mut self.races)
             && let Some(order) = &block.order
@@ -340,8 +341,8 @@ impl CheckWorker {
         self.block = Some(block);
     }
 
-    /// A write of unknown size to shared memory. All memory from the address on counts as written, in each block of the
-    /// cluster.
+    /// Records a write of unknown size to shared memory: all memory from the address on counts as written, in each
+    /// block of the cluster.
     fn write_of_unknown_size(&self, block: &BlockState, (mask, addresses): (Mask, &[u64; LANES]), plan: &AccessPlan) {
         let Some(written) = &block.written else { return };
         for lane in lanes::iter(mask) {
@@ -488,7 +489,7 @@ impl CheckWorker {
                 let mut found = None;
                 for lane in lanes::iter(group) {
                     let start = addresses[lane];
-                    // An address out of bounds faults right after this.
+                    // An access out of bounds raises a fault right after this call.
                     if start + size > crate::memory::buffer::MOST_LOCAL {
                         continue;
                     }
@@ -600,12 +601,12 @@ impl CheckWorker {
 
 impl WorkerObserver for CheckWorker {
     fn wants(&mut self, function: FuncId, site: &Site) -> bool {
-        // A site has no number of its own; all instructions of its PTX line have the same plan.
+        // A site does not hold the number of its instruction, but all instructions of its PTX line have the same plan.
         self.launch.lines[function.0 as usize].contains(&site.line)
     }
 
     fn before(&mut self, at: &At<'_>) {
-        // Taken, because the checks change other parts of `self`.
+        // Taken out, because the checks change other fields of `self`.
         let Some(plans) = self.plans.take() else { return };
         self.run_plan(at, &plans[at.code.id.0 as usize][at.pc as usize]);
         self.plans = Some(plans);
@@ -640,7 +641,7 @@ impl WorkerObserver for CheckWorker {
                 arrivals: HashMap::new(),
             }),
         };
-        // The system initialises its part.
+        // The system initialises the part that it reserves.
         if let (Some(written), Some(reserved)) = (&state.written, &self.launch.reserved_shared) {
             written.shared.set(reserved.clone());
         }

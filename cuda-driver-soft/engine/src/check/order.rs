@@ -27,7 +27,7 @@ struct WarpOrder {
     more: [SharedClock; LANES],
     has_more: bool,
     fences: Option<Box<[Fence; LANES]>>,
-    /// The same with fences whose scope is the block, if there were any.
+    /// As `fences`, for fences whose scope is the block.
     fences_in_block: Option<Box<[Fence; LANES]>>,
     /// True if a lane ran a fence since the last barrier.
     fenced: bool,
@@ -127,7 +127,7 @@ impl BlockOrder {
         })
     }
 
-    /// Returns true if a moment of the threads of a warp is ordered before all lanes of a warp of this block, without a
+    /// Returns true if a moment of the threads of a warp is ordered before all lanes of a warp of this block. Does not
     /// look at the clocks of single lanes.
     #[inline]
     pub(super) fn is_before_warp(&self, (block, warp): (u32, u8), time: u32, me: u8) -> bool {
@@ -135,7 +135,7 @@ impl BlockOrder {
         block == self.block && (time <= own.block || (warp == me && time <= own.warp))
     }
 
-    /// Lanes of a warp have synchronised.
+    /// Records that lanes of a warp have synchronised.
     pub(super) fn sync_lanes(&mut self, warp: u8, lanes: Mask) {
         let (block, time) = (self.block, self.time);
         let Some(own) = self.warps.get_mut(usize::from(warp)) else {
@@ -161,14 +161,14 @@ impl BlockOrder {
         }
     }
 
-    /// Lanes of a warp have exited.
+    /// Records that lanes of a warp have exited.
     pub(super) fn exit(&mut self, warp: u8, lanes: Mask) {
         if let Some(own) = self.warps.get_mut(usize::from(warp)) {
             own.live &= !lanes;
         }
     }
 
-    /// A warp has arrived at a barrier of its block; `only_arrived` if it does not wait.
+    /// Records that a warp has arrived at a barrier of its block. `only_arrived` is true if it does not wait.
     pub(super) fn arrive(&mut self, id: u32, warp: u8, only_arrived: bool) {
         let time = self.time;
         if only_arrived {
@@ -182,7 +182,7 @@ impl BlockOrder {
         self.arrived.entry(id).or_default().push(arrived);
     }
 
-    /// A barrier of the block has opened.
+    /// Records that a barrier of the block has opened.
     pub(super) fn open(&mut self, id: u32) {
         let arrived = self.arrived.remove(&id).unwrap_or_default();
         let (block, time) = (self.block, self.time);
@@ -228,7 +228,8 @@ impl BlockOrder {
         }
     }
 
-    /// A warp has arrived at the cluster's barrier. A relaxed arrival publishes only what was before the last fences.
+    /// Records that a warp has arrived at the cluster's barrier. A relaxed arrival publishes only the moments before
+    /// the last fences.
     pub(super) fn arrive_at_cluster(&mut self, cluster: &mut ClusterOrder, warp: u8, relaxed: bool) {
         let (block, time) = (self.block, self.time);
         self.time += 1;
@@ -245,7 +246,7 @@ impl BlockOrder {
         cluster.arrived = joined(&cluster.arrived, &Some(Arc::new(clock)));
     }
 
-    /// A warp waits at the cluster's barrier, or leaves it.
+    /// Records that a warp waits at the cluster's barrier after it has opened, or is released from it.
     pub(super) fn wait_for_cluster(&mut self, cluster: &ClusterOrder, warp: u8) {
         if let Some(own) = self.warps.get_mut(usize::from(warp)) {
             let more = joined(&own.knowledge(own.live), &cluster.opened);
@@ -253,8 +254,8 @@ impl BlockOrder {
         }
     }
 
-    /// Lanes of a warp ran a fence: their later stores and atomic operations publish everything before it, to the
-    /// threads of the block only if that is the scope of the fence.
+    /// Records that lanes of a warp ran a fence: their later stores and atomic operations publish everything before the
+    /// fence. If its scope is the block (`in_block`), they publish it only to the threads of the block.
     pub(super) fn fence(&mut self, warp: u8, lanes: Mask, in_block: bool) {
         let time = self.time;
         self.time += 1;
@@ -284,7 +285,7 @@ impl BlockOrder {
             .is_some_and(|own| own.fences.is_some() || own.fences_in_block.is_some())
     }
 
-    /// Returns what a thread publishes to its block only: the moments before its last fence of that scope.
+    /// Returns the moments that a thread publishes to its block only: those before its last fence of that scope.
     pub(super) fn published_in_block(&self, warp: u8, lane: u8) -> SharedClock {
         let own = self.warps.get(usize::from(warp))?;
         let fences = own.fences_in_block.as_deref()?;
@@ -298,7 +299,7 @@ impl BlockOrder {
             .published(self.block, warp, 1 << lane)
     }
 
-    /// A thread has read a location at which others have published moments.
+    /// Records that a thread has read a location at which others have published moments.
     pub(super) fn acquire(&mut self, warp: u8, lane: u8, published: &SharedClock) {
         if let Some(own) = self.warps.get_mut(usize::from(warp)) {
             let slot = &mut own.more[usize::from(lane)];
@@ -362,7 +363,7 @@ impl WarpOrder {
 }
 
 impl ClusterOrder {
-    /// The barrier has opened.
+    /// Records that the barrier has opened.
     pub(super) fn open(&mut self) {
         if let Some(arrived) = self.arrived.take() {
             self.opened = Some(arrived);
@@ -374,7 +375,7 @@ impl ClusterOrder {
 #[derive(Debug, Default)]
 pub(super) struct Published {
     locations: HashMap<u64, Arc<Clock>>,
-    /// By location and block, what threads of the block have published to it only.
+    /// By location and block: the moments that threads of the block have published to it only.
     in_blocks: HashMap<(u64, u32), Arc<Clock>>,
 }
 
@@ -384,7 +385,7 @@ impl Published {
         self.locations.is_empty() && self.in_blocks.is_empty()
     }
 
-    /// Adds what a thread publishes to its block at a location.
+    /// Adds the moments that a thread publishes to its block at a location.
     pub(super) fn release_in_block(&mut self, location: u64, block: u32, clock: SharedClock) {
         let Some(clock) = clock else { return };
         let known = self.in_blocks.get(&(location, block)).cloned();

@@ -33,7 +33,7 @@ pub(super) struct LaneMaps {
     blends: HashMap<(MapId, MapId, Words), MapId>,
     /// For two maps, the map with the lanes of both.
     unions: IdMap<u64, MapId>,
-    /// The number of maps from which on no parts are made.
+    /// With this number of maps or more, lines are not divided into parts.
     most: usize,
 }
 
@@ -60,12 +60,12 @@ impl LaneMaps {
         self.maps.len() >= self.most
     }
 
-    /// Returns true if the maps and what was computed of them take much memory.
+    /// Returns true if the maps, and the results that were computed from them, take much memory.
     pub(super) fn is_large(&self) -> bool {
         self.maps.len() + self.blends.len() + self.unions.len() > Self::MOST
     }
 
-    /// Returns maps that are full, so that each word is checked on its own.
+    /// Returns maps that count as full, so that each word is checked on its own.
     #[cfg(test)]
     pub(super) fn full() -> Self {
         LaneMaps {
@@ -89,7 +89,7 @@ impl LaneMaps {
         self.maps[map as usize][word % LANES]
     }
 
-    /// Returns the words whose lanes in the first map are all in the second one, too.
+    /// Returns those of `words` whose lanes in the map `inner` are all in the map `outer`, too.
     fn inside(&self, inner: MapId, outer: MapId, words: Words) -> Words {
         if inner == outer {
             return words;
@@ -102,7 +102,7 @@ impl LaneMaps {
         inside & words
     }
 
-    /// Returns true if one lane accesses each word in the second map, and no other one in the first map.
+    /// Returns true if each word has one lane in the map `new`, and no other lane in the map `old`.
     fn is_same_lane(&self, old: MapId, new: MapId, words: Words) -> bool {
         words & !self.single[new as usize] == 0 && self.inside(old, new, words) == words
     }
@@ -154,7 +154,7 @@ pub(super) struct PartStamp {
 }
 
 impl PartStamp {
-    /// Returns the stamp of words that the lanes of a map access, with the rest of another stamp.
+    /// Returns the stamp of words that the lanes of a map access. Its other values are those of `stamp`.
     pub(super) fn new(stamp: &Stamp, map: MapId) -> Self {
         PartStamp {
             block: stamp.block,
@@ -299,7 +299,7 @@ impl Parts {
         })
     }
 
-    /// Words were written: removes their earlier accesses.
+    /// Records a write of words, which removes their earlier accesses.
     pub(super) fn write(&mut self, words: Words, new: PartStamp, maps: &mut LaneMaps) {
         self.list.retain_mut(|part| {
             part.words &= !words;
@@ -318,7 +318,7 @@ impl Parts {
         self.values.get_or_insert_with(|| Box::new([0; LANES]))[word % LANES] = value;
     }
 
-    /// Words were read. The result for each word is as in `shadow::add_read`.
+    /// Records a read of words. The result for each word is as in `shadow::add_read`.
     pub(super) fn read(&mut self, words: Words, new: PartStamp, order: &BlockOrder, maps: &mut LaneMaps) {
         for index in 0..self.list.len() {
             let part = self.list[index];

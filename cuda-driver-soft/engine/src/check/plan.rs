@@ -15,7 +15,7 @@ use std::cell::OnceCell;
 /// The checkers' view of a decoded instruction.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// For each access of the site.
+    /// One plan for each access of the site.
     pub(super) accesses: Vec<AccessPlan>,
     /// True for a fence.
     pub(super) fence: bool,
@@ -25,7 +25,7 @@ pub(super) struct Plan {
     pub(super) relaxed: bool,
     /// An operation on copies of `cp.async`.
     pub(super) copies: Option<CopyStep>,
-    /// For an instruction across lanes, the row with its masks of members.
+    /// For a warp-level instruction, the row with its masks of members.
     pub(super) across: Option<Slot>,
     /// True for a bulk copy. Lanes that copy the same bytes to the same place count as one.
     pub(super) bulk: bool,
@@ -48,7 +48,7 @@ pub(super) enum CopyStep {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AccessPlan {
     pub(super) effect: Effect,
-    /// True if the bytes must have been written before.
+    /// True if the bytes must have been written before the access.
     pub(super) needs_value: bool,
     /// True for volatile, relaxed and stronger accesses, and atomic operations.
     pub(super) strong: bool,
@@ -228,7 +228,7 @@ pub(super) struct StoredValues<'a> {
     pub(super) rows: ([Slot; 4], u8),
     /// Bytes of an element.
     pub(super) bytes: u64,
-    /// By element and lane.
+    /// The values by element and lane, once they have been read.
     pub(super) elements: [OnceCell<[u64; LANES]>; 4],
 }
 
@@ -251,7 +251,7 @@ impl super::race::Values for StoredValues<'_> {
     }
 }
 
-/// Unknown values.
+/// Values that are not known.
 pub(super) struct NoValues;
 
 impl super::race::Values for NoValues {

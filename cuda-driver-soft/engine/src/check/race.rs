@@ -3,7 +3,7 @@
 //! Accesses are ordered by the program order of a thread, by barriers and warp synchronisation, and by a release and an
 //! acquire at one location: a fence and a strong store or atomic operation after it, and a strong load or atomic
 //! operation that follows it in time. An acquire counts without a fence of its own, because programs that omit it are
-//! common and work. Of scopes, only that of a block is told apart, and only for fences.
+//! common and work. Scopes are ignored, except for fences whose scope is the block.
 
 use super::copies::WarpCopy;
 use super::order::{BlockOrder, ClusterOrder, Published};
@@ -22,7 +22,7 @@ pub(super) fn shared_address(block: u32, offset: u64) -> u64 {
     SHARED | u64::from(block) << SHARED_BITS | offset & ((1 << SHARED_BITS) - 1)
 }
 
-/// The shared memory at an address of the shadow: block and offset.
+/// Returns the block and the offset of shared memory at an address of the shadow.
 pub(super) fn shared_offset(address: u64) -> Option<(u32, u64)> {
     let offset = address & ((1 << SHARED_BITS) - 1);
     (address & SHARED != 0).then_some(((address >> SHARED_BITS) as u32, offset))
@@ -92,7 +92,7 @@ pub(super) struct Races {
 /// The words of a line that a warp accesses.
 #[derive(Debug)]
 struct LineAccess {
-    /// The distance of the line from that of the first active lane.
+    /// The distance in bytes of the line from the line of the first active lane.
     distance: u64,
     /// The words, and the lanes that access them. If several lanes that are not neighbours access a word, the words are
     /// accessed several times.
@@ -108,7 +108,7 @@ fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<L
     while rest != 0 {
         let first = rest.trailing_zeros() as usize % LANES;
         let address = request.addresses[first];
-        // Reads of a word by several lanes are one stamp, whichever lanes they are.
+        // All reads of a word become one stamp, so that lanes which are not neighbours can be in one group.
         let group = match effect {
             Effect::Read => lanes::iter(rest)
                 .filter(|lane| request.addresses[*lane] == address)
@@ -155,8 +155,8 @@ fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<L
     lines.into_iter().map(line).collect()
 }
 
-/// Returns the first lane of a set and the lanes that come right after it and access the same address, unless they
-/// write.
+/// Returns the first lane of a set, with the lanes that come right after it and access the same address. Lanes that
+/// write are returned alone.
 fn neighbours(addresses: &[u64; LANES], rest: Mask, effect: Effect) -> Mask {
     let first = rest.trailing_zeros() as usize % LANES;
     let mut group = 1 << first;
@@ -172,7 +172,7 @@ fn neighbours(addresses: &[u64; LANES], rest: Mask, effect: Effect) -> Mask {
 }
 
 impl Races {
-    /// Forgets all accesses of a launch that has ended, for another one.
+    /// Removes all accesses, so that the checker can be used for another launch.
     pub(super) fn reset(&mut self) {
         if self.maps.is_large() {
             *self = Races::default();
@@ -188,13 +188,13 @@ impl Races {
         self.clusters.entry(number).or_default()
     }
 
-    /// A block has ended: removes the accesses to its shared memory.
+    /// Removes the accesses to the shared memory of a block that has ended.
     pub(super) fn end_block(&mut self, block: u32, shared_bytes: u64) {
         let bytes = shared_bytes.min(1 << SHARED_BITS);
         self.shadow.forget(shared_address(block, 0), bytes);
     }
 
-    /// An access of lanes of a warp. Conflicts with earlier accesses are added to `found`.
+    /// Records an access of lanes of a warp. Conflicts with earlier accesses are added to `found`.
     pub(super) fn access(
         &mut self,
         order: &mut BlockOrder,
@@ -250,7 +250,7 @@ impl Races {
     }
 
     /// Checks an access whose words need not be checked one by one, because its addresses have a known pattern and it
-    /// does not race. Returns false for others, without a change.
+    /// does not race. For any other access, returns false and changes nothing.
     fn together(&mut self, check: &Check<'_>, stamp: Stamp, is_row: bool) -> bool {
         let Check { order, access, .. } = *check;
         let writes = access.effect != Effect::Read;
@@ -358,7 +358,7 @@ impl Races {
         }
     }
 
-    /// Lanes have waited for copies: they count as writes of this moment.
+    /// Records that lanes have waited for copies, which count as writes of this moment.
     pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy) {
         for lane in lanes::iter(copy.lanes) {
             let (mut at, end) = (copy.addresses[lane], copy.addresses[lane] + u64::from(copy.bytes));
@@ -421,7 +421,7 @@ impl Check<'_> {
             }
         }
         for (old, wrote) in earlier {
-            // The same warp accessed each word with the same lane.
+            // Each word was accessed by the same lane as now.
             let same_warp = (old.block, old.warp) == (stamp.block, stamp.warp);
             if old.is_none()
                 || same_warp
@@ -518,7 +518,7 @@ mod tests {
     use super::{Conflict, Effect, LANES, LaneMaps, Races, Values, WarpAccess, shared_address};
     use crate::check::order::BlockOrder;
 
-    /// Values that are all different.
+    /// Stored values that are all different.
     struct Different;
 
     impl Values for Different {

@@ -52,8 +52,8 @@ impl Stamp {
     }
 }
 
-/// The number of reads that a cell keeps. If more threads read a location without order, only some are kept; a write
-/// that is not ordered after the others is rarely ordered after all kept ones.
+/// The number of reads that a cell keeps. If more threads read a location without order, the cell keeps only some of
+/// the reads; a write that is not ordered after the others is rarely ordered after all kept ones.
 pub(super) const READS: usize = 3;
 
 /// The last accesses to a location.
@@ -266,7 +266,7 @@ impl Shadow {
         page
     }
 
-    /// Forgets all accesses. Keeps a part of the memory for others.
+    /// Removes all accesses. Keeps a limited number of pages for reuse.
     pub(super) fn reset(&mut self) {
         const MOST_PAGES: usize = 1 << 14;
         self.pages.truncate(MOST_PAGES);

@@ -1,4 +1,5 @@
-//! The checker of synchronisation: barriers that a part of the block reaches, and masks of lanes that do not take part.
+//! The checker of synchronisation: barriers that only a part of the block reaches, and masks that name lanes which do
+//! not take part.
 
 use super::finding::{Checks, Finding};
 use super::observer::CheckWorker;
@@ -7,7 +8,7 @@ use crate::code::watch::{At, BarrierArrival};
 use crate::lanes::{self, LANES, Mask};
 
 impl CheckWorker {
-    /// Checks the masks of lanes that arrive at an instruction across lanes.
+    /// Checks the masks of lanes that arrive at a warp-level instruction.
     pub(super) fn across(&mut self, at: &At<'_>, members: Slot) {
         let members = at.values(members, 4);
         let site = (at.code.id.0, at.pc);
@@ -24,7 +25,7 @@ impl CheckWorker {
         }
     }
 
-    /// An instruction across lanes has run for these lanes.
+    /// Records that a warp-level instruction has run for these lanes.
     pub(super) fn ran_across(&mut self, warp: u32, lanes: Mask) {
         let Some(block) = &mut self.block else { return };
         let number = block.at.number;
@@ -50,7 +51,7 @@ impl CheckWorker {
                 check: Checks::SYNC,
                 kernel: launch.kernel.name().into(),
                 problem: format!(
-                    "an instruction across lanes names lanes {missing:#010x}, which have exited or do not take part"
+                    "a warp-level instruction names lanes {missing:#010x}, which have exited or do not take part"
                 ),
                 places: vec![launch.place(
                     site,
@@ -65,7 +66,7 @@ impl CheckWorker {
         }
     }
 
-    /// A barrier for all threads of the block has opened.
+    /// Checks the arrivals at a barrier of all threads of the block that has opened.
     pub(super) fn check_barrier(&mut self, arrivals: &[(u32, BarrierArrival)], id: u32) {
         let Some(block) = &self.block else { return };
         let number = block.at.number;

@@ -5,13 +5,13 @@
 /// The clocks of a block's warps, and the arrivals at its barriers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clocks {
-    /// By warp: instructions issued, and time waited.
+    /// For each warp, the sum of the instructions that it issued and the time that it waited.
     now: Vec<u64>,
-    /// By barrier (the cluster's is last): the latest arrival since the barrier last opened.
+    /// For each barrier, the latest arrival since it last opened. The cluster's barrier is the last.
     latest: Vec<u64>,
 }
 
-/// Number of barriers of a block, and the cluster's.
+/// Number of a block's barriers, plus one for the cluster's.
 const BARRIERS: usize = 17;
 
 impl Clocks {

@@ -51,7 +51,7 @@ counters! {
     fp64: "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum, per warp";
     /// Instructions of warps with integer arithmetic and comparisons.
     integer: "smsp__sass_thread_inst_executed_op_integer_pred_on.sum, per warp";
-    /// Instructions of warps on bits: logic, shifts, bit fields, permutations.
+    /// Instructions of warps with operations on bits: logic, shifts, bit fields, permutations.
     bit: "smsp__sass_thread_inst_executed_op_bit_pred_on.sum, per warp";
     /// Conversions.
     conversion: "smsp__sass_thread_inst_executed_op_conversion_pred_on.sum, per warp";
@@ -59,7 +59,7 @@ counters! {
     control: "smsp__sass_thread_inst_executed_op_control_pred_on.sum, per warp";
     /// Loads, stores, atomic operations, copies, textures.
     memory: "smsp__sass_thread_inst_executed_op_memory_pred_on.sum, per warp";
-    /// Instructions across the lanes of a warp, without barriers.
+    /// Warp-level instructions, such as `shfl`, without barriers.
     communication: "smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum, per warp";
     /// Products of matrices.
     matrix: "sm__inst_executed_pipe_tensor.sum";

@@ -94,10 +94,10 @@ pub(super) struct SharedCounts {
     clocks: Mutex<HashMap<u64, KeptClocks>>,
 }
 
-/// The clocks of a block, and the lines at which its warps arrived at a barrier.
+/// The clocks of a block, and for each warp the line of the barrier at which it last arrived.
 pub(super) type KeptClocks = (Clocks, Vec<u32>);
 
-/// Sums over workers: by function and instruction of the body; and the time waited, by PTX line.
+/// Sums over workers: the counters by function and instruction of the body, and the time waited by PTX line.
 #[derive(Default)]
 struct Sums {
     instructions: BTreeMap<(u32, u32), Counters>,

@@ -43,7 +43,7 @@ pub(super) fn footprint(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Footp
             bytes: LANES as u64 * size,
         };
     }
-    // Lanes that are not active count as the first active lane.
+    // An inactive lane counts as the active lane before it, or as the first active lane.
     let mut active = *addresses;
     if mask != lanes::FULL {
         let mut last = addresses[mask.trailing_zeros() as usize % LANES];
@@ -69,7 +69,7 @@ pub(super) fn footprint(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Footp
         (places, sectors) = (differ(0), differ(SECTOR_SHIFT));
     }
     Footprint {
-        // A larger access has sectors of its own.
+        // An access that is larger than a sector shares no sector with others.
         sectors: if bytes > 1 << SECTOR_SHIFT {
             places * size.div_ceil(1 << SECTOR_SHIFT)
         } else {
@@ -160,7 +160,7 @@ pub(super) fn wavefronts(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Wave
     sum
 }
 
-/// Returns true if each active lane has the same address as the lane whose number differs in this bit, if that is
+/// Returns true if each active lane has the same address as the lane whose number differs in this bit, if that lane is
 /// active.
 fn in_pairs(addresses: &Lanes<u64>, mask: Mask, bit: usize) -> bool {
     lanes::iter(mask).all(|i| mask >> (i ^ bit) & 1 == 0 || addresses[i] == addresses[i ^ bit])

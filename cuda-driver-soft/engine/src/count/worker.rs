@@ -29,11 +29,11 @@ struct SiteRequests {
 /// Counts the instructions and requests of one host thread.
 pub(super) struct WorkerCounts {
     shared: Arc<SharedCounts>,
-    /// By function and decoded instruction.
+    /// The requests by function and decoded instruction.
     requests: Vec<Vec<Option<Box<SiteRequests>>>>,
     /// The clocks of the running block.
     clocks: Clocks,
-    /// By warp of the running block: the line of the barrier at which it last arrived.
+    /// For each warp of the running block, the line of the barrier at which it last arrived.
     lines: Vec<u32>,
     /// Time waited at barriers, by PTX line.
     waited: Vec<(u32, u64)>,
@@ -81,7 +81,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// Returns the numbers of a request of these lanes. The addresses are those in the space.
+    /// Returns the numbers of a request of these lanes. `addresses` are in the space of the access.
     fn new(access: (Space, AccessKind), addresses: &Lanes<u64>, active: Mask, size: u32) -> Self {
         let mut numbers = Requests {
             access,
@@ -199,7 +199,7 @@ impl SiteRequests {
         }
     }
 
-    /// Counts a request of lanes to one space.
+    /// Counts a request of lanes that access one space.
     #[inline]
     fn count(
         &mut self,

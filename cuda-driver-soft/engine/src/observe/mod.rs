@@ -75,13 +75,14 @@ pub(crate) trait LaunchObserver: Send + Sync {
     /// Returns the observer of a host thread that is about to run blocks. A host thread may have several in turn.
     fn worker(&self) -> Box<dyn WorkerObserver>;
 
-    /// The launch has ended: all workers have finished. Called once, before the execution counts as finished.
+    /// Called once when all workers have finished, before the execution counts as finished. `fault` is the fault that
+    /// ended the launch.
     fn end(&self, fault: Option<&Fault>) {
         _ = fault;
     }
 }
 
-/// A launch that is about to be observed.
+/// A launch that is about to start, as observers see it.
 pub(crate) struct ObservedLaunch<'l> {
     /// The kernel.
     pub(crate) kernel: &'l Arc<Kernel>,
@@ -97,7 +98,7 @@ pub(crate) struct ObservedLaunch<'l> {
     pub(crate) shared_bytes: u64,
     /// The part of a block's shared memory that the system reserves.
     pub(crate) reserved_shared: Option<Range<u64>>,
-    /// Part of a multiprocessor's warps that the launch can use; 0 if unknown.
+    /// Warps that a multiprocessor can hold at once, divided by the most that it can have; 0 if unknown.
     pub(crate) occupancy: f64,
     /// Code by function, with sites; `None` for functions that the kernel cannot reach.
     pub(crate) codes: &'l [Option<Arc<Code>>],
@@ -121,7 +122,7 @@ pub(crate) struct Observation {
     state: Mutex<ObservationState>,
 }
 
-/// The number of workers, and the end.
+/// The number of workers that have not finished, and true once the launch has ended.
 #[derive(Default)]
 struct ObservationState {
     workers: u64,
@@ -150,7 +151,7 @@ impl Observation {
         self.lock().workers -= 1;
     }
 
-    /// Ends the observation of a launch whose blocks have all ended. Returns false if workers have yet to finish.
+    /// Ends the observation of a launch whose blocks have all ended. Returns false if some workers have not finished.
     pub(crate) fn end(&self, fault: impl FnOnce() -> Option<Fault>) -> bool {
         if self.list.is_empty() {
             return true;

@@ -8,7 +8,7 @@ use crate::lanes::{FULL, LANES, Lanes, Mask};
 /// The addresses that the lanes of a warp access with one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// A number that tells apart requests with the same addresses, such as accesses of one instruction.
+    /// A number that distinguishes requests with the same addresses, such as several accesses of one instruction.
     pub(crate) kind: u32,
     /// The lanes that make the request; at least one.
     pub(crate) mask: Mask,
@@ -37,7 +37,7 @@ struct Entry<T> {
     value: T,
 }
 
-/// The patterns of one instruction. Patterns are equal if one is the other one moved by a multiple of `ALIGN`.
+/// The patterns of one instruction. Two patterns are equal if one is the other one moved by a multiple of `ALIGN`.
 #[derive(Debug)]
 pub(crate) struct PatternCache<T, const ALIGN: u64> {
     entries: Vec<Entry<T>>,
@@ -45,9 +45,9 @@ pub(crate) struct PatternCache<T, const ALIGN: u64> {
     last: usize,
     /// The entry that is replaced next.
     next: usize,
-    /// Rises with each request that was found, falls with each other one.
+    /// Rises with each request whose pattern was found, and falls with each other request.
     score: i32,
-    /// Requests that are not looked up, because addresses without a pattern are faster without a cache.
+    /// Number of requests that are not looked up next: addresses without a pattern are faster without a cache.
     pause: u32,
 }
 
@@ -64,7 +64,7 @@ impl<T, const ALIGN: u64> Default for PatternCache<T, ALIGN> {
 }
 
 impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
-    /// Patterns that are kept.
+    /// Number of patterns that are kept.
     const ENTRIES: usize = 8;
     const BEST_SCORE: i32 = 32;
     const WORST_SCORE: i32 = -16;

@@ -1,4 +1,4 @@
-//! Observers: the events that they receive, and that the results of a kernel do not depend on them.
+//! Tests of observers: the events that they receive, and results of kernels, which must not depend on observers.
 
 use super::{Arg, Bench};
 use crate::code::site::{AccessKind, Site};
