@@ -3,13 +3,17 @@
 //! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled] [auto]
 //! [profile] [checks] [short] [KERNEL]`
 //!
-//! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
-//! prints how many times as long that takes. `compiled` also runs compiled kernels, in groups of 16 or 32 lanes, and prints
-//! the same for the interpreter. `auto` does so for kernels that are compiled once they have run often, and prints the
-//! percentage of instructions that compiled code ran, and that the interpreter ran for it. `profile` also counts what
-//! the kernels do, and prints how many times as long that takes. `checks` does the same for the checkers of
-//! uninitialised reads and of races.
-//! `short` measures for a fifth of a second each instead of two seconds.
+//! `baseline` uses only instructions that every CPU has. The other words add columns to the output:
+//!
+//! * `plain`: the time without the code for converged warps, and how many times as long that takes;
+//! * `compiled`: the time of compiled kernels, in groups of 16 or 32 lanes, and how many times as long the interpreter
+//!   takes;
+//! * `auto`: the same for kernels that are compiled once they have run often, and the percentages of instructions that
+//!   compiled code ran, and that the interpreter ran for it;
+//! * `profile`: the time with counters of the kernel, and how many times as long that takes;
+//! * `checks`: the same with the checker of uninitialised reads, and then with the checker of races.
+//!
+//! `short` measures each kernel for a fifth of a second instead of two seconds.
 
 use cuda_driver_soft_engine::check::{Checker, Checks};
 use cuda_driver_soft_engine::count::Profile;
@@ -95,7 +99,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     let (begin, mut settled) = (Instant::now(), false);
     while begin.elapsed() < asked.long {
         if !settled && begin.elapsed() > asked.long / 2 {
-            // The first launches with `Auto` were interpreted.
+            // The first launches with `Auto` were interpreted, so their times do not count.
             (settled, best[6]) = (true, Duration::MAX);
         }
         for (way, ((wanted, converged, engine), best)) in ways.into_iter().zip(&mut best).enumerate() {
@@ -169,7 +173,7 @@ struct CommandLine {
     auto: bool,
     profile: bool,
     checks: bool,
-    /// Made before the buffers, because it only tracks memory that is allocated later.
+    /// The checker is made before the buffers, because it only tracks memory that is allocated later.
     init: Checker,
     long: Duration,
     kernels: Vec<String>,

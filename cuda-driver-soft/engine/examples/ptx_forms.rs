@@ -16,7 +16,7 @@ fn main() -> std::process::ExitCode {
     let mut wrong = Vec::new();
     // By row: forms, and forms that do not run.
     let mut rows: BTreeMap<usize, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
-    // Without `.sync` these do not exist in newer versions.
+    // Without `.sync`, these instructions do not exist in newer PTX versions.
     let old =
         |s: &Sample| ["shfl.", "vote."].iter().any(|root| s.opcode.starts_with(root)) && !s.opcode.contains(".sync");
     let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);

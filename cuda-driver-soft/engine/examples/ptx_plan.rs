@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed))
 }
 
-/// Instructions in a loop count as often as this.
+/// The number of times that an instruction in a loop counts.
 const IN_A_LOOP: u64 = 8;
 
 /// Adds the lines of [`Launch::describe_code`] to the numbers of each kind of line.
@@ -90,7 +90,7 @@ fn print(
     Ok(())
 }
 
-/// Returns the instructions that the interpreter runs of a kernel in blocks of 256 threads.
+/// Returns the instructions of a kernel, in blocks of 256 threads, that the interpreter runs if the kernel is compiled.
 fn described(kernel: &Arc<Kernel>) -> String {
     let launch = Launch {
         kernel: Arc::clone(kernel),

@@ -2,8 +2,8 @@
 
 use super::tree::{Kernel, Rounds, Statement};
 
-/// Returns a kernel for which `holds` is true and which has no simpler variant for which it is. It is true for
-/// `kernel`.
+/// Returns a simple kernel for which `holds` is true: no simpler variant of the result has this property. `holds` must
+/// be true for `kernel`.
 pub(crate) fn reduce(mut kernel: Kernel, holds: impl Fn(&Kernel) -> bool) -> Kernel {
     while let Some(simpler) = variants_of_kernel(&kernel).into_iter().find(&holds) {
         kernel = simpler;

@@ -47,7 +47,7 @@ impl Tier {
     }
 }
 
-/// Everything that a launch leaves behind.
+/// The result of a launch: its memory and its fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     output: Vec<u8>,

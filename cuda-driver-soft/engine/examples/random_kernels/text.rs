@@ -11,12 +11,13 @@ use std::fmt::Write;
 pub(crate) const ELEMENTS: u32 = 1024;
 /// Number of counters for each operation; a power of two.
 pub(crate) const COUNTERS: u32 = 64;
-/// The operations of counters. The order of one operation does not matter, but that of several does.
+/// The operations of counters. A counter has one operation: operations of one kind can run in any order, but the order
+/// of different operations matters.
 const ATOMICS: [&str; 6] = ["add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"];
 /// Bytes of the counters of all operations.
 pub(crate) const COUNTER_BYTES: u64 = 4 * COUNTERS as u64 * ATOMICS.len() as u64;
 
-/// Bytes of the input: the elements, and those that a thread reads behind the last one.
+/// Bytes of the input: the elements, and the bytes past the last one that a thread may read.
 pub(crate) const INPUT_BYTES: u64 = 16 * ELEMENTS as u64 + 256;
 
 /// Returns the bytes of a kernel's output.
@@ -57,7 +58,7 @@ pub(crate) fn length(kernel: &Kernel) -> u32 {
 struct Access {
     /// The guard of the instruction.
     guard: String,
-    /// The label behind the instruction, if a branch skips it.
+    /// The label after the instruction, if a branch skips it.
     end: Option<u32>,
 }
 
@@ -65,7 +66,7 @@ struct Text {
     lines: String,
     labels: u32,
     loops: u32,
-    /// The innermost loop.
+    /// The number of the innermost loop.
     counter: Option<u32>,
     /// Number of threads of the grid, and of a block.
     threads: [u32; 2],
@@ -545,7 +546,7 @@ FOLD:
         ));
     }
 
-    /// Puts the address of the thread's cell in a table for such accesses into `%at`.
+    /// Puts the address of the thread's cell in a table for accesses to these elements into `%at`.
     fn cell(&mut self, elements: Elements, order: Order) {
         let bytes = elements.bytes();
         let [threads, _] = self.threads;

@@ -1,8 +1,8 @@
 //! Random kernels as trees, which are easy to shrink.
 //!
 //! A kernel has no data races: a thread writes only its own part of the output and of shared memory, reads the parts of
-//! other threads only behind a barrier, and adds to common counters with operations whose order does not matter.
-//! Barriers and collectives are only where all threads of a block come.
+//! other threads only after a barrier, and adds to common counters with operations whose order does not matter.
+//! Barriers and collectives are only at places that all threads of a block reach.
 
 /// Number of variables of each type.
 pub(crate) const VARIABLES: u8 = 5;
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Returns the types that loads and stores of such a variable can have.
+    /// Returns the types that loads and stores of variables of this type can have.
     pub(crate) fn stored(self) -> &'static [Stored] {
         match self {
             Kind::Pred => &[],
@@ -259,7 +259,7 @@ pub(crate) enum Statement {
     },
     /// Adds to a counter in global memory, without a result.
     Count { op: u8, from: u8, counter: Index },
-    /// Adds to a counter in shared memory, whose value all threads read behind a barrier.
+    /// Adds to a counter in shared memory, whose value all threads read after a barrier.
     CountShared { op: u8, from: u8, to: u8 },
     /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits.
     Exchange { from: Var, to: Var, index: Index },
@@ -290,7 +290,7 @@ pub(crate) enum Statement {
     },
     /// A jump through a table, by the low two bits of a variable.
     Switch { on: u8, cases: Vec<Vec<Statement>> },
-    /// A load that is perhaps outside of the input.
+    /// A load that may be outside of the input.
     Wild { to: u8, index: u8 },
 }
 

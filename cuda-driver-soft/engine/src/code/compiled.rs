@@ -15,7 +15,7 @@ pub(crate) const GROUPS: [u32; 3] = [32, 16, 8];
 /// A kernel's machine code for groups of neighbouring lanes.
 ///
 /// When the code begins or ends, all values are in the rows of the frame, so that the interpreter can continue. Inside
-/// the code, and behind barriers, the rows of scalar registers are incomplete: only the first lane of a group is valid.
+/// the code, and after barriers, the rows of scalar registers are incomplete: only the first lane of a group is valid.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -35,9 +35,9 @@ pub(crate) struct Compiled {
     pub(crate) loops: Vec<CompiledLoop>,
     /// The constants in [`CompiledContext::uniforms`], with their bytes per lane.
     pub(crate) uniforms: Vec<(Constant, u8)>,
-    /// The ways in which its instructions run.
+    /// The instructions by the way in which they run.
     pub(crate) share: Share,
-    /// [`Variant::leaving`]
+    /// See [`Variant::leaving`].
     pub(crate) leaving: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Variant {
     pub(crate) lanes: u32,
     /// True if `%ntid.x` is a multiple of `lanes`.
     pub(crate) whole: bool,
-    /// True if the code takes each of its ways out, as if each check failed.
+    /// True if the code leaves at each of its exits, as if each check failed. For tests.
     pub(crate) leaving: bool,
 }
 
@@ -92,9 +92,9 @@ pub(crate) struct CompiledEntry {
 pub(crate) struct CompiledSite {
     /// The instruction in the interpreter's code.
     pub(crate) at: u32,
-    /// Offset of the machine code with which a group that has arrived leaves.
+    /// Offset of the machine code with which an arrived group leaves if other groups have not arrived.
     pub(crate) part: usize,
-    /// Offset of the machine code behind the instruction.
+    /// Offset of the machine code after the instruction.
     pub(crate) resume: usize,
 }
 
@@ -109,8 +109,9 @@ pub(crate) struct CompiledLoop {
     pub(crate) head: u32,
     /// The instructions of the loop.
     pub(crate) range: std::ops::Range<u32>,
-    /// True if its count in [`CompiledContext::rounds`] is what [`CompiledContext::quantum`] would be if the first
-    /// round began now. No jump in it goes backwards but those that begin its rounds.
+    /// True if the rounds are counted by [`CompiledContext::quantum`]: each round takes one from it, and the loop's
+    /// count in [`CompiledContext::rounds`] is its value before the first round. This needs a loop in which only the
+    /// jumps that begin a round go backwards.
     pub(crate) by_quantum: bool,
 }
 
@@ -152,12 +153,12 @@ macro_rules! function_types {
 }
 
 function_types! {
-    /// The function at the begin of the code: runs a group from the given address on, and returns the instruction
-    /// reached in the lower half, and an [`Exit`] in the upper.
+    /// The function at the beginning of the code. It runs a group from the given address on, and returns the
+    /// instruction reached in the lower half, and an [`Exit`] in the upper half.
     Function = (*mut CompiledContext, *const u8) -> u64;
-    /// Runs the instructions from the first number up to the second of the interpreter's code for the lanes in
-    /// the context's mask. Returns 0, 1 if one raised a fault, or [`MISSING`]. For a memory instruction, the other
-    /// arguments are the address of the first lane, and the number of its window or `u32::MAX`.
+    /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for the lanes in the
+    /// context's mask. Returns 0, 1 if an instruction raised a fault, or [`MISSING`]. For a memory instruction, the
+    /// other arguments are the address of the first lane, and the number of its window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }
 
@@ -173,14 +174,14 @@ pub(crate) enum Exit {
     End = 2,
     /// An instruction raised a fault: [`CompiledContext::fault_at`].
     Fault = 3,
-    /// The last group has arrived at a site, whose number is returned instead of an instruction; the others have not, or
-    /// lanes are missing.
+    /// The last group has arrived at a site, but other groups have not, or lanes are missing. The site's number is
+    /// returned instead of an instruction.
     Part = 4,
     /// All groups have arrived at a site, whose instruction the scheduler must run.
     Action = 5,
 }
 
-/// The result of [`Interpret`] if lanes are missing at an instruction for the whole warp.
+/// The result of [`Interpret`] if lanes are missing at an instruction that runs for the whole warp.
 pub(crate) const MISSING: u32 = 2;
 
 /// The largest number of groups in a warp.
@@ -209,7 +210,7 @@ pub(crate) struct CompiledContext {
     pub(crate) addresses: LaneAddresses,
     /// The frame's registers.
     pub(crate) frame: *mut u8,
-    /// The part of the registers of 16 bits that begins with the group's first lane.
+    /// The address of the group's first lane in the registers of 16 bits.
     pub(crate) halves: *mut u8,
     /// Number of the group in the warp.
     pub(crate) group: u64,
@@ -219,21 +220,21 @@ pub(crate) struct CompiledContext {
     pub(crate) windows: *const c_void,
     /// The block's shared memory.
     pub(crate) shared: *mut u8,
-    /// Its length in bytes.
+    /// The length of the shared memory in bytes.
     pub(crate) shared_length: u64,
     /// The local memory of the group's first lane.
     pub(crate) local: *mut u8,
-    /// The bytes of it that each lane may access.
+    /// The bytes of local memory that each lane may access.
     pub(crate) local_length: u64,
     /// The distance of each lane's local memory from that of the first lane.
     pub(crate) local_lanes: LaneAddresses,
     /// Values of [`Compiled::uniforms`].
     pub(crate) uniforms: [u64; MOST_UNIFORMS],
-    /// Copies of the general registers with places on the host, by number of the register.
+    /// Copies of the general registers that hold host addresses, by number of the register.
     pub(crate) hosts: [u64; 16],
-    /// Number of groups that this call still has to run, with the running one.
+    /// Number of groups that this call still has to run, including the running one.
     pub(crate) left: u64,
-    /// The same for the running warp.
+    /// Number of groups of the running warp that this call still has to run, including the running one.
     pub(crate) in_warp: u64,
     /// The frames of the warps, from the running one on.
     pub(crate) frames: *const *mut u8,
@@ -241,7 +242,8 @@ pub(crate) struct CompiledContext {
     pub(crate) warp: u64,
     /// The address at which each group begins.
     pub(crate) entry: *const u8,
-    /// The end of the first group: another group may follow a group that has ended there. 0 if none has ended yet.
+    /// The end of the first group, in the form that the code returns; 0 if the first group has not ended. The code
+    /// continues with the next group only if a group ends there.
     pub(crate) expected: u64,
     /// The quantum of each group.
     pub(crate) share: i64,
@@ -269,9 +271,9 @@ pub(crate) struct CompiledContext {
     pub(crate) group_local: u64,
     /// State of the warp's scheduler, for `interpret` alone.
     pub(crate) scheduler: *mut c_void,
-    /// The first instruction and the end of the step that raised a fault.
+    /// The step that raised a fault: its first instruction, and its end.
     pub(crate) faulty: [u32; 2],
-    /// The counts of the loops, of each group. Those of loops that the kernel does not have are not set.
+    /// The counts of each group's loops. Entries beyond the kernel's loops are not initialised.
     pub(crate) rounds: [[MaybeUninit<i64>; MOST_LOOPS]; MOST_GROUPS],
 }
 

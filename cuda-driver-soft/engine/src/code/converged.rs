@@ -7,10 +7,10 @@ use super::registers::Slot;
 use ptx::ir::RegClass;
 use std::ops::Range;
 
-/// Code for a warp whose 32 lanes all run and take the same branches. It follows the
-/// code for any lanes in [`Code::insts`](super::function::Code::insts). Registers that are uniform or affine
-/// over the lanes are computed once per warp. At a divergent branch, or if an assumption fails, the warp continues at
-/// the same instruction of the code for any lanes.
+/// Code for a warp whose 32 lanes all run and take the same branches. It follows the code for any lanes in
+/// [`Code::insts`](super::function::Code::insts). Registers that are uniform or affine over the lanes are computed once
+/// per warp. At a divergent branch, or if an assumption fails, the warp continues at the same instruction of the code
+/// for any lanes.
 pub(crate) struct Converged {
     /// Entry for a warp with new registers. The instructions before `entry` give the same result for all thread
     /// blocks that the warp runs.

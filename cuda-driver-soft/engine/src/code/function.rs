@@ -46,13 +46,13 @@ pub(crate) struct Code {
     pub(crate) converged: Option<Converged>,
     /// The origin of each decoded instruction. Empty unless the function was decoded for observation.
     pub(crate) sites: Vec<Site>,
-    /// The places of registers and instructions of the IR, of a kernel.
+    /// For a kernel, the places of the IR's registers and instructions in this code.
     pub(crate) map: Option<SourceMap>,
     /// The same function as machine code.
     pub(crate) compiled: CompiledSlots,
 }
 
-/// The places of the registers and instructions of the IR in a function's code.
+/// The places of the IR's registers and instructions in a function's code.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct SourceMap {
     /// By register: its slot.

@@ -38,13 +38,13 @@ pub(crate) struct Machine<'m> {
     pub(crate) taken: Mask,
     /// The fault, and the lane that raised it.
     pub(crate) fault: Option<(FaultKind, usize)>,
-    /// Backward jumps that the running split may still do.
+    /// Backward jumps that the running split may still take.
     pub(crate) quantum: i64,
     /// True if the kernel has accesses whose results depend on other threads, so that its loops may wait for these.
     pub(crate) spins: bool,
     /// Limit on the local memory of a thread, in bytes.
     pub(crate) stack_limit: u64,
-    /// Limit on the memory that the context's kernels have from `malloc`, in bytes.
+    /// Limit in bytes on the memory that the context's kernels may allocate with `malloc`.
     pub(crate) heap_limit: u64,
     /// Bytes that threads have freed since this worker began. The host keeps this memory until the worker ends.
     pub(crate) freed: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) compiled_steps: u64,
     /// Instructions that the interpreter ran for groups of lanes in compiled code.
     pub(crate) called_steps: u64,
-    /// `steps` when the running block was last resumed, less the instructions that the block had run before.
+    /// `steps` when the running block was last resumed, minus the instructions that the block had run before.
     pub(crate) block_start: u64,
     /// Number of times that the block has read its clock.
     pub(crate) clock_reads: u64,

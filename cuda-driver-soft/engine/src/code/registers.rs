@@ -78,7 +78,7 @@ impl RegFile {
 
     /// Sets some lanes of a row of values of `width` bytes (0 for a predicate, which takes the lowest bit).
     ///
-    /// The scheduler uses it to fill constants and pass values; handlers use [`Regs`].
+    /// The scheduler calls this function to fill constants and pass values; handlers use [`Regs`].
     pub(crate) fn set(&mut self, slot: Slot, width: u8, lanes: Mask, value: impl Fn(usize) -> u64) {
         let bytes = self.bytes_mut();
         let start = slot.0 as usize;
@@ -284,9 +284,9 @@ impl RegFile {
 /// Unchecked access to the registers of a frame.
 ///
 /// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
-/// given type, lies inside the frame's registers and is aligned*. The decoder upholds it: it makes all slots, inside
-/// `Code::frame_bytes` (`Code::check` checks the slots of each instruction, as the widest row), with rows at multiples
-/// of 64. `Frame` keeps a `RegFile` of the size that its code needs.
+/// given type, lies inside the frame's registers and is aligned*. The decoder upholds this condition: it makes all
+/// slots inside `Code::frame_bytes`, with rows at multiples of 64. `Code::check` checks the slots of each instruction,
+/// as the widest row. `Frame` keeps a `RegFile` of the size that its code needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Regs<'a> {
     base: *mut u8,
@@ -344,8 +344,8 @@ impl Regs<'_> {
     #[inline(always)]
     pub(crate) unsafe fn affine<const GRID: bool>(self, slot: Slot) -> Affine {
         let at = self.row::<()>(slot).cast::<u64>();
-        // Volatile keeps the numbers apart, here and below. A wide load of two numbers that were stored separately
-        // would have to wait until the stores have left the CPU's store buffer.
+        // Volatile accesses keep the compiler from merging them, here and below. A wide load of two numbers that were
+        // stored separately would have to wait until the stores have left the CPU's store buffer.
         // SAFETY: the caller upholds the contract of `Regs`; slots of affine rows are multiples of 32.
         unsafe {
             Affine {

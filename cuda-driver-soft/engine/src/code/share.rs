@@ -1,10 +1,10 @@
-//! How the instructions of a compiled kernel run.
+//! Counts the instructions of a compiled kernel by the way in which they run.
 
 #![forbid(unsafe_code)]
 
-/// Times that a loop is assumed to run.
+/// Number of times that each loop is assumed to run.
 const ROUNDS: u64 = 8;
-/// Nesting of loops up to which inner instructions count more.
+/// Nesting depth of loops beyond which instructions do not count more.
 const MOST_NESTING: u32 = 5;
 
 /// The way in which compiled code runs an instruction of the interpreter.
@@ -24,11 +24,11 @@ pub(crate) enum RunBy {
 /// Numbers of instructions of the interpreter, weighted by the loops around them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
-    /// All instructions.
+    /// The sum of all instructions.
     pub(crate) all: u64,
-    /// Those that are called.
+    /// The instructions that the code calls the interpreter for, once for each group.
     pub(crate) called: u64,
-    /// Those at which the code leaves.
+    /// The instructions at which the code leaves.
     pub(crate) outside: u64,
 }
 

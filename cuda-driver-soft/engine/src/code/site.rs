@@ -13,8 +13,8 @@ pub(crate) struct Site {
     /// True for the first decoded instruction of the PTX instruction. It runs once each time a warp issues the PTX
     /// instruction.
     pub(crate) first: bool,
-    /// True for the decoded instruction that evaluates the PTX instruction's guard. Branches have their guard in
-    /// themselves.
+    /// True for the decoded instruction that evaluates the PTX instruction's guard. A branch evaluates its guard
+    /// itself.
     pub(crate) guard: bool,
     /// True for the first decoded instruction after the guard, or the first one if there is no guard. It runs for the
     /// lanes whose guard is true.
@@ -22,7 +22,7 @@ pub(crate) struct Site {
     /// True for a branch whose guard the decoder has inverted: its taken lanes are those that the PTX branch does not
     /// take.
     pub(crate) inverted: bool,
-    /// True for an instruction across lanes that its handler runs if all lanes are there.
+    /// True for a warp-level instruction that its handler runs if all lanes are there.
     pub(crate) syncs: bool,
     /// Line in the PTX source.
     pub(crate) line: u32,
@@ -45,7 +45,7 @@ pub(crate) struct SiteAccess {
     pub(crate) bytes: AccessBytes,
     /// Read, write or both.
     pub(crate) kind: AccessKind,
-    /// Lanes whose address counts: the lower ones up to this number. 32 except for `ldmatrix` and `stmatrix`.
+    /// Number of lanes, from lane 0 on, whose addresses are used: 32 except for `ldmatrix` and `stmatrix`.
     pub(crate) lanes: u8,
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum AccessBytes {
     Register(Slot),
     /// This number, but only where the predicate in the slot has the given value; 0 elsewhere.
     If(Slot, bool, u32),
-    /// The lanes access a matrix together, which starts at the address of the first one.
+    /// The lanes access a matrix together, which starts at the address of the first lane.
     Matrix(MatrixExtent),
     /// Not known before the instruction runs, as in copies of tensors.
     Unknown,

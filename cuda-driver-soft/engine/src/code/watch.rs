@@ -12,7 +12,7 @@ use crate::memory::warp::resolve;
 use ptx::ir::{BarOp, FuncId, RegClass, Space};
 use std::fmt;
 
-/// An observer of the blocks that one worker runs. All methods have a default that does nothing.
+/// An observer of the blocks that one worker runs. By default, its methods do nothing.
 pub(crate) trait WorkerObserver: Send {
     /// Returns true to receive [`before`](Self::before) for this decoded instruction. Called once per instruction and
     /// worker.
@@ -21,68 +21,69 @@ pub(crate) trait WorkerObserver: Send {
         false
     }
 
-    /// A warp is about to run a decoded instruction. At an instruction that waits for other lanes, this is the arrival
-    /// of the lanes.
+    /// Called when a warp is about to run a decoded instruction. At an instruction that waits for other lanes, this is
+    /// the arrival of the lanes.
     fn before(&mut self, at: &At<'_>) {
         _ = at;
     }
 
-    /// The lanes `taken` of a branch diverge from the others.
+    /// Called when the lanes `taken` of a branch diverge from the others.
     fn diverge(&mut self, at: &At<'_>, taken: Mask) {
         _ = (at, taken);
     }
 
-    /// A block starts (`first`) or continues on this worker.
+    /// Called when a block starts (`first`) or continues on this worker.
     fn block_enter(&mut self, block: &BlockAt, first: bool) {
         _ = (block, first);
     }
 
-    /// The block has ended (`done`), or may continue on another worker.
+    /// Called when the block has ended (`done`), or may continue on another worker.
     fn block_leave(&mut self, block: &BlockAt, done: bool) {
         _ = (block, done);
     }
 
-    /// A warp has run, and issued this many PTX instructions.
+    /// Called when a warp has run, and has issued this many PTX instructions.
     fn warp_ran(&mut self, warp: u32, issued: u64) {
         _ = (warp, issued);
     }
 
-    /// Lanes of a warp arrive at a barrier of the block or cluster.
+    /// Called when lanes of a warp arrive at a barrier of the block or cluster.
     fn barrier_arrive(&mut self, warp: u32, arrival: &BarrierArrival) {
         _ = (warp, arrival);
     }
 
-    /// A barrier opens (`None`: the cluster's) and releases the warps for which `waits` is true.
+    /// Called when a barrier opens (`None`: the cluster's) and releases the warps for which `waits` is true.
     fn barrier_open(&mut self, id: Option<u32>, waits: &dyn Fn(u32) -> bool) {
         _ = (id, waits);
     }
 
-    /// An instruction across lanes, such as `bar.warp.sync` or `shfl.sync`, has run for these lanes.
+    /// Called when a warp-level instruction, such as `bar.warp.sync` or `shfl.sync`, has run for these lanes.
     fn warp_sync(&mut self, warp: u32, lanes: Mask) {
         _ = (warp, lanes);
     }
 
-    /// Lanes call a function of the module from decoded instruction `pc`.
+    /// Called when lanes call a function of the module from decoded instruction `pc`.
     fn call(&mut self, warp: u32, lanes: Mask, pc: u32, callee: FuncId) {
         _ = (warp, lanes, pc, callee);
     }
 
-    /// Lanes return from a function to their caller.
+    /// Called when lanes return from a function to their caller.
     fn ret(&mut self, warp: u32, lanes: Mask, function: FuncId) {
         _ = (warp, lanes, function);
     }
 
-    /// Lanes of a warp exit, and others of the warp may not.
+    /// Called when lanes of a warp exit, while others of the warp may not.
     fn exit(&mut self, warp: u32, lanes: Mask) {
         _ = (warp, lanes);
     }
 
-    /// All lanes of a warp have exited.
+    /// Called when all lanes of a warp have exited.
     fn warp_end(&mut self, warp: u32) {
         _ = warp;
     }
 
-    /// The worker ends. `counts` has the number of runs of each decoded instruction, by function and instruction.
+    /// Called when the worker ends. `counts` has the number of runs of each decoded instruction, by function and
+    /// instruction.
     fn finish(self: Box<Self>, counts: &[Vec<SiteCount>]);
 }
 
@@ -147,7 +148,7 @@ const SYNCS: u64 = 4;
 /// The observers of one worker, and the counts of the instructions that it has run.
 pub(crate) struct Watch {
     observers: Vec<Box<dyn WorkerObserver>>,
-    /// By function, and by decoded instruction.
+    /// The counts by function and decoded instruction.
     counts: Vec<Vec<SiteCount>>,
     /// PTX instructions issued so far.
     pub(crate) issued: u64,
@@ -194,7 +195,7 @@ impl Watch {
         }
     }
 
-    /// Calls each observer.
+    /// Calls `tell` with each observer.
     pub(crate) fn each(&mut self, mut tell: impl FnMut(&mut dyn WorkerObserver)) {
         for observer in &mut self.observers {
             tell(observer.as_mut());
@@ -224,7 +225,7 @@ impl Watch {
         self.each(|o| o.before(at));
     }
 
-    /// Notifies the observers of an instruction across lanes that its handler has run.
+    /// Notifies the observers of a warp-level instruction that its handler has run.
     #[inline(always)]
     pub(crate) fn after(&mut self, at: &At<'_>) {
         let count = self.counts[at.code.id.0 as usize].get(at.pc as usize);
@@ -233,7 +234,7 @@ impl Watch {
         }
     }
 
-    /// Ends the worker.
+    /// Notifies the observers that the worker ends.
     pub(crate) fn finish(self) {
         for observer in self.observers {
             observer.finish(&self.counts);
@@ -286,7 +287,7 @@ impl<'a> At<'a> {
         unsafe { T::read(self.regs, slot) }
     }
 
-    /// Returns the lanes whose address counts for an access.
+    /// Returns the lanes whose addresses are used by an access.
     pub(crate) fn lanes(&self, access: &SiteAccess) -> Mask {
         if access.lanes >= 32 {
             self.mask
@@ -308,12 +309,12 @@ impl<'a> At<'a> {
         addresses
     }
 
-    /// Returns the space that an address of an access is in, and the address there.
+    /// Returns the space that contains an address of an access, and the address in that space.
     pub(crate) fn resolve(access: &SiteAccess, address: u64) -> (Space, u64) {
         resolve(access.space, address)
     }
 
-    /// Returns the bytes that each lane accesses. 0 if that is not known.
+    /// Returns the bytes that each lane accesses, or 0 if that is not known.
     pub(crate) fn bytes(&self, access: &SiteAccess) -> Lanes<u32> {
         match access.bytes {
             AccessBytes::Constant(bytes) => [bytes; LANES],

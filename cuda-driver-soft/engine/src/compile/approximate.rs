@@ -19,7 +19,7 @@ const LIFT: f32 = 16_777_216.0;
 /// 2^126
 const LARGE: f32 = f32::from_bits((127 + 126) << 23);
 
-/// The predicates of comparisons.
+/// Predicates of the host's floating-point comparisons.
 const LESS: u32 = 0x11;
 const GREATER: u32 = 0x1e;
 const EQUAL: u32 = 0;
@@ -38,7 +38,7 @@ impl Formula<'_, '_> {
         self.number(NARROW, u64::from(NAN_F32))
     }
 
-    /// Applies a function of `.f64` to the elements of a part of `.f32`.
+    /// Applies a function of `.f64` to a vector of `.f32`, one half at a time.
     fn by_halves(&mut self, a: Term, function: impl Fn(&mut Self, Term) -> Term) -> Term {
         let [low, high] = [0, 1].map(|half| {
             let wide = self.widened_half(Code::VEX_Vcvtps2pd_ymm_xmmm128, a, half);
@@ -97,7 +97,7 @@ impl Formula<'_, '_> {
         }
     }
 
-    /// A product, flushed with `.ftz`.
+    /// Returns a product, flushed with `.ftz`.
     fn product(&mut self, a: Term, b: Term, ftz: bool) -> Term {
         let (a, b) = (self.flushed(a, ftz), self.flushed(b, ftz));
         let product = self.two(single::MUL, a, b);
@@ -112,8 +112,8 @@ impl Formula<'_, '_> {
 
     /// Returns the reciprocal square root of numbers that are not subnormal, correctly rounded to `.f32`.
     ///
-    /// The estimate has a relative error of 2^-11.4 at most, and each step squares the error and adds that of its
-    /// arithmetic: 2^-21.7 after the one in `.f32`, 2^-52.4 after the last one in `.f64`. No result is nearer than
+    /// The estimate has a relative error of 2^-11.4 at most, and each step squares the error and adds the error of its
+    /// arithmetic: 2^-21.7 after the step in `.f32`, 2^-52.4 after the last step in `.f64`. No result is nearer than
     /// 2^-51.8 to the middle between two `.f32` numbers: all 2^25 significands and parities of the exponent were tried.
     /// So this rounds as a root and a division in `.f64` do, whose error is 2^-52 at most.
     fn rsqrt(&mut self, a: Term) -> Term {
@@ -126,7 +126,7 @@ impl Formula<'_, '_> {
             self.newton(WIDE, a, near)
         });
         let root = self.narrowed(Code::VEX_Vcvtpd2ps_xmm_ymmm256, low, high);
-        // The steps turn zeros and infinities into NaNs; for these the estimate is exact.
+        // The steps turn zeros and infinities into NaNs; the estimate of these is exact.
         let is_nan = self.is_nan(NARROW, root);
         self.choose(NARROW, is_nan, estimate, root)
     }
@@ -155,7 +155,7 @@ impl Formula<'_, '_> {
         self.fused(add, halved, rest, y)
     }
 
-    /// Returns the polynomial with these coefficients, highest power first.
+    /// Returns the value of the polynomial with these coefficients, highest power first.
     fn polynomial(&mut self, x: Term, coefficients: &[f64]) -> Term {
         // The first step of the fold, `0 x + c`, gives `c`.
         let mut sum = self.f64(coefficients[0]);
@@ -167,7 +167,7 @@ impl Formula<'_, '_> {
         sum
     }
 
-    /// `2^x`
+    /// Returns `2^x`.
     fn exp2(&mut self, x: Term) -> Term {
         let round = self.f64(ROUND);
         let shifted = self.two(double::ADD, x, round);
@@ -205,7 +205,7 @@ impl Formula<'_, '_> {
         self.two(double::ADD, exponent, product)
     }
 
-    /// The sine of an `.f32` argument, which is in `.f64`, plus `quarter` quarter turns.
+    /// Returns the sine of an `.f32` argument, which is given in `.f64`, plus `quarter` quarter turns.
     fn sine(&mut self, a: Term, quarter: u64) -> Term {
         // The product is exact; without its lowest bits it is the truncated `.f32`.
         let per_turn = self.f64(f64::from(f32::from_bits(0x3e22_f983)));
@@ -280,7 +280,7 @@ impl Formula<'_, '_> {
         self.two(bitwise::OR, value, sign)
     }
 
-    /// `.f64` as the unit reads it: subnormal numbers flushed, and the lower half zero.
+    /// Returns an `.f64` source of an approximate function: subnormal numbers flushed, and the lower half zero.
     fn upper(&mut self, a: Term) -> Term {
         let kept = self.number(WIDE, !u64::from(u32::MAX));
         let a = self.two(bitwise::AND, a, kept);
@@ -291,7 +291,7 @@ impl Formula<'_, '_> {
         self.choose(WIDE, small, zero, a)
     }
 
-    /// `.f64` as the unit writes it.
+    /// Returns an `.f64` result of an approximate function: as for a source, but with the canonical NaN.
     fn upper_result(&mut self, a: Term) -> Term {
         let upper = self.upper(a);
         let is_nan = self.is_nan(WIDE, a);
@@ -424,7 +424,7 @@ impl Emitter<'_> {
                     let less = f.two(single::SUB, value, lift);
                     value = f.choose(NARROW, small, less, value);
                 }
-                // Negative numbers and NaNs.
+                // True for negative numbers and NaNs.
                 let none = f.compare(NARROW, a, zero, NOT_GREATER_OR_EQUAL);
                 let nan = f.nan();
                 f.choose(NARROW, none, nan, value)

@@ -118,7 +118,7 @@ pub(super) enum Word {
     Imm(i32),
 }
 
-/// Operations with two operands, the first of which they change (or compare).
+/// Operations with two operands. They change the first operand, or compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alu {
     Add,
@@ -162,7 +162,8 @@ pub(super) struct Assembler {
     encoder: Encoder,
     at: usize,
     labels: Vec<Option<usize>>,
-    /// The ends of jumps and of [`address_of`](Self::address_of), which follow the distance, and their targets.
+    /// The end of each jump and each [`address_of`](Self::address_of), which is the end of its distance, and the
+    /// target.
     jumps: Vec<(usize, Label)>,
     /// Labels of [`jump_always`](Self::jump_always).
     always: HashSet<Label>,
@@ -184,7 +185,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the code, or `None` if an instruction has no encoding or needed too many registers.
+    /// Returns the code and the offsets of the labels, or `None` if an instruction has no encoding or needed too many
+    /// registers.
     pub(super) fn finish(mut self) -> Option<(Vec<u8>, Vec<usize>)> {
         let mut code = self.encoder.take_buffer();
         let mut labels = Vec::with_capacity(self.labels.len());
@@ -204,7 +206,7 @@ impl Assembler {
         (!self.failed && !self.short).then_some((code, labels))
     }
 
-    /// Returns the offset of a label in the code, of the labels that [`finish`](Self::finish) returned.
+    /// Returns the offset of a label in the code. `labels` are the offsets that [`finish`](Self::finish) returned.
     pub(super) fn offset(labels: &[usize], label: Label) -> usize {
         labels[label.0]
     }
@@ -379,7 +381,7 @@ impl Assembler {
         }
     }
 
-    /// Sets a register to a number of 64 bits.
+    /// Sets a register to a constant of 64 bits.
     pub(super) fn constant(&mut self, d: Gpr, bits: u64) {
         if let Ok(bits) = u32::try_from(bits) {
             self.push(Instruction::with2(Code::Mov_r32_imm32, d.of(Width::Bits32), bits));
@@ -412,7 +414,7 @@ impl Assembler {
         self.push(Instruction::with2(code, d.of(width), mem.operand()));
     }
 
-    /// Extends 32 bits by their sign to 64.
+    /// Sign-extends 32 bits to 64.
     pub(super) fn extend_signed(&mut self, d: Gpr, source: Word) {
         let d = d.of(Width::Bits64);
         match source {
@@ -434,11 +436,12 @@ impl Assembler {
         self.push(Instruction::with2(code, d.of(Width::Bits32), from.operand()));
     }
 
-    /// Stores the low bytes of a register: 1, 2, 4 or 8.
+    /// Stores the lowest 1, 2, 4 or 8 bytes of a register.
     pub(super) fn store(&mut self, bytes: u32, to: Mem, from: Gpr) {
         let number = u32::from(from.0);
         let (code, from) = match bytes {
-            // Numbers 4 to 7 of the bytes with a prefix are SPL to DIL; `AH` to `BH` come between.
+            // Byte registers 4 to 7 are `SPL` to `DIL`, which need a prefix. `AH` to `BH` come before them in the
+            // enumeration.
             1 if number < 4 => (Code::Mov_rm8_r8, Register::AL + number),
             1 => (Code::Mov_rm8_r8, Register::SPL + (number - 4)),
             2 => (Code::Mov_rm16_r16, Register::AX + number),
@@ -458,7 +461,7 @@ impl Assembler {
         self.push(Instruction::with2(Code::Sub_rm64_imm32, to.operand(), number));
     }
 
-    /// Copies a register if one of the conditions of an order holds.
+    /// Copies a register if a condition holds, which must be less, greater, below or above.
     pub(super) fn move_when(&mut self, when: When, width: Width, d: Gpr, from: Gpr) {
         let code = match (when, width) {
             (When::Greater, Width::Bits32) => Code::Cmovg_r32_rm32,
@@ -477,7 +480,7 @@ impl Assembler {
         self.push(Instruction::with2(code, d.of(width), from.of(width)));
     }
 
-    /// Sets all bits of a register if a condition holds: -1, else 0.
+    /// Sets a register to all ones if a condition holds, else to zero.
     pub(super) fn all_when(&mut self, when: When, d: Gpr) {
         let code = match when {
             When::Equal => Code::Sete_rm8,
@@ -556,7 +559,7 @@ impl Assembler {
         self.push(Instruction::with3(code, d.low(), a.whole(), number));
     }
 
-    /// Sets a register to the lower halves of two others, that of `b` above that of `a`.
+    /// Sets a register to the lower halves of two others, with the half of `b` above the half of `a`.
     pub(super) fn join(&mut self, d: Ymm, a: Ymm, b: Ymm) {
         let code = Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8;
         self.push(Instruction::with4(code, d.whole(), a.whole(), b.low(), 1u32));
@@ -568,7 +571,7 @@ impl Assembler {
         self.push(Instruction::with3(code, d.low(), a.whole(), 1u32));
     }
 
-    /// Sets each word of `d` from `b` if the highest bit of its mask is set, else from `a`.
+    /// Sets each 32-bit element of `d` from `b` if the highest bit of its mask is set, else from `a`.
     pub(super) fn blend(&mut self, d: Ymm, a: Ymm, b: Source, mask: Ymm) {
         self.blend_by(Width::Bits32, d, a, b, mask);
     }
@@ -601,7 +604,7 @@ impl Assembler {
         ));
     }
 
-    /// Sets all elements to the number in memory.
+    /// Sets all elements to a value in memory.
     pub(super) fn broadcast(&mut self, width: Width, d: Ymm, from: Mem) {
         let code = match width {
             Width::Bits32 => Code::VEX_Vbroadcastss_ymm_m32,
@@ -610,7 +613,7 @@ impl Assembler {
         self.push(Instruction::with2(code, d.whole(), from.operand()));
     }
 
-    /// Sets all elements to the number in a general register.
+    /// Sets all elements to the value of a general register.
     pub(super) fn broadcast_gpr(&mut self, width: Width, d: Ymm, from: Gpr) {
         let (copy, spread) = match width {
             Width::Bits32 => (Code::VEX_Vmovd_xmm_rm32, Code::VEX_Vpbroadcastd_ymm_xmmm32),

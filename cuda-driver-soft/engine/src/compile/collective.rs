@@ -14,14 +14,14 @@ use ptx::ir::{AtomOp, Inst, Op, Operand, Reg, RegClass, VoteMode};
 /// Parts of a row of 32-bit values.
 const PARTS: usize = LANES / 8;
 
-/// The way in which a warp runs an instruction.
+/// The way in which a warp runs an operation across its lanes.
 pub(super) enum Together {
-    /// In machine code: a shuffle whose sources are known.
+    /// In machine code: a shuffle whose source lanes are known.
     Shuffle {
         a: Value,
         /// The lane from which each lane gets its value.
         from: [u32; LANES],
-        /// The second result.
+        /// The second result, a mask.
         inside: u32,
     },
     /// In machine code: a vote over a predicate, which may be negated.
@@ -30,11 +30,11 @@ pub(super) enum Together {
     Reduce(Value, Code),
     /// In machine code: the mask of all lanes.
     AllLanes,
-    /// There is nothing to do.
+    /// There is nothing to run.
     Nothing,
-    /// The interpreter runs it.
+    /// The interpreter runs the instruction.
     Interpreted,
-    /// The scheduler runs it.
+    /// The scheduler runs the instruction.
     Scheduled,
 }
 
@@ -140,7 +140,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns a part of a row of all lanes.
+    /// Returns a part of a row that has the values of all lanes.
     fn part_of_all(&mut self, value: Value, part: usize) -> Mem {
         let place = self.memory_of(value, part);
         if place.base == ROWS32 {
@@ -150,12 +150,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the bytes of a row of `bytes` bytes per lane before the last group.
+    /// Returns the bytes before the last group in a row of `bytes` bytes per lane.
     fn before_last(&self, bytes: i32) -> i32 {
         bytes * self.lanes as i32 * (self.groups() as i32 - 1)
     }
 
-    /// Returns the place of a predicate in all lanes.
+    /// Returns the place of the mask of all lanes of a predicate.
     fn lanes_of_all_groups(&self, predicate: Reg) -> Mem {
         let before = self.lanes / 8 * (self.groups() - 1);
         Mem::at(MASKS, self.slot(predicate) as i32 - before as i32)
@@ -235,7 +235,7 @@ impl Emitter<'_> {
                 When::NotEqual
             }
             VoteMode::Uni => {
-                // All or none: with one added, 0 or 1.
+                // The mask has all or no bits if adding 1 gives 0 or 1.
                 self.asm.alu(Alu::Add, narrow, Gpr::AX, Word::Imm(1));
                 self.asm.alu(Alu::Cmp, narrow, Gpr::AX, Word::Imm(1));
                 When::BelowOrEqual
@@ -255,7 +255,7 @@ impl Emitter<'_> {
         }
         self.asm.upper_half(other, TEMP);
         self.asm.vector(code, TEMP, TEMP, Source::Ymm(other));
-        // The other pair, then the other element.
+        // Swaps the pairs of a half, then the elements of a pair.
         for order in [0b01_00_11_10, 0b10_11_00_01] {
             let shuffle = Code::VEX_Vpshufd_ymm_ymmm256_imm8;
             self.asm.unary_imm(shuffle, other, Source::Ymm(TEMP), order);

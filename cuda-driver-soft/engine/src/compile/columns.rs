@@ -1,8 +1,8 @@
 //! Moves between memory, where the elements of a lane lie together, and vector registers, where the same elements of all
 //! lanes lie together.
 //!
-//! An access moves *columns* of 32 or 64 bits: an access of less than 4 bytes moves one, of which only a part is used,
-//! and others move as many as their size needs. Elements of less than 4 bytes are parts of columns.
+//! An access moves *columns* of 32 or 64 bits. An access of less than 4 bytes moves one column, of which only a part is
+//! used; any other access moves as many as its size needs. Elements of less than 4 bytes are parts of columns.
 
 use super::assembler::{Mem, Source, Ymm};
 use super::emitter::Emitter;
@@ -23,8 +23,8 @@ const LOW_PD: Code = Code::VEX_Vunpcklpd_ymm_ymm_ymmm256;
 const HIGH_PD: Code = Code::VEX_Vunpckhpd_ymm_ymm_ymmm256;
 
 impl Emitter<'_> {
-    /// Loads columns of 32 bits for the 8 lanes of part `part`. A column of less than 4 bytes is extended, by its sign if
-    /// `signed` is true.
+    /// Loads columns of 32 bits for the 8 lanes of part `part`. If an access has less than 4 bytes, its column is
+    /// extended, by its sign if `signed` is true.
     pub(super) fn load_columns32(&mut self, places: &Places, part: usize, d: &[Ymm], signed: bool) {
         let lane = 8 * part as u32;
         let [low, high, other] = SOURCES;
@@ -124,7 +124,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads 8 bytes each of 4 lanes into `d`, which is not `other`.
+    /// Loads 8 bytes for each of 4 lanes into `d`, which is not `other`.
     fn load_pairs(&mut self, places: &Places, first: u32, d: Ymm, other: Ymm) {
         for (half, first) in [(d, first), (other, first + 2)] {
             let at = self.lane(places, first);
@@ -140,8 +140,8 @@ impl Emitter<'_> {
         self.asm.unary_imm(code, d, Source::Ymm(a), SWAP_MIDDLE);
     }
 
-    /// Stores columns of 32 bits of the 8 lanes of part `part`, in the order of the lanes. Columns of less than 4 bytes
-    /// must be extended with zeros. The last two columns of four are overwritten.
+    /// Stores columns of 32 bits of the 8 lanes of part `part`, in the order of the lanes. If an access has less than 4
+    /// bytes, its column must be extended with zeros. Of four columns, the vectors of the last two are overwritten.
     pub(super) fn store_columns32(&mut self, places: &Places, part: usize, columns: &[Ymm]) {
         let lane = 8 * part as u32;
         let [low, high, other] = SOURCES;
@@ -250,7 +250,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores the lower halves of two vectors, and then the upper ones.
+    /// Stores the lower halves of two vectors, followed by their upper halves.
     fn store_halves_together(&mut self, to: Mem, a: Ymm, b: Ymm) {
         let code = Code::VEX_Vperm2f128_ymm_ymm_ymmm256_imm8;
         const LOWER: u32 = 0x20;

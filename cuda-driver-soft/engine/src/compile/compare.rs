@@ -50,7 +50,7 @@ impl Order {
     }
 }
 
-/// Returns the comparison, and true if it is of signed numbers.
+/// Returns the comparison, and true if it compares signed numbers.
 fn order_of(cmp: Compare, ty: Type) -> Option<(Order, bool)> {
     let signed = ty.is_signed();
     Some(match cmp {
@@ -68,7 +68,7 @@ fn order_of(cmp: Compare, ty: Type) -> Option<(Order, bool)> {
     })
 }
 
-/// Returns the number of a floating-point comparison in the host's instruction.
+/// Returns the predicate of the host's instruction for a floating-point comparison.
 fn float_predicate(cmp: Compare) -> Option<u32> {
     Some(match cmp {
         Compare::Eq => 0x0,
@@ -231,7 +231,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// Collects the results of the parts of a comparison in `AX`: `part` leaves those of one part in `TEMP`.
+    /// Collects the results of the parts of a comparison in `AX`: `part` leaves the results of one part in `TEMP`.
     pub(super) fn collect(&mut self, width: Width, uniform: bool, mut part: impl FnMut(&mut Self, usize)) {
         let lanes = match width {
             Width::Bits32 => 8,
@@ -254,14 +254,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Gives all lanes of a mask the value of the first.
+    /// Sets all lanes of a mask to the value of the first lane.
     pub(super) fn all_as_first(&mut self, mask: Gpr) {
         self.asm.alu(Alu::And, Width::Bits32, mask, Word::Imm(1));
         let full = self.full();
         self.asm.multiply(Width::Bits32, mask, Word::Gpr(mask), full);
     }
 
-    /// Returns true if a register is the same in all lanes.
+    /// Returns true if a register has the same value in all lanes.
     pub(super) fn is_same(&self, reg: Reg) -> bool {
         self.shape(reg) == Shape::Uniform
     }
@@ -294,7 +294,7 @@ impl Emitter<'_> {
             return false;
         };
         let x = values[0];
-        // Magnitudes compare as integers.
+        // Magnitudes compare like integers.
         let body: Body<1> = Box::new(move |f, part| {
             let a = f.source(x, part, 0);
             let a = f.magnitude(width, a);

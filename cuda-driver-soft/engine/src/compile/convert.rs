@@ -10,11 +10,12 @@ use ptx::ir::{Cvt, Inst, Op, Reg, Rounding, Type};
 const NARROW: Width = Width::Bits32;
 const WIDE: Width = Width::Bits64;
 
-/// The predicates of comparisons.
+/// Predicates of the host's floating-point comparisons.
 const GREATER_OR_EQUAL: u32 = 0x1d;
 const ORDERED: u32 = 7;
 
-/// Returns the number of a rounding mode in the instructions that round to an integral value, without exceptions.
+/// Returns the immediate of a rounding mode for the host's instructions that round to an integral value. It also
+/// suppresses exceptions.
 fn mode(rounding: Rounding) -> Option<u32> {
     Some(match rounding {
         Rounding::Rn => 0x8,
@@ -35,7 +36,7 @@ impl Formula<'_, '_> {
         self.one_imm(Code::VEX_Vroundpd_ymm_ymmm256_imm8, a, mode)
     }
 
-    /// An integral `.f32` to `.s32`: limited to its range, and 0 for a NaN.
+    /// Converts an integral `.f32` to `.s32`: limited to its range, and 0 for a NaN.
     fn signed_of(&mut self, a: Term) -> Term {
         // The instruction returns the least number if it is out of range.
         let number = self.one(Code::VEX_Vcvttps2dq_ymm_ymmm256, a);
@@ -46,7 +47,7 @@ impl Formula<'_, '_> {
         self.two(bitwise::AND, number, ordered)
     }
 
-    /// An integral `.f32` to `.u32`: limited to its range, and 0 for a NaN.
+    /// Converts an integral `.f32` to `.u32`: limited to its range, and 0 for a NaN.
     fn unsigned_of(&mut self, a: Term) -> Term {
         let zero = self.f32(0.0);
         let positive = self.two(single::MAX, a, zero);
@@ -62,8 +63,8 @@ impl Formula<'_, '_> {
         self.two(bitwise::OR, number, above)
     }
 
-    /// Four integral `.f64` numbers, limited to the range of `.u32`, in the lower halves of 64 bits; for a NaN, the
-    /// highest bit.
+    /// Converts four integral `.f64` numbers to the range of `.u32`, in the lower halves of 64-bit elements. A NaN
+    /// becomes a number with only the highest bit set.
     fn unsigned_halves_of(&mut self, a: Term) -> Term {
         let zero = self.f64(0.0);
         // The second source is the result for a NaN.
@@ -78,7 +79,7 @@ impl Formula<'_, '_> {
         self.choose(WIDE, is_nan, bit, sum)
     }
 
-    /// The lower words of the elements of two parts of 64 bits.
+    /// Returns the lower halves of the 64-bit elements of two parts.
     pub(super) fn lower_words(&mut self, low: Term, high: Term) -> Term {
         const EVEN: u32 = 0b10_00_10_00;
         let mixed = self.two_imm(Code::VEX_Vshufps_ymm_ymm_ymmm256_imm8, low, high, EVEN);
@@ -86,10 +87,10 @@ impl Formula<'_, '_> {
         self.one_imm(Code::VEX_Vpermq_ymm_ymmm256_imm8, mixed, IN_ORDER)
     }
 
-    /// Integers of 64 bits to `.f64`, rounded to nearest.
+    /// Converts 64-bit integers to `.f64`, rounded to nearest.
     fn wide_to_double(&mut self, a: Term, signed: bool) -> Term {
-        // The halves as numbers with an exponent, 2^52 + low and 2^84 + 2^32 high; the sum of the differences is rounded
-        // once.
+        // Gives each half an exponent: 2^52 + low, and 2^84 + 2^32 high. Subtracting the powers is exact, so that only
+        // the sum is rounded.
         let mask = self.number(WIDE, u64::from(u32::MAX));
         let low = self.two(bitwise::AND, a, mask);
         let exponent = self.number(WIDE, 0x4330 << 48);
@@ -248,7 +249,7 @@ impl Emitter<'_> {
                 if !signed {
                     return f.unsigned_halves_of(a);
                 }
-                // The second source is the result for a NaN, which becomes the least number, as those below the range.
+                // The second source is the result for a NaN. It becomes the least number, like numbers below the range.
                 let most = f.f64(f64::from(i32::MAX));
                 f.two(double::MIN, most, a)
             });

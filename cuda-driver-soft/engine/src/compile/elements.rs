@@ -21,7 +21,7 @@ struct Access {
 }
 
 impl Access {
-    /// Returns the number of columns of the access.
+    /// Returns the number of columns that the access moves.
     fn columns(&self) -> usize {
         match (self.class, self.element) {
             (RegClass::B64, 8) => self.addresses.size as usize / 8,
@@ -34,7 +34,7 @@ const AND: Code = Code::VEX_Vpand_ymm_ymm_ymmm256;
 const LEFT: Code = Code::VEX_Vpslld_ymm_ymm_imm8;
 
 impl Emitter<'_> {
-    /// Adds a load or store. Returns false if it has no machine code; then nothing is added.
+    /// Adds a load or store. If it has no machine code, returns false and adds nothing.
     pub(super) fn access(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) -> bool {
         match &inst.op {
             Op::Ld(m) => self.load(step, inst, m, live, rest).is_some(),
@@ -119,7 +119,7 @@ impl Emitter<'_> {
         Some(())
     }
 
-    /// Loads an element that all lanes get.
+    /// Loads an element that is the same for all lanes.
     fn load_same(&mut self, access: &Access, d: Reg, at: Mem, float: bool) {
         let (element, class) = (access.element, access.class);
         let width = if class == RegClass::B64 {
@@ -184,9 +184,9 @@ impl Emitter<'_> {
                 }
             }
             _ => {
-                // The elements of a column.
+                // Number of elements in a column.
                 let each = (4 / element as usize).min(d.len());
-                // Half a register has no room for more than the 16 bits themselves.
+                // The bits above the value of a 16-bit register must be zero.
                 let signed = access.signed && !(access.class == RegClass::B16 && element == 2);
                 for part in 0..d[0].len() {
                     let columns: Vec<Ymm> = d.iter().step_by(each).map(|d| d[part]).collect();
@@ -250,7 +250,7 @@ impl Emitter<'_> {
         });
         let values: Vec<Value> = values.collect::<Option<_>>()?;
         let same = access.addresses.are_same();
-        // The last lane wins, whose value is that of any other only if all are the same.
+        // All lanes store to one place, so the last one wins. Its value is at hand only if all lanes store the same.
         if values.len() != usize::from(m.vec) || (same && !values.iter().all(Value::is_uniform)) {
             return None;
         }
@@ -271,7 +271,7 @@ impl Emitter<'_> {
         Some(())
     }
 
-    /// Stores an element that all lanes have.
+    /// Stores an element that is the same for all lanes.
     fn store_same(&mut self, access: &Access, value: Value, at: Mem) {
         let vector = match access.class {
             RegClass::B16 if value.number().is_none() => Some(self.loaded(value, 0, 0)),
@@ -304,7 +304,7 @@ impl Emitter<'_> {
         for part in 0..self.parts(Width::Bits32) {
             let mut columns = Vec::new();
             for (at, elements) in values.chunks(each).enumerate() {
-                // `store_columns32` overwrites the last two of four.
+                // `store_columns32` overwrites the last two of four columns.
                 let keeps = access.addresses.size < 16 || at < 2;
                 let column = match (access.class, element, elements) {
                     (RegClass::B64, _, [value]) => {
@@ -337,13 +337,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets `to` to a column of several elements.
+    /// Sets `to` to a column that is joined from several elements.
     fn joined(&mut self, elements: &[Value], element: u32, part: usize, to: Ymm) {
         let bits = 8 * element;
         for (value, i) in elements.iter().zip(0..) {
             let mut source = self.source(*value, part, 0);
             let d = if i == 0 { to } else { SOURCES[0] };
-            // The bits of the last element that are too many are shifted out.
+            // The upper bits of the last element are shifted out, so they need not be cleared.
             if bits * (i + 1) < 32 {
                 let ymm = self.in_register(source, SOURCES[0]);
                 let bits = self.same_constant(Width::Bits32, (1 << bits) - 1);

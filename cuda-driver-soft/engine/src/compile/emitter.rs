@@ -1,4 +1,4 @@
-//! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the ways out.
+//! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the exits.
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
 use super::ranges::Retry;
@@ -20,29 +20,29 @@ use ptx::ir::{Inst, Op, Reg, RegClass};
 use std::collections::{BTreeSet, HashMap};
 use std::mem::offset_of;
 
-/// Everything that is known about the kernel.
+/// The properties of the kernel that the code is made from.
 pub(super) struct Input<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) shapes: &'a Shapes,
     pub(super) code: &'a Code,
     pub(super) map: &'a SourceMap,
     pub(super) lanes: u32,
-    /// True if the code takes each of its ways out.
+    /// See [`Variant::leaving`](crate::code::compiled::Variant::leaving).
     pub(super) leaving: bool,
 }
 
-/// A part of a basic block. A block is divided behind instructions that the scheduler runs.
+/// A part of a basic block. A block is divided after instructions that the scheduler runs.
 struct Piece {
     block: usize,
     steps: std::ops::Range<usize>,
     label: Label,
-    /// The machine registers at the begin, once something jumps there.
+    /// The machine registers at the beginning, once something jumps there.
     entry: Option<State>,
 }
 
 /// Code that runs rarely, and is placed at the end.
 pub(super) enum Stub {
-    /// Runs an access in the interpreter, and checks a range again.
+    /// Runs an access in the interpreter, and then checks a range again.
     Retry(Box<Retry>),
     /// Leaves the compiled code.
     Exit {
@@ -73,7 +73,7 @@ pub(super) enum Stub {
     },
 }
 
-/// A way into the code.
+/// A place at which the code can begin.
 pub(super) struct Way {
     pub(super) at: u32,
     pub(super) label: Label,
@@ -86,18 +86,18 @@ pub(super) struct Emitter<'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) lanes: u32,
     pub(super) state: State,
-    /// The registers that the running instruction names.
+    /// The registers that the current instruction names.
     pub(super) pinned: Vec<Reg>,
     pub(super) constants: HashMap<(Constant, u8), Slot>,
-    /// Reads in the running piece, by register: numbers of steps.
+    /// Reads in the current piece, by register: numbers of steps.
     uses: HashMap<Reg, Vec<usize>>,
-    /// The running step.
+    /// The current step.
     pub(super) step: usize,
-    /// The end of the running piece.
+    /// The end of the current piece.
     pub(super) piece_end: usize,
-    /// True if the running instruction has a guard.
+    /// True if the current instruction has a guard.
     pub(super) guarded: bool,
-    /// Its block.
+    /// The block of the current piece.
     pub(super) block: usize,
     pieces: Vec<Piece>,
     first_piece: Vec<usize>,
@@ -105,17 +105,18 @@ pub(super) struct Emitter<'a> {
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) pooled: HashMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
-    /// The way to the next group.
+    /// The code that goes on to the next group.
     pub(super) next: Label,
-    /// The constants that are in the context, by place in [`CompiledContext::uniforms`].
+    /// The constants that are in the context, by their index in [`CompiledContext::uniforms`].
     pub(super) uniforms: Vec<(Constant, u8)>,
     windows: u32,
     pub(super) rounds: Rounds,
     share: Share,
-    /// The instructions that all groups run together, and their common code.
+    /// The instructions that all groups of a warp run together, and the code that they share.
     pub(super) sites: Vec<Site>,
     pub(super) meeting: Option<Shared>,
-    /// The code that runs if lanes are missing at such an instruction, and the number of the instruction from 1 on.
+    /// For each such instruction, the code that runs if lanes are missing, and the number of the instruction, from 1
+    /// on.
     pub(super) missing: Vec<(Label, u64)>,
     /// The way in which each step runs, in the order of the code.
     ran_by: Vec<(usize, RunBy)>,
@@ -192,7 +193,7 @@ impl<'a> Emitter<'a> {
         (u32::MAX >> (32 - self.lanes)).cast_signed()
     }
 
-    /// Returns the step of the next read of a register in this piece.
+    /// Returns the step of the next read of a register in the current piece.
     pub(super) fn next_use(&self, reg: Reg) -> usize {
         let later = self
             .uses
@@ -205,7 +206,7 @@ impl<'a> Emitter<'a> {
         self.next_use(reg) != LATER
     }
 
-    /// Returns a new number of a window.
+    /// Returns the number of a new window.
     pub(super) fn new_window(&mut self) -> u32 {
         self.windows += 1;
         self.windows - 1
@@ -291,20 +292,20 @@ impl<'a> Emitter<'a> {
     /// Returns the first interpreter instruction of a piece.
     fn begin_of(&self, piece: &Piece) -> u32 {
         if piece.steps.is_empty() {
-            // Only the block at the end of the function is empty.
+            // Only the block at the end of the function has no instructions.
             return self.input.map.end;
         }
         self.insts(piece.steps.start).0
     }
 
-    /// Adds the ways into the code: one for each piece.
+    /// Adds the entries of the code: one for each piece.
     fn ways(&mut self) -> Vec<Way> {
         let mut ways = Vec::new();
         for number in 0..self.pieces.len() {
             let piece = &self.pieces[number];
             let (at, label, block) = (self.begin_of(piece), piece.label, piece.block);
             let state = piece.entry.clone().unwrap_or_default();
-            // An entry that leaves at once would be used again and again.
+            // Code that would leave again at once is no entry: it would be entered again and again.
             if self.is_left_at_once(piece) {
                 continue;
             }
@@ -451,7 +452,7 @@ impl<'a> Emitter<'a> {
         self.falls_through(block, number);
     }
 
-    /// Counts the instructions of a step of the running piece.
+    /// Counts the interpreter instructions of a step of the current piece.
     pub(super) fn count_share(&mut self, step: usize, by: RunBy) {
         let nesting = self.input.plan.flow.nesting(self.block);
         self.share.count(nesting, self.counted(step), by);
@@ -491,7 +492,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Makes the present machine registers those that a block expects, unless an earlier edge has set them.
+    /// Makes the present machine registers those that a block expects, unless an earlier edge has decided that.
     fn decide(&mut self, to: usize) {
         let target = self.first_piece[to];
         if self.pieces[target].entry.is_none() {
@@ -546,7 +547,7 @@ impl<'a> Emitter<'a> {
         };
         let rest = rest - self.counted(step);
         let mixed = self.exit_stub(live, self.insts(step).0, Exit::Leave, rest as i32);
-        // The predicate may be dead behind the branch.
+        // The predicate may be dead after the branch.
         let taken = self.asm.label();
         let state = self.state.clone();
         self.decide(to);
@@ -587,13 +588,13 @@ impl<'a> Emitter<'a> {
         label
     }
 
-    /// Returns the begin of a piece inside a block, where all registers are empty.
+    /// Returns the beginning of a piece inside a block, where all registers are empty.
     pub(super) fn label_of_piece(&self, number: usize) -> Label {
         self.pieces[number].label
     }
 
-    /// Adds code that leaves with the present registers, and returns its label. `rest`: interpreter instructions of the
-    /// piece that do not run.
+    /// Adds code that leaves with the present registers, and returns its label. `rest` is the number of interpreter
+    /// instructions of the piece that do not run.
     pub(super) fn exit_stub(&mut self, live: &[Reg], at: u32, exit: Exit, rest: i32) -> Label {
         let label = self.asm.label();
         self.stubs.push(Stub::Exit {
@@ -607,14 +608,15 @@ impl<'a> Emitter<'a> {
         label
     }
 
-    /// Leaves the code here.
+    /// Adds code that leaves at this place.
     fn exit_now(&mut self, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: u32) {
         let state = std::mem::take(&mut self.state);
         self.leave(&state, live, spread, at, exit, rest as i32);
     }
 
-    /// Returns the scalars of which a barrier at the end of a piece leaves only the first lanes in their rows. They are
-    /// those of the entry behind it, where the code usually continues: see [`Compiled`](crate::code::compiled::Compiled).
+    /// Returns the scalars whose rows need only the first lanes at a barrier that ends a piece. They are the scalars of
+    /// the entry after the barrier, where the code usually continues: see
+    /// [`Compiled`](crate::code::compiled::Compiled).
     fn kept_behind(&self, number: usize, exit: Exit, at: u32) -> Vec<Reg> {
         let Some(next) = self.pieces.get(number + 1).filter(|_| exit == Exit::Barrier) else {
             return Vec::new();
@@ -627,14 +629,14 @@ impl<'a> Emitter<'a> {
         live
     }
 
-    /// Returns true if a piece begins with an instruction that ends the code.
+    /// Returns true if a piece begins with an instruction at which the code leaves.
     fn is_left_at_once(&self, piece: &Piece) -> bool {
         piece.steps.clone().next().is_some_and(
             |step| matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if stops(inst).is_some() && !self.meets(inst)),
         )
     }
 
-    /// Leaves the code. `live` are the registers that are needed, `spread` those whose rows must be complete.
+    /// Adds code that leaves. `live` are the registers that are needed, `spread` those whose rows must be complete.
     pub(super) fn leave(&mut self, state: &State, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: i32) {
         let needed = |reg: &Reg| live.contains(reg);
         let mut kept = state.clone();
@@ -648,14 +650,15 @@ impl<'a> Emitter<'a> {
             self.asm.add_to(counter, -rest);
         }
         self.asm.constant(Gpr::AX, u64::from(at) | (exit as u64) << 32);
-        // The groups that end here may go on together.
+        // After such an exit, the code may continue with the next group.
         self.asm.jump(match exit {
             Exit::Barrier | Exit::End => self.next,
             _ => self.epilogue,
         });
     }
 
-    /// Marks a label as a way out: code that is leaving always jumps there.
+    /// Marks a label as an exit: with [`Variant::leaving`](crate::code::compiled::Variant::leaving), the code always
+    /// jumps there.
     pub(super) fn way_out(&mut self, label: Label) {
         if self.input.leaving {
             self.asm.jump_always(label);
@@ -711,8 +714,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
-    /// frame, and all machine registers are lost. The code jumps to `missing` if lanes are missing at an instruction for
-    /// the whole warp.
+    /// frame, and all machine registers are lost. The code jumps to `missing` if lanes are missing at an instruction
+    /// that runs for the whole warp.
     pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
         let asm = &mut self.asm;
         asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));
@@ -733,7 +736,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Adds code that runs a step in the interpreter instead and continues at `back`, and returns its label. `before`
-    /// are the registers where the code jumps to it; the present ones are expected at `back`.
+    /// are the registers where the code jumps to that label; the present ones are expected at `back`.
     pub(super) fn interpret_stub(
         &mut self,
         label: Label,
@@ -768,7 +771,7 @@ impl<'a> Emitter<'a> {
             return;
         }
         if self.input.shapes.assumption(step).is_some() {
-            // The result need not be affine.
+            // The interpreter's result may not be affine.
             let out = self.exit_stub(live, insts.0, Exit::Leave, rest as i32);
             return self.asm.jump(out);
         }
@@ -781,10 +784,10 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Returns how compiled code ends at an instruction; `None` if it does not.
+/// Returns the exit with which compiled code ends at an instruction; `None` if it does not end there.
 pub(super) fn stops(inst: &Inst) -> Option<Exit> {
     match (&inst.op, Class::of_inst(inst)) {
-        // It depends on the lanes of the whole warp.
+        // The result depends on the lanes of the whole warp.
         (Op::Activemask, _) => Some(Exit::Leave),
         (Op::Bar { .. }, Class::Scheduled(Scheduled::BlockBarrier)) => Some(Exit::Barrier),
         (Op::Ret { .. }, _) => Some(Exit::End),

@@ -9,7 +9,7 @@ use crate::semantics::float::{NAN_F32, SCALE};
 use iced_x86::Code;
 use ptx::ir::{FloatMods, Inst, Op, Precision, Reg, Rounding, Type};
 
-/// The predicates of comparisons.
+/// Predicates of the host's floating-point comparisons.
 const LESS: u32 = 0x11;
 const UNORDERED: u32 = 3;
 
@@ -99,7 +99,7 @@ impl Formula<'_, '_> {
         self.two(AND, a, bits)
     }
 
-    /// Returns the sign bit alone, or with `flip` the value with the other sign.
+    /// Returns the sign bit alone or, with `flip`, the value with the other sign.
     pub(super) fn sign(&mut self, width: Width, a: Term, flip: bool) -> Term {
         let bits = self.number(
             width,
@@ -120,7 +120,7 @@ impl Formula<'_, '_> {
         self.two(AND_NOT, all_but_sign, a)
     }
 
-    /// `.ftz` of an operand, or of a result that is exact if subnormal.
+    /// Applies `.ftz` to an operand, or to a result that is exact if subnormal.
     pub(super) fn flushed(&mut self, a: Term, ftz: bool) -> Term {
         if ftz {
             self.clear_where_less(a, a, f32::MIN_POSITIVE)
@@ -129,7 +129,7 @@ impl Formula<'_, '_> {
         }
     }
 
-    /// `.ftz` of a result: `scaled` is the same result times 2^24.
+    /// Applies `.ftz` to a result. `scaled` is the same result times 2^24.
     pub(super) fn flushed_result(&mut self, a: Term, scaled: Term) -> Term {
         self.clear_where_less(a, scaled, f32::MIN_POSITIVE * SCALE)
     }
@@ -147,7 +147,7 @@ impl Formula<'_, '_> {
         self.two_imm(code, a, b, UNORDERED)
     }
 
-    /// Replaces NaNs by the one of `.f32`, if it can be observed.
+    /// Replaces NaNs by the canonical NaN of `.f32`, if they can be observed.
     pub(super) fn canonical(&mut self, a: Term, seen: bool) -> Term {
         if !seen {
             return a;
@@ -157,7 +157,7 @@ impl Formula<'_, '_> {
         self.choose(NARROW, is_nan, nan, a)
     }
 
-    /// `.sat`, or the replacement of NaNs.
+    /// Applies `.sat`, or replaces NaNs by the canonical NaN.
     pub(super) fn finished(&mut self, a: Term, sat: bool, seen: bool) -> Term {
         if !sat {
             return self.canonical(a, seen);
@@ -169,8 +169,8 @@ impl Formula<'_, '_> {
         self.two(single::MIN, positive, one)
     }
 
-    /// Returns the minimum or maximum of numbers; -0 is less than +0. Also returns the values in place of a result that
-    /// has a NaN operand: `b`, and `a`.
+    /// Returns the minimum or maximum of numbers, where -0 is less than +0. Also returns the values that replace the
+    /// result if an operand is a NaN: one that is `b`, and one that is `a`.
     fn extreme(&mut self, width: Width, a: Term, b: Term, maximum: bool) -> [Term; 3] {
         let code = match (width, maximum) {
             (Width::Bits32, false) => single::MIN,
@@ -184,7 +184,8 @@ impl Formula<'_, '_> {
         [both, b_last, a_last]
     }
 
-    /// Returns the minimum or maximum, and for one NaN the other operand; for two, `b`.
+    /// Returns the minimum or maximum. If one operand is a NaN, the result is the other operand; if both are, it is
+    /// `b`.
     fn extreme_number(&mut self, width: Width, a: Term, b: Term, maximum: bool) -> Term {
         let [both, b_last, a_last] = self.extreme(width, a, b, maximum);
         let b_is_nan = self.is_nan(width, b);
@@ -205,7 +206,7 @@ impl Formula<'_, '_> {
     }
 }
 
-/// Returns true for operations that are done here: rounding to nearest.
+/// Returns true for operations that are compiled here: those that round to nearest.
 fn is_near(m: &FloatMods) -> bool {
     m.rnd == Rounding::Rn && !m.relu && !m.oob
 }
@@ -350,7 +351,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns a product or quotient; `first` is the dividend of a reciprocal.
+    /// Returns a product or quotient as a formula; `first` is the dividend of a reciprocal.
     fn scaled(
         &self,
         values: &[Value],
@@ -399,7 +400,7 @@ impl Emitter<'_> {
         let one = || self.values(inst, WIDE, 1);
         let two = || self.values(inst, WIDE, 2);
         match inst.op {
-            // Of two NaNs the instruction keeps the first source's, and PTX the second's.
+            // Of two NaNs, the host's instruction keeps the first source's and PTX the second's.
             Op::FAdd(m) if is_near(&m) => self.in_order(&two()?, double::ADD, [1, 0]),
             Op::FMul(m) if is_near(&m) => self.in_order(&two()?, double::MUL, [1, 0]),
             Op::FDiv {

@@ -38,7 +38,7 @@ enum Action {
     Widen(Code),
     /// Narrows a register to the lower half of another.
     Narrow(Code),
-    /// The same, with a number.
+    /// Narrows a register to the lower half of another, with a number.
     NarrowBy(Code, u32),
     /// The upper half of a register as the lower half of another.
     Upper,
@@ -57,16 +57,16 @@ struct Line {
 pub(super) struct Formula<'e, 'a> {
     pub(super) emitter: &'e mut Emitter<'a>,
     lines: Vec<Line>,
-    /// True if nothing is written: sources count as memory.
+    /// True in the dry run, which writes nothing. Sources count as memory.
     dry: bool,
-    /// The vector registers for the operands, by operand.
+    /// By number of the operand, true if it is in use.
     used: [bool; 3],
 }
 
-/// The instructions of a formula: makes the results of one part.
+/// Makes the instructions of a formula for one part, and returns its results.
 pub(super) type Body<const N: usize> = Box<dyn Fn(&mut Formula<'_, '_>, usize) -> [Term; N]>;
 
-/// A place where no source is: the dry run only needs a place in memory.
+/// Stands for a source in the dry run, which only needs some place in memory.
 const ELSEWHERE: Source = Source::Mem(super::assembler::Mem {
     base: Gpr::SP,
     index: None,
@@ -88,7 +88,8 @@ impl<'e, 'a> Formula<'e, 'a> {
         Term::Result(self.lines.len() - 1)
     }
 
-    /// Returns a part of an operand. Each part of each operand that is in use has another number `at`, below 3.
+    /// Returns a part of an operand. `at` is different for each part of each operand that is in use at one time, and
+    /// less than 3.
     pub(super) fn source(&mut self, value: Value, part: usize, at: usize) -> Term {
         self.used[at] = true;
         if self.dry {
@@ -97,7 +98,7 @@ impl<'e, 'a> Formula<'e, 'a> {
         Term::Place(self.emitter.source(value, part, at))
     }
 
-    /// Returns a part of 64 bits, made by an instruction that widens half of a part of an operand of 32 bits.
+    /// Returns a part of 64 bits, widened from half of a part of a 32-bit operand.
     pub(super) fn widened(&mut self, code: Code, value: Value, part: usize, at: usize) -> Term {
         let whole = self.source(value, part / 2, at);
         self.widened_half(code, whole, part % 2)
@@ -120,12 +121,12 @@ impl<'e, 'a> Formula<'e, 'a> {
         self.line(Action::Join, [Some(low), Some(high), None])
     }
 
-    /// Narrows a value to the lower half of another; the instruction has a number.
+    /// Narrows a value to the lower half of a register, by an instruction with a number.
     pub(super) fn narrow_by(&mut self, code: Code, a: Term, number: u32) -> Term {
         self.line(Action::NarrowBy(code, number), [Some(a), None, None])
     }
 
-    /// Narrows two values and joins the halves; the instruction has a number.
+    /// Narrows two values by an instruction with a number, and joins the halves.
     pub(super) fn narrowed_by(&mut self, code: Code, low: Term, high: Term, number: u32) -> Term {
         let [low, high] = [low, high].map(|a| self.narrow_by(code, a, number));
         self.line(Action::Join, [Some(low), Some(high), None])
@@ -147,7 +148,7 @@ impl<'e, 'a> Formula<'e, 'a> {
         self.line(Action::OneImm(code, number), [Some(a), None, None])
     }
 
-    /// Returns `a b + c`, rounded once; the instruction is of the form 231.
+    /// Returns `a b + c`, rounded once. `code` must be an instruction of the form 231.
     pub(super) fn fused(&mut self, code: Code, a: Term, b: Term, c: Term) -> Term {
         self.line(Action::Fused(code), [Some(a), Some(b), Some(c)])
     }
@@ -185,7 +186,7 @@ impl<'e, 'a> Formula<'e, 'a> {
         self.two(equal, own, bits)
     }
 
-    /// Writes the instructions with these registers for intermediate values, and the results to theirs. Returns the
+    /// Writes the instructions, with the registers `pool` for intermediate values and `to` for the results. Returns the
     /// number of registers that are needed.
     fn write<const N: usize>(self, results: [Term; N], to: [Ymm; N], pool: &[Ymm]) -> usize {
         let mut last = vec![0; self.lines.len()];
@@ -214,7 +215,7 @@ impl<'e, 'a> Formula<'e, 'a> {
                 None => None,
             };
             let [a, b, c] = line.sources.map(source);
-            // A source that must be in a register, and is not.
+            // Sources that must be in a register, but are not.
             let (mut loaded, mut extra) = (Vec::new(), Vec::new());
             let mut in_register = |homes: &mut Homes<'_>, source: Source| match source {
                 Source::Ymm(ymm) => ymm,
@@ -255,7 +256,8 @@ impl<'e, 'a> Formula<'e, 'a> {
             let is_result = results.iter().position(|result| *result == Term::Result(at));
             let direct = is_result.map(|number| to[number]).filter(|to| {
                 let reads = |term: Option<Term>| term == Some(Term::Place(Source::Ymm(*to)));
-                // Later lines still need the old value, and this one if it writes before it reads.
+                // The register's old value may still be read: by later lines, or by this line if it writes before it
+                // reads.
                 let factor = matches!(line.action, Action::Fused(_)) && line.sources[..2].iter().copied().any(reads);
                 !factor
                     && !self.lines[at + 1..]
@@ -366,7 +368,7 @@ impl<'e, 'a> Formula<'e, 'a> {
     }
 }
 
-/// Returns true if an instruction with one source and a number reads memory.
+/// Returns true if an instruction with one source and a number can read its source from memory.
 fn takes_memory(code: Code) -> bool {
     matches!(
         code,
@@ -395,7 +397,7 @@ impl Homes<'_> {
         self.most = self.most.max(free + 1);
         match self.pool.get(free) {
             Some(ymm) => *ymm,
-            // Numbers beyond those of the machine: only in a dry run.
+            // The numbers beyond the machine's registers occur only in a dry run.
             None => Ymm(64 + free as u8),
         }
     }
@@ -419,7 +421,7 @@ impl Homes<'_> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction that is a formula. Returns false, and adds nothing, for all other instructions.
+    /// Adds an instruction that is a formula. For any other instruction, returns false and adds nothing.
     pub(super) fn formula(&mut self, inst: &Inst, d: Reg) -> bool {
         let recipe = self
             .float(inst, d)
@@ -430,8 +432,8 @@ impl Emitter<'_> {
         recipe.is_some_and(|recipe| self.compute(d, recipe.width, &recipe.values, &recipe.body))
     }
 
-    /// Adds a formula whose result is a register. Returns false if the register is kept in another way; then nothing is
-    /// added.
+    /// Adds a formula whose result is a register. If the register is kept in another way, returns false and adds
+    /// nothing.
     pub(super) fn compute(&mut self, d: Reg, width: Width, values: &[Value], body: &Body<1>) -> bool {
         let Some(parts) = self.parts_of(d, width, values) else {
             return false;
@@ -468,7 +470,7 @@ impl Emitter<'_> {
         let used = formula.used;
         let mut needed = formula.write(results, [Ymm(255); N], &[]);
         let replaced = d.filter(|d| values.iter().any(|value| value.is_register(*d)));
-        // A result whose register is still read is computed in another one.
+        // If the result's register is still read, the result is computed in another one.
         needed += usize::from(replaced.is_some());
         let mut pool: Vec<Ymm> = temp.then_some(TEMP).into_iter().collect();
         pool.extend((0..3).filter(|at| !used[*at]).map(|at| SOURCES[at]));
@@ -492,8 +494,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets the mask `d` to the highest bits of the results of a formula on elements of this width. `uniform` is true if
-    /// all lanes have the same.
+    /// Sets the mask `d` to the highest bits of the results of a formula on elements of this width. `uniform` is true
+    /// if all lanes have the same result.
     pub(super) fn compute_mask(&mut self, d: Reg, width: Width, values: &[Value], body: &Body<1>) {
         let pool = self.prepare_formula(None, false, values, body);
         let uniform = values.iter().all(Value::is_uniform);

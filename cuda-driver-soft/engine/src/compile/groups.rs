@@ -1,4 +1,4 @@
-//! The begin and the end of the code, and the way from one group of lanes to the next.
+//! The beginning and the end of the code, and the step from one group of lanes to the next.
 //!
 //! One call of the code can run many groups of a block one after another: all from the same instruction on, as long as
 //! each ends at the same barrier or at the end of the kernel.
@@ -12,7 +12,7 @@ use std::mem::offset_of;
 
 const WIDE: Width = Width::Bits64;
 
-/// The registers that the caller expects unchanged.
+/// The registers that a function must preserve for its caller.
 const SAVED: [Gpr; 6] = [Gpr::BX, Gpr::BP, Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
 
 /// Returns a field of the context.
@@ -21,7 +21,7 @@ fn value(offset: usize) -> Word {
 }
 
 impl Emitter<'_> {
-    /// Adds the function that the code begins with, its end, and the way to the next group.
+    /// Adds the function at the beginning of the code, its end, and the step to the next group.
     pub(super) fn prologue(&mut self) {
         for gpr in SAVED {
             self.asm.push_register(gpr);
@@ -56,7 +56,7 @@ impl Emitter<'_> {
         [(ROWS32, 4 * lanes), (ROWS64, 8 * lanes), (MASKS, lanes / 8)]
     }
 
-    /// Adds the code behind a barrier or the end of the kernel: `AX` is the result.
+    /// Adds the code that runs after a barrier or the end of the kernel. `AX` is the value to return.
     fn next_group(&mut self) {
         let expected = field(offset_of!(CompiledContext, expected));
         let [first, again, warp] = [(); 3].map(|()| self.asm.label());
@@ -75,7 +75,7 @@ impl Emitter<'_> {
         self.asm.store(8, steps, Gpr::CX);
         let has_loops = !self.rounds.loops.is_empty();
         if has_loops {
-            // The rounds of its loops depend on it.
+            // Keeps the quantum of the group that has ended: the counts of its loops are relative to it.
             let group = value(offset_of!(CompiledContext, group));
             self.asm.alu(Alu::Mov, WIDE, Gpr::CX, group);
             self.asm.shift(Shift::Left, WIDE, Gpr::CX, 3);
@@ -92,7 +92,7 @@ impl Emitter<'_> {
         self.asm.store(8, field(offset_of!(CompiledContext, quantum)), Gpr::CX);
         self.asm.subtract_from(field(offset_of!(CompiledContext, in_warp)), 1);
         self.asm.jump_when(When::Equal, warp);
-        // The next group of the warp.
+        // Continues with the next group of the warp.
         for (base, bytes) in self.bases() {
             self.asm.alu(Alu::Add, WIDE, base, Word::Imm(bytes));
         }
@@ -106,7 +106,7 @@ impl Emitter<'_> {
         let entry = value(offset_of!(CompiledContext, entry));
         self.asm.alu(Alu::Mov, WIDE, Gpr::CX, entry);
         self.asm.jump_to_address(Gpr::CX);
-        // The first group of the next warp.
+        // Continues with the first group of the next warp.
         self.asm.bind(warp);
         if has_loops {
             self.begin_counts();
@@ -130,7 +130,7 @@ impl Emitter<'_> {
         self.asm.store(8, field(offset_of!(CompiledContext, in_warp)), Gpr::CX);
         self.asm.alu(Alu::Mov, WIDE, Gpr::CX, entry);
         self.asm.jump_to_address(Gpr::CX);
-        // The first group decides where the others have to end.
+        // The first group decides at which instruction all groups have to end.
         self.asm.bind(first);
         self.asm.alu(Alu::Test, WIDE, Gpr::CX, Word::Gpr(Gpr::CX));
         self.asm.jump_when(When::NotEqual, self.epilogue);

@@ -1,7 +1,7 @@
 //! Registers of 16 bits, and integer arithmetic on 8 and 16 bits.
 //!
-//! Such a register is a vector of 32-bit elements, with zeros above the 16 bits. Only its row is as the interpreter has
-//! it.
+//! Such a register is a vector of 32-bit elements, with zeros above the 16 bits. Only its row in the frame has elements
+//! of 16 bits, as the interpreter expects it.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
@@ -12,13 +12,13 @@ use iced_x86::Code;
 use ptx::ir::{Cvt, Inst, Op, Operand, Part, Reg, RegClass, Type};
 use std::mem::offset_of;
 
-/// The low bits of a source, and the way in which they become a number of 32 bits.
+/// The low bits of a source, and how they are extended to a number of 32 bits.
 #[derive(Clone, Copy, Debug)]
 struct Number {
     value: Value,
-    /// The bits that count, and true if they are a signed number.
+    /// Number of low bits that are used, and true if they are a signed number.
     from: (u32, bool),
-    /// True if the bits above are zero.
+    /// True if the bits above are known to be zero.
     clean: bool,
 }
 
@@ -34,7 +34,8 @@ enum Work {
     ShiftBy(Code, u32),
 }
 
-/// An operation, its sources, and the bits of the result that count, if they are less than 32.
+/// An operation, its sources, and the number of bits of the result that are kept if less than 32, with true if they are
+/// signed.
 type Operation = (Work, Vec<Number>, Option<(u32, bool)>);
 
 /// Returns the bits of an integer type of 8, 16 or 32 bits, and true if it is signed.
@@ -93,8 +94,8 @@ impl Emitter<'_> {
         self.asm.pop_register(Gpr::DX);
     }
 
-    /// Adds an integer instruction that has a source or result of 8 or 16 bits. Returns false, and adds nothing, for
-    /// all other instructions.
+    /// Adds an integer instruction that has a source or result of 8 or 16 bits. For any other instruction, returns
+    /// false and adds nothing.
     pub(super) fn halves(&mut self, inst: &Inst, d: Reg) -> bool {
         let Some((work, sources, to)) = self.half_work(inst, d) else {
             return false;
@@ -141,7 +142,7 @@ impl Emitter<'_> {
             all.map(|operand| self.number_of(operand, from))
                 .collect::<Option<Vec<_>>>()
         };
-        // Of an operation on 16 bits with a result of 16 bits.
+        // Returns an operation whose sources and result have 16 bits.
         let plain = |work, count, ty: Type| {
             let fits = ty.size() == 2 && class == RegClass::B16;
             Some((work, numbers(count, ty).filter(|_| fits)?, Some((16, false))))
@@ -204,7 +205,7 @@ impl Emitter<'_> {
         let from = integer(cvt.from)?;
         let sources = vec![self.number_of(inst.srcs.first()?, from)?];
         if cvt.to == Type::F32 {
-            // These are exact in every rounding mode.
+            // All numbers of less than 32 bits are exact in every rounding mode.
             return (from.0 < 32 && class == RegClass::B32).then_some((Work::ToFloat, sources, None));
         }
         let (bits, signed) = integer(cvt.to)?;
@@ -214,7 +215,7 @@ impl Emitter<'_> {
         Some((Work::Copy, sources, (bits < 32).then_some((bits, signed))))
     }
 
-    /// Returns a source of which these bits count.
+    /// Returns a source of which these low bits are used.
     fn number_of(&self, operand: &Operand, from: (u32, bool)) -> Option<Number> {
         let half = match operand {
             Operand::Reg(reg) => self.class(*reg) == RegClass::B16,

@@ -1,7 +1,8 @@
 //! One check for several accesses of a basic block that add numbers to the same register.
 //!
-//! The first of them checks the range of all. If that fails, the interpreter runs the first access, which may change the
-//! window, and the range is checked again. If that fails, too, the code ends: one of the accesses raises a fault.
+//! The first of them checks the range of all. If that check fails, the interpreter runs the first access, which may
+//! change the window, and the range is checked again. If the second check fails, too, the code ends: one of the
+//! accesses raises a fault.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::{Emitter, Stub};
@@ -15,14 +16,14 @@ use crate::plan::steps::Step;
 use ptx::ir::{Inst, Op, Operand, Order, Reg};
 use std::mem::offset_of;
 
-/// Returns the place of the copy of a general register that survives calls.
+/// Returns the place of a general register's copy, which survives calls.
 fn copy_of(host: Gpr) -> Mem {
     field(offset_of!(CompiledContext, hosts)).plus(8 * i32::from(host.0))
 }
 
 impl Emitter<'_> {
-    /// Returns the checked range that an access is in. If there is none, checks one for it and the later accesses to the
-    /// same register, if that saves checks; then the second value is for [`retry`](Self::retry).
+    /// Returns the checked range that an access is in. If there is none, adds a check for the access and later accesses
+    /// to the same register, if that saves checks; then the second value is for [`retry`](Self::retry).
     pub(super) fn hull(
         &mut self,
         addresses: &Addresses,
@@ -62,7 +63,8 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
         }
         let host = self.take_gpr();
-        // If the first access is known to be aligned, nothing is tested, so larger accesses need checks of their own.
+        // If the first access is known to be aligned, alignment is not tested, so that larger accesses need checks of
+        // their own.
         let align = if addresses.aligned {
             addresses.size
         } else {
@@ -82,7 +84,8 @@ impl Emitter<'_> {
         Some((checked, Some(failure)))
     }
 
-    /// Returns the bytes from the first to the last that an access needs, counted from the address of the first lane.
+    /// Returns the bytes that an access of a whole group needs, from the first to the last, relative to the address of
+    /// the first lane.
     fn range(&self, offset: i64, size: u32, shape: Shape) -> Option<(i32, i32)> {
         let step = match shape {
             Shape::Affine(step) => step,
@@ -94,7 +97,7 @@ impl Emitter<'_> {
         Some((near(low)?, near(high)?))
     }
 
-    /// Returns the number of accesses to a register from the running step to the end of the piece, and their range.
+    /// Returns the number of accesses to a register from the current step to the end of the piece, and their range.
     fn find(&self, addresses: &Addresses, base: Reg, write: bool) -> Option<(usize, Checked)> {
         let shape = addresses.value.shape;
         let (mut low, mut high) = self.range(addresses.offset.into(), addresses.size, shape)?;
@@ -146,8 +149,8 @@ impl Emitter<'_> {
         Some((count, checked))
     }
 
-    /// Adds the check of a range: the address of the first lane is in `AX`. Sets the register for its place, and the
-    /// copy. Jumps to `label` if it fails; then `AX` has the address of the begin of the range.
+    /// Adds the check of a range; the address of the first lane is in `AX`. Sets the register for its place, and its
+    /// copy. If the check fails, the code jumps to `label`.
     fn check_hull(&mut self, checked: &Checked, aligned: bool, window: u32, label: Label) {
         let (wide, host) = (Width::Bits64, checked.host);
         if !aligned && checked.align > 1 {
@@ -165,7 +168,7 @@ impl Emitter<'_> {
         self.asm.store(8, copy_of(host), host);
     }
 
-    /// Adds the code behind a failed check of a range.
+    /// Adds the code that runs after a failed check of a range.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn retry(
         &mut self,
@@ -202,7 +205,8 @@ impl Emitter<'_> {
         for reg in &retry.scalars {
             self.spread(*reg, &failure.before);
         }
-        // Only this access is permitted, so its place selects the window, not the begin of the range.
+        // The interpreter checks this access only, so the window is selected by its address, not by the first address
+        // of the range.
         let base = Word::Mem(self.home(retry.checked.base));
         self.asm.alu(Alu::Mov, retry.checked.width, Gpr::AX, base);
         self.asm.lea(Width::Bits64, Gpr::AX, Mem::at(Gpr::AX, failure.first));
@@ -219,7 +223,7 @@ impl Emitter<'_> {
         self.leave(&State::default(), live, live, at, Exit::Leave, retry.rest);
     }
 
-    /// Reads the registers of checked ranges from their copies.
+    /// Reads the registers of checked ranges back from their copies.
     pub(super) fn reload_checked(&mut self, checked: &[Checked]) {
         for c in checked {
             self.asm

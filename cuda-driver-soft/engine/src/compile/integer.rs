@@ -1,4 +1,4 @@
-//! Integer arithmetic of several instructions, and bit fields.
+//! Integer arithmetic that needs several vector instructions, and bit fields.
 
 use super::assembler::Width;
 use super::emitter::Emitter;
@@ -30,7 +30,7 @@ impl Formula<'_, '_> {
         self.number(NARROW, u64::from(bits))
     }
 
-    /// Returns the same 16 bytes in both halves.
+    /// Returns a vector with the same 16 bytes in both halves.
     fn bytes(&mut self, bytes: [u8; 16]) -> Term {
         self.words(std::array::from_fn(|i| {
             let at = 4 * (i % 4);
@@ -38,7 +38,7 @@ impl Formula<'_, '_> {
         }))
     }
 
-    /// Returns the low byte of a position or length.
+    /// Returns the low byte of each position or length.
     fn low_byte(&mut self, value: Value, part: usize, at: usize) -> Term {
         match value.number() {
             Some(number) => self.word(number as u32 & 0xff),
@@ -50,7 +50,7 @@ impl Formula<'_, '_> {
         }
     }
 
-    /// Returns the lower half of each byte, and the upper half.
+    /// Returns the lower half of each byte, and the upper half of each byte.
     fn nibbles(&mut self, a: Term) -> [Term; 2] {
         let mask = self.word(0x0f0f_0f0f);
         let low = self.two(bitwise::AND, a, mask);
@@ -115,9 +115,9 @@ impl Formula<'_, '_> {
         self.two(bitwise::OR, rest, field)
     }
 
-    /// Any four of eight bytes, selected by a variable number.
+    /// Returns four of eight bytes, selected by a variable number.
     fn permuted(&mut self, a: Term, b: Term, c: Term) -> Term {
-        // Each selector of four bits in a byte.
+        // Moves each selector of four bits to its own byte.
         let mut selectors = c;
         for (distance, mask) in [(8, 0x00ff_00ff), (4, 0x0f0f_0f0f)] {
             let moved = self.one_imm(Code::VEX_Vpslld_ymm_ymm_imm8, selectors, distance);
@@ -144,14 +144,14 @@ impl Formula<'_, '_> {
         self.mixed(extends, signs, bytes)
     }
 
-    /// Returns the bits of `yes` where the mask has ones, else those of `no`.
+    /// Returns the bits of `yes` where the mask has ones, else the bits of `no`.
     pub(super) fn mixed(&mut self, mask: Term, yes: Term, no: Term) -> Term {
         let yes = self.two(bitwise::AND, mask, yes);
         let no = self.two(bitwise::AND_NOT, mask, no);
         self.two(bitwise::OR, yes, no)
     }
 
-    /// The same, selected by a constant.
+    /// Returns four of eight bytes, selected by a constant.
     fn permuted_by(&mut self, a: Term, b: Term, selectors: [u32; 4]) -> Term {
         let mut shuffle = |value: Term, of_b: bool| {
             let byte = |i: usize| match selectors[i % 4] {
@@ -190,8 +190,8 @@ impl Formula<'_, '_> {
         self.sum(NARROW, even, odd)
     }
 
-    /// Returns the quotients of four numbers of 32 bits, which are in halves of `a` and `b`, in the lower halves of 64
-    /// bits.
+    /// Divides four 32-bit numbers, one half of `a` by the same half of `b`. The quotients are in the lower halves of
+    /// 64-bit elements.
     fn quotients(&mut self, a: Term, b: Term, half: usize, signed: bool) -> Term {
         let [a, b] = [a, b].map(|value| {
             if signed {
@@ -254,7 +254,7 @@ impl Formula<'_, '_> {
     }
 }
 
-/// A formula on the parts of its sources.
+/// Returns a formula on the parts of its sources.
 pub(super) fn on(
     width: Width,
     values: &[Value],
@@ -424,7 +424,7 @@ impl Emitter<'_> {
                     f.bit_field(a, position, length, signed)
                 })
             }
-            // There are registers for three operands: the position or the length must be known.
+            // A formula has at most three operands, so the position or the length must be a constant.
             Op::Bfi { ty } if integer(ty)? == NARROW => {
                 let values = narrow(4)?;
                 let [x, y, z, l] = [values[0], values[1], values[2], values[3]];
@@ -510,7 +510,7 @@ impl Emitter<'_> {
                         let mask = f.two_imm(Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8, c, zero, GREATER_OR_EQUAL);
                         return f.choose(NARROW, mask, s[0], s[1]);
                     }
-                    // The sign decides.
+                    // The sign bit of `c` decides.
                     f.choose(NARROW, s[2], s[1], s[0])
                 })
             }

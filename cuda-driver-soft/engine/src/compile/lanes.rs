@@ -12,7 +12,7 @@ use ptx::ir::{Inst, Op, Reg};
 use std::mem::{offset_of, size_of};
 
 impl Memory {
-    /// Returns the places in the context of the length and the address on the host.
+    /// Returns the places in the context of the memory's length and host address.
     pub(super) fn fields(self) -> [Word; 2] {
         let [length, host] = match self {
             Memory::Local => [
@@ -34,7 +34,7 @@ pub(super) struct Addresses {
     pub(super) memory: Memory,
     /// The addresses without the offset.
     pub(super) value: Value,
-    /// Bytes added to each.
+    /// Bytes added to each address.
     pub(super) offset: i32,
     /// Bytes that a lane accesses, which is also the alignment: a power of two of at most 16.
     pub(super) size: u32,
@@ -45,33 +45,33 @@ pub(super) struct Addresses {
 /// The arrangement of the lanes.
 #[derive(Clone, Copy, Debug)]
 enum Arrangement {
-    /// All at one place.
+    /// All lanes are at one place.
     Same,
-    /// Each lane is so many bytes behind the one before.
+    /// Each lane is this number of bytes after the previous one.
     Step(i32),
-    /// Each lane has an index of this width, in memory.
+    /// Each lane has an index of this width, which is in memory.
     Each(Width, Mem),
 }
 
-/// Places on the host that have been checked.
+/// Places in host memory that have been checked.
 #[derive(Debug)]
 pub(super) struct Places {
     first: Mem,
     arrangement: Arrangement,
     /// Bytes that a lane accesses.
     pub(super) size: u32,
-    /// The check, unless there was one before.
+    /// The check that this access made.
     check: Check,
 }
 
-/// A check that may fail: the code to which it jumps then, the registers there, and the number of the window.
+/// A check that may fail, with the label of the code that runs then, the registers there, and the number of the window.
 #[derive(Debug)]
 enum Check {
-    /// The range of this and other accesses has been checked before.
+    /// Another access has checked the range before.
     None,
-    /// The check of one access.
+    /// The check of this access alone.
     One(Label, State, u32),
-    /// The check of a range.
+    /// The check of a range for this and other accesses.
     Range(Checked, Failure),
 }
 
@@ -99,9 +99,9 @@ pub(super) fn whole_reach(step: i64, lanes: u32) -> Option<i32> {
     i32::try_from(step.checked_mul(i64::from(lanes) - 1)?).ok()
 }
 
-/// Same as [`whole_reach`], for addresses: `None` if the distance is too large to be added to an offset.
+/// As [`whole_reach`], for addresses: `None` if the distance is too large to be added to an offset.
 pub(super) fn reach(step: i64, lanes: u32) -> Option<i32> {
-    // Far from the limits, so that the sums of the code do not overflow.
+    // The limit is far below the maximum, so that the sums of the code do not overflow.
     whole_reach(step, lanes).filter(|reach| reach.unsigned_abs() < 1 << 28)
 }
 
@@ -115,16 +115,16 @@ impl Emitter<'_> {
             && match addresses.value.shape {
                 Shape::Uniform => true,
                 _ if narrow_local => false,
-                // Each lane has memory of its own.
+                // Each lane has its own memory.
                 Shape::Affine(_) if addresses.memory == Memory::Local => i64::from(addresses.offset) % size == 0,
                 Shape::Affine(step) => step % size == 0 && reach(step, self.lanes).is_some(),
-                // The alignment is that of the addresses without the offset.
+                // Alignment is checked for the addresses without the offset.
                 Shape::Any => i64::from(addresses.offset) % size == 0,
             }
     }
 
-    /// Adds the check of an access by all lanes of the group. `AX` may have the place of the first lane afterwards,
-    /// and must be kept until the last use of the places.
+    /// Adds the check of an access by all lanes of the group. Afterwards, `AX` may have the place of the first lane,
+    /// and must be preserved until the last use of the places.
     pub(super) fn checked(&mut self, addresses: &Addresses, inst: &Inst) -> Places {
         if let Some((checked, failed)) = self.hull(addresses, inst, matches!(inst.op, Op::St(_))) {
             return Places {
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds the code behind the check of an access, at the end of its instruction.
+    /// Adds the code that runs if the check of an access fails, at the end of the instruction.
     pub(super) fn failed(&mut self, step: usize, inst: &Inst, places: Places, aligned: bool, live: &[Reg], rest: u32) {
         match places.check {
             Check::None => {}
@@ -201,7 +201,7 @@ impl Emitter<'_> {
         let window = self.window_of(addresses.memory);
         let to_host = if addresses.memory != Memory::Global && value.width == Width::Bits32 {
             let [length, host] = addresses.memory.fields();
-            // The end of the access, which does not wrap.
+            // The end of the access, computed in 64 bits so that it does not wrap.
             self.asm.lea(wide, Gpr::DX, Mem::at(Gpr::AX, span));
             self.asm.alu(Alu::Cmp, wide, Gpr::DX, length);
             self.asm.jump_when(When::Above, label);
@@ -255,8 +255,8 @@ impl Emitter<'_> {
         to_host
     }
 
-    /// Checks lanes that can have any addresses: none may be less than the first address of the memory, or more than
-    /// the last one that an access can have. The sign bits of two differences show it.
+    /// Checks lanes that can have any addresses: no address may be less than the first address of the memory, or more
+    /// than the last one at which an access fits. The sign bits of two differences show both.
     fn check_each(&mut self, addresses: &Addresses) -> Places {
         let Addresses {
             value, offset, size, ..
@@ -344,7 +344,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the place of all lanes of a vector plus a number: the register's row, or one in the context.
+    /// Returns the place in memory of all lanes of a vector, after adding a number: the register's row, or a row in the
+    /// context.
     fn rows_of(&mut self, value: Value, plus: i32) -> Mem {
         let row = field(offset_of!(CompiledContext, addresses));
         for part in 0..self.parts(value.width) {

@@ -1,5 +1,5 @@
-//! Instructions that all groups of a warp run together: the code of a group that arrives there goes on with the next
-//! group, and that of the last one runs the instruction for the whole warp.
+//! Instructions that all groups of a warp run together: a group that arrives there goes on to the next group, and the
+//! last one runs the instruction for the whole warp.
 //!
 //! A *round* is the code from one such instruction to the next. All groups begin it at
 //! `CompiledContext::resume`, one after another. If they do not end it at the same instruction, the code ends
@@ -18,7 +18,7 @@ use crate::plan::class::{Class, Scheduled};
 use ptx::ir::{Inst, Op, Reg};
 use std::mem::offset_of;
 
-/// The counters of the running group, and those of each group.
+/// The counters of the running group in the context, and the fields that keep them for each group.
 const COUNTERS: [(usize, usize); 2] = [
     (
         offset_of!(CompiledContext, steps),
@@ -30,7 +30,7 @@ const COUNTERS: [(usize, usize); 2] = [
     ),
 ];
 
-/// Returns the place of a number of each group in the context, of the group whose number times 8 is in `CX`.
+/// Returns the place of a group's number in the context. `CX` has the index of the group times 8.
 fn of_group(offset: usize) -> Mem {
     Mem {
         index: Some(Gpr::CX),
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         LANES as u32 / self.lanes
     }
 
-    /// Ends a piece with an instruction that all groups run together. `live` and `rest` are as for other ways out.
+    /// Ends a piece with an instruction that all groups run together. `live` and `rest` are as for other exits.
     pub(super) fn meet(&mut self, number: usize, step: usize, inst: &Inst, live: &[Reg], rest: u32) {
         let together = self.together(inst);
         let native = !matches!(together, Together::Interpreted | Together::Scheduled);
@@ -110,7 +110,7 @@ impl Emitter<'_> {
         self.asm.jump(restart);
     }
 
-    /// Returns the code behind a step at the end of a piece, which begins with empty registers.
+    /// Returns the code after a step at the end of a piece, which begins with empty registers.
     fn behind(&mut self, number: usize, step: usize) -> Label {
         let layout = &self.input.plan.layout;
         let end = layout.steps_of(self.block).end;
@@ -133,7 +133,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Writes the code that all meetings share, and the ways out of each.
+    /// Writes the code that all meetings share, and the exits of each.
     pub(super) fn finish_meetings(&mut self) {
         let Some(Shared { switch, part, restart }) = self.meeting.take() else {
             return;
@@ -160,7 +160,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Notes how far the group in `CX` has come, and begins the round with the next one.
+    /// Records how far the group in `CX` has come, and begins the round with the next one.
     fn switch(&mut self, label: Label) {
         let wide = Width::Bits64;
         let lanes = self.lanes as i32;

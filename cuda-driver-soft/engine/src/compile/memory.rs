@@ -1,4 +1,4 @@
-//! Instructions in machine code, with and without guards.
+//! Adds instructions as machine code, with and without guards.
 
 use super::assembler::{Alu, Gpr, When, Width, Word};
 use super::emitter::Emitter;
@@ -6,7 +6,7 @@ use super::registers::Kind;
 use ptx::ir::{Inst, Op, Reg};
 
 impl Emitter<'_> {
-    /// Adds an instruction in machine code. Returns false if the interpreter must run it; then nothing is added.
+    /// Adds an instruction as machine code. If the interpreter must run it, returns false and adds nothing.
     pub(super) fn native(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) -> bool {
         if let Some((guard, negated)) = inst.guard {
             return self.guarded(step, inst, guard, negated, live, rest);
@@ -27,7 +27,8 @@ impl Emitter<'_> {
         self.halves(inst, *d) || self.vector(inst, *d) || self.formula(inst, *d)
     }
 
-    /// Adds an instruction with a guard: in machine code if the guard is true in all lanes, else in the interpreter.
+    /// Adds an instruction with a guard: machine code for a guard that is true in all lanes, else a call of the
+    /// interpreter.
     fn guarded(&mut self, step: usize, inst: &Inst, guard: Reg, negated: bool, live: &[Reg], rest: u32) -> bool {
         let plain = Inst {
             guard: None,
@@ -51,7 +52,7 @@ impl Emitter<'_> {
         let native = self.native(step, &plain, live, rest);
         self.guarded = false;
         if !native {
-            // The interpreter runs it in any case.
+            // The interpreter runs the instruction for any guard.
             self.asm.bind(label);
             return false;
         }

@@ -4,9 +4,9 @@
 //! any other one is a row of vector registers. Vector registers are allocated block by block: the first edge to a block
 //! decides which registers hold which values there, and later edges conform.
 //!
-//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. It also
-//! runs each instruction that is not compiled, and each access that the quick check of its bounds does not accept, so
-//! that there is one place where an access can fail.
+//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. The
+//! interpreter also runs each instruction that is not compiled, and each access that the quick check of its bounds does
+//! not accept, so that there is one place where an access can fail.
 //!
 //! iced-x86 encodes the instructions. Clean builds on two cores took 3 s for its encoder (MIT, 2 crates), 15 s with its
 //! `code_asm`, and 14 s for dynasmrt (15 crates).
@@ -15,10 +15,10 @@
 //! | --- | --- |
 //! | `assembler` | writes machine code |
 //! | `parts` | machine instructions on halves and elements of vector registers |
-//! | `registers` | which machine registers hold which values |
-//! | `emitter` | blocks, edges and ways out |
+//! | `registers` | the machine registers and the values that they hold |
+//! | `emitter` | blocks, edges and exits |
 //! | `rounds` | counts of the rounds of loops |
-//! | `groups` | the begin and end of the code, from group to group |
+//! | `groups` | the beginning and end of the code, and the step from group to group |
 //! | `value` | sources of instructions |
 //! | `scalar` | arithmetic on the first lane of a group |
 //! | `vector` | arithmetic on vectors |
@@ -35,8 +35,8 @@
 //! | `elements` | loads and stores |
 //! | `lanes` | the places of lanes in memory, and their check |
 //! | `sites` | the places of instructions that all groups of a warp run together |
-//! | `meet` | their code |
-//! | `collective` | those of them that are operations across lanes |
+//! | `meet` | the code of these instructions |
+//! | `collective` | the code of those that are operations across lanes |
 //! | `ranges` | ranges of memory that have been checked |
 //! | `hull` | one check for several accesses |
 //! | `uniforms` | constants in the context |
@@ -115,7 +115,7 @@ use ptx::ir::{Body, Module};
 #[cfg(target_arch = "x86_64")]
 use std::sync::Once;
 
-/// Number of instructions of the largest kernels that are compiled. Each way out of the code writes all live registers,
+/// Number of instructions of the largest kernels that are compiled. Each exit of the code writes all live registers,
 /// so that the size of the code grows faster than that of the kernel.
 #[cfg(target_arch = "x86_64")]
 const MOST_INSTS: usize = 8_192;
@@ -176,7 +176,7 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
     let all = plan.shapes(group, Choices::default());
-    // The choice of a minimum is tested only if the other source is uniform.
+    // The assumption about a minimum is tested only if the other source is uniform.
     let chosen = all.assumptions.iter().filter(|a| {
         let other = match plan.layout.steps[a.step] {
             Step::Plain(inst) => inst.srcs.get(1 - a.source.min(1)),
@@ -205,9 +205,10 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
     emitter::Emitter::new(&input).finish()
 }
 
-/// Returns the instructions of a kernel's machine code that the interpreter runs: a line for each, with `call` if the
-/// code calls the interpreter, `together` if it does so for the whole warp, or `leave` if it ends there, the number of
-/// loops around it, the operation, and the instruction, separated by tabs. Returns `None` if the kernel cannot be compiled.
+/// Returns the instructions of a kernel that its machine code leaves to the interpreter, one per line. A line has four
+/// fields separated by tabs: `call` if the code calls the interpreter, `together` if it does so for the whole warp, or
+/// `leave` if the code ends there; the number of loops around the instruction; the operation; and the instruction.
+/// Returns `None` if the kernel cannot be compiled.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<String> {
     use crate::code::share::RunBy;
@@ -226,7 +227,7 @@ pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Varia
         };
         let nesting = plan.flow.nesting(plan.layout.block_of[step]);
         if let Step::Plain(inst) = plan.layout.steps[step] {
-            // Text can always be written.
+            // Writing to a `String` never fails.
             let _ = writeln!(text, "{how}\t{nesting}\t{:?}\t{inst}", inst.op);
         }
     }

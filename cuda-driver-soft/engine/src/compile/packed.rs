@@ -45,12 +45,12 @@ impl Format {
 }
 
 impl Formula<'_, '_> {
-    /// Returns the same 16 bits in each element.
+    /// Returns a vector with the same 16 bits in each half of its elements.
     fn half_words(&mut self, bits: u16) -> Term {
         self.number(NARROW, u64::from(bits) * 0x1_0001)
     }
 
-    /// Returns half of the elements of 16 bits as `.f32`.
+    /// Returns the lower or upper half of a vector of 16-bit elements as `.f32`.
     fn singles(&mut self, format: Format, a: Term, half: usize) -> Term {
         match format {
             Format::Half => self.widened_half(Code::VEX_Vcvtph2ps_ymm_xmmm128, a, half),
@@ -65,7 +65,7 @@ impl Formula<'_, '_> {
     fn packed(&mut self, format: Format, [low, high]: [Term; 2]) -> Term {
         match format {
             Format::Half => {
-                // The NaN of `.f32` becomes the one of `.f16`.
+                // The canonical NaN of `.f32` becomes that of `.f16`.
                 let [low, high] = [low, high].map(|a| self.canonical(a, true));
                 const NEAREST: u32 = 0;
                 self.narrowed_by(Code::VEX_Vcvtps2ph_xmmm128_ymm_imm8, low, high, NEAREST)
@@ -79,7 +79,7 @@ impl Formula<'_, '_> {
         }
     }
 
-    /// `.ftz` of an operand of `.f16`.
+    /// Applies `.ftz` to an operand of `.f16`.
     fn flushed_halves(&mut self, a: Term, ftz: bool) -> Term {
         if !ftz {
             return a;
@@ -105,7 +105,7 @@ impl Formula<'_, '_> {
         self.mixed(are_nan, nan, a)
     }
 
-    /// `.relu`: negative numbers become +0.
+    /// Applies `.relu`: negative numbers become +0.
     fn positive_halves(&mut self, a: Term, relu: bool) -> Term {
         if !relu {
             return a;
@@ -153,7 +153,7 @@ impl Formula<'_, '_> {
             Width::Bits64 => (double::ADD, double::SUB, double::CMP),
         };
         let sum = self.two(add, product, c);
-        // The error of the sum, exactly.
+        // Compute the exact error of the sum.
         let second = self.two(sub, sum, product);
         let first = self.two(sub, sum, second);
         let first = self.two(sub, product, first);
@@ -161,14 +161,14 @@ impl Formula<'_, '_> {
         let error = self.two(add, first, second);
         let zero = self.number(width, 0);
         const LESS_OR_GREATER: u32 = 0xc;
-        // False for the errors of infinite sums, which are NaNs.
+        // False where the sum is infinite: its error is a NaN.
         let inexact = self.two_imm(compare, error, zero, LESS_OR_GREATER);
         let signs = self.two(bitwise::XOR, sum, error);
         self.odd(width, sum, inexact, signs)
     }
 
-    /// Moves the even ones of inexact numbers to their neighbours: towards zero if the sign bit of `towards_zero` is
-    /// set.
+    /// Replaces each inexact number whose last bit is 0 by its neighbour: by the one towards zero if the sign bit of
+    /// `towards_zero` is set.
     fn odd(&mut self, width: Width, number: Term, inexact: Term, towards_zero: Term) -> Term {
         let one = self.number(width, 1);
         let zero = self.number(width, 0);
@@ -195,7 +195,7 @@ impl Formula<'_, '_> {
         self.odd(NARROW, number, inexact, more)
     }
 
-    /// Applies an operation of `.f64` to half of the elements of `.bf16`, and rounds to odd.
+    /// Applies an operation of `.f64` to operands of `.f32`, and rounds its results to odd.
     fn by_doubles(&mut self, terms: &[Term], operation: impl Fn(&mut Self, &[Term]) -> Term) -> Term {
         let [low, high] = [0, 1].map(|half| {
             let wide: Vec<Term> = terms
@@ -221,7 +221,7 @@ impl Formula<'_, '_> {
         }
     }
 
-    /// `.ftz` and `.sat` of a result of `.f16`, before it is rounded.
+    /// Applies `.ftz` and `.sat` to a result of `.f16` before it is rounded.
     fn finished_half(&mut self, a: Term, m: FloatMods) -> Term {
         let a = if m.ftz { self.clear_where_less(a, a, TINY) } else { a };
         if m.sat { self.finished(a, true, false) } else { a }

@@ -4,7 +4,7 @@ use super::assembler::{Assembler, Mem, Source, Ymm};
 use iced_x86::{Code, Instruction};
 
 impl Assembler {
-    /// Sets the lower half to 4, 8 or 16 bytes of memory, followed by zeros.
+    /// Sets the lower half to 4, 8 or 16 bytes of memory, and the bytes above them to zero.
     pub(super) fn load_low(&mut self, bytes: u32, d: Ymm, from: Mem) {
         let code = match bytes {
             4 => Code::VEX_Vmovd_xmm_rm32,
@@ -14,7 +14,7 @@ impl Assembler {
         self.push(Instruction::with2(code, d.low(), from.operand()));
     }
 
-    /// Replaces an element of 1, 2, 4 or 8 bytes of the lower half by memory.
+    /// Replaces an element of 1, 2, 4 or 8 bytes in the lower half by one in memory.
     pub(super) fn insert(&mut self, bytes: u32, d: Ymm, from: Mem, at: u32) {
         let code = match bytes {
             1 => Code::VEX_Vpinsrb_xmm_xmm_r32m8_imm8,
@@ -36,8 +36,8 @@ impl Assembler {
         self.push(Instruction::with3(code, to.operand(), from.low(), at));
     }
 
-    /// Replaces the upper half by the lower half of another register, or by 16 bytes of memory. The lower half is that of
-    /// `low`.
+    /// Replaces the upper half by the lower half of another register, or by 16 bytes of memory. The lower half comes
+    /// from `low`.
     pub(super) fn insert_upper(&mut self, d: Ymm, low: Ymm, upper: Source) {
         let code = Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8;
         self.push(match upper {
@@ -66,7 +66,8 @@ impl Assembler {
         self.push(Instruction::with3(code, d.low(), a.low(), b.low()));
     }
 
-    /// Compares the bits that are set in a vector in memory with 0: equal if `from` has none of them.
+    /// Tests the bits of `from` that are set in a vector in memory. The condition is `Equal` if none of them is set in
+    /// `from`.
     pub(super) fn test_bits(&mut self, from: Ymm, bits: Mem) {
         let code = Code::VEX_Vptest_ymm_ymmm256;
         self.push(Instruction::with2(code, from.whole(), bits.operand()));

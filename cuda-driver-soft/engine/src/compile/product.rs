@@ -134,7 +134,7 @@ impl Formula<'_, '_> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction with a carry in or out. Returns false for others; then nothing is added.
+    /// Adds an instruction with a carry in or out. For any other instruction, returns false and adds nothing.
     pub(super) fn carrying(&mut self, inst: &Inst) -> bool {
         let (ty, carry_in, carry_out, count) = match inst.op {
             Op::AddC {

@@ -36,18 +36,18 @@ pub(super) struct Checked {
     pub(super) width: Width,
     pub(super) memory: Memory,
     pub(super) write: bool,
-    /// The first byte and the end of the range, from the address of the first lane on.
+    /// The first byte and the end of the range, relative to the address of the first lane.
     pub(super) low: i32,
     pub(super) high: i32,
     /// The alignment of the address of the first lane.
     pub(super) align: u32,
-    /// The general register with the place of the address of the first lane.
+    /// The general register with the host address of the first lane.
     pub(super) host: Gpr,
-    /// The step that used it last.
+    /// The step that last used the range.
     pub(super) used: usize,
 }
 
-/// The end of a check that fails.
+/// The state of a check when it fails.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// The label to which the check jumps, and the registers there.
@@ -59,7 +59,7 @@ pub(super) struct Failure {
     pub(super) first: i32,
 }
 
-/// The failed check of a range.
+/// A failed check of a range, and the data for the code that tries the access again.
 pub(super) struct Retry {
     pub(super) failure: Failure,
     pub(super) back: Label,
@@ -68,7 +68,7 @@ pub(super) struct Retry {
     pub(super) insts: (u32, u32),
     pub(super) checked: Checked,
     pub(super) aligned: bool,
-    /// The registers that are needed behind the access, and the instructions of the piece that follow it.
+    /// The registers that are needed after the access, and the number of instructions of the piece that follow it.
     pub(super) live: Vec<Reg>,
     pub(super) rest: i32,
 }

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 /// The frame from the group's first lane on, for registers of 32 bits.
 pub(super) const ROWS32: Gpr = Gpr::BX;
-/// The same for registers of 64 bits.
+/// The frame from the group's first lane on, for registers of 64 bits.
 pub(super) const ROWS64: Gpr = Gpr(12);
-/// The same for predicates.
+/// The frame from the group's first lane on, for predicates.
 pub(super) const MASKS: Gpr = Gpr(13);
 /// The constants.
 pub(super) const POOL: Gpr = Gpr(14);
@@ -45,7 +45,7 @@ pub(super) fn field(offset: usize) -> Mem {
 pub(super) enum Kind {
     /// A predicate: a mask of the group's lanes.
     Mask,
-    /// The value of the first lane; each further lane has this step more.
+    /// The value of the first lane. Each further lane has the value of the lane before plus this step.
     Scalar(Width, i64),
     /// One value per lane.
     Vector(Width),
@@ -64,7 +64,7 @@ pub(super) struct Cached {
     ymm: [Ymm; MOST_PARTS],
     /// Number of parts.
     pub(super) parts: u8,
-    /// True if the row of the frame is older.
+    /// True if the row of the frame has an older value.
     pub(super) dirty: bool,
 }
 
@@ -86,7 +86,7 @@ impl Cached {
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) cached: BTreeMap<Reg, Cached>,
-    /// The vector registers for intermediate values of the running instruction, one bit each.
+    /// The vector registers for intermediate values of the current instruction, one bit each.
     pub(super) reserved: u16,
     /// The ranges of memory that have been checked in this piece.
     pub(super) checked: Vec<Checked>,
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the number of vector registers of a vector.
+    /// Returns the number of vector registers that hold a vector.
     pub(super) fn parts(&self, width: Width) -> usize {
         let of_32 = self.lanes as usize / 8;
         match width {
@@ -159,7 +159,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes a register to its row: of a scalar, only the first lane.
+    /// Writes a register to its row; for a scalar, only the first lane.
     fn store_home(&mut self, reg: Reg, cached: &Cached) {
         let home = self.home(reg);
         match (self.kind(reg), cached.gpr) {
@@ -244,7 +244,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the scalars whose rows an instruction reads, or keeps in part.
+    /// Returns the scalars whose rows must be complete before the interpreter runs an instruction: the sources and,
+    /// with a guard, also the results.
     pub(super) fn scalar_sources(&self, inst: &Inst) -> Vec<Reg> {
         let step = Step::Plain(inst);
         let mut found = Vec::new();
@@ -258,7 +259,7 @@ impl Emitter<'_> {
         found
     }
 
-    /// Writes all registers to their rows that are newer than these.
+    /// Writes each register whose row is older to its row.
     pub(super) fn flush(&mut self, state: &State) {
         for (reg, cached) in &state.cached {
             if cached.dirty {
@@ -289,8 +290,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the cached register that is used last, of those that `of` selects. Registers of the running instruction
-    /// come last.
+    /// Returns the cached register whose next use is furthest away, of those that `of` selects. A register of the
+    /// current instruction is returned only if there is no other.
     fn victim(&self, of: impl Fn(&Cached) -> bool) -> Option<Reg> {
         let candidates = self.state.cached.iter().filter(|(_, cached)| of(cached));
         let order = |reg: &Reg| (!self.pinned.contains(reg), self.next_use(*reg));
@@ -302,7 +303,7 @@ impl Emitter<'_> {
             if let Some(gpr) = self.state.free_gpr() {
                 return gpr;
             }
-            // A range can be checked again.
+            // Give up a checked range: it can be checked again.
             let others = self
                 .state
                 .checked
@@ -333,7 +334,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns vector registers that are none of `taken`.
+    /// Returns vector registers that are not in `taken`.
     fn take_ymms(&mut self, count: usize, mut taken: u16) -> [Ymm; MOST_PARTS] {
         let mut found = [Ymm(0); MOST_PARTS];
         for ymm in found.iter_mut().take(count) {
@@ -377,14 +378,14 @@ impl Emitter<'_> {
         self.define_vectors(&[reg]).swap_remove(0)
     }
 
-    /// Does the same for several registers, which get different vector registers.
+    /// As [`define_vector`](Self::define_vector), for several registers. They get different vector registers.
     pub(super) fn define_vectors(&mut self, regs: &[Reg]) -> Vec<Vec<Ymm>> {
         let old: Vec<Option<Cached>> = regs.iter().map(|reg| self.state.cached.remove(reg)).collect();
         let fits = |reg: &Reg, old: &Option<Cached>| {
             let old = (*old)?;
             (usize::from(old.parts) == self.defined_parts(*reg)).then_some(old.ymm)
         };
-        // Those that stay where they are come first.
+        // Registers that keep their vector registers come first.
         let mut found: Vec<Option<[Ymm; MOST_PARTS]>> =
             regs.iter().zip(&old).map(|(reg, old)| fits(reg, old)).collect();
         let mut taken = 0;

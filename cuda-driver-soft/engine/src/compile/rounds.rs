@@ -1,5 +1,5 @@
-//! The rounds of loops, which the code counts for the order of faults: of two groups that are in one loop, the
-//! interpreter runs the one with fewer rounds first.
+//! Counts the rounds of loops, for the order of faults: of two groups that are in one loop, the interpreter runs the
+//! one with fewer rounds first.
 //!
 //! A loop without another loop inside needs no count of its own, because each of its rounds is a backward jump, and the
 //! code counts those anyway.
@@ -18,7 +18,7 @@ use std::mem::{offset_of, size_of};
 pub(super) struct Rounds {
     /// Outer loops come before inner ones.
     pub(super) loops: Vec<CompiledLoop>,
-    /// The head of each in the plan.
+    /// The head of each loop: a block of the plan.
     heads: Vec<usize>,
 }
 
@@ -26,7 +26,8 @@ impl Rounds {
     pub(super) fn of(plan: &Plan<'_>, map: &SourceMap) -> Self {
         let (layout, flow) = (&plan.layout, &plan.flow);
         let mut rounds = Rounds::default();
-        // Lanes that begin a round early, from the middle of a loop, run ahead of those that are still in the round.
+        // Only loops with one backward jump are counted. In other loops, lanes that begin a round early run ahead of
+        // those that are still in the previous round.
         let even = flow.loops.iter().rev().filter(|found| found.latches.len() == 1);
         for found in even.take(MOST_LOOPS) {
             let steps = || found.blocks.iter().flat_map(|block| layout.steps_of(*block));
@@ -53,7 +54,7 @@ impl Rounds {
 }
 
 impl Emitter<'_> {
-    /// Sets the counts of all groups of a warp to those before the first round. `CX` is the quantum. Uses `DX`.
+    /// Sets the counts of all groups of a warp to their values before the first round. `CX` is the quantum. Uses `DX`.
     pub(super) fn begin_counts(&mut self) {
         let groups = LANES / self.lanes as usize;
         let asm = &mut self.asm;
@@ -67,7 +68,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds the count of an edge that begins a loop or a round of it. Uses `AX` and `CX`.
+    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `AX` and `CX`.
     pub(super) fn count_round(&mut self, from: usize, to: usize) {
         let Some(index) = self.rounds.heads.iter().position(|head| *head == to) else {
             return;

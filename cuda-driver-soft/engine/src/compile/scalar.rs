@@ -28,8 +28,8 @@ pub(super) fn bits(ty: Type) -> Option<Width> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction whose result `d` and whose sources are all uniform or affine. Returns false if it is none of
-    /// those that are done here; then nothing is added.
+    /// Adds an instruction whose result `d` and whose sources are all uniform or affine. If it is not one that this
+    /// file compiles, returns false and adds nothing.
     pub(super) fn scalar(&mut self, step: usize, inst: &Inst, d: Reg, live: &[Reg], rest: u32) -> bool {
         let Some(work) = self.scalar_work(inst) else {
             return false;
@@ -157,7 +157,7 @@ impl Emitter<'_> {
         (number < bits).then_some(number as u32)
     }
 
-    /// Leaves the code if an assumption about an affine value of 32 bits does not hold.
+    /// Adds code that leaves if an assumption about an affine value of 32 bits does not hold.
     fn check(&mut self, step: usize, value: Value, kind: Condition, live: &[Reg], rest: u32) {
         let Shape::Affine(each) = value.shape else { return };
         let reach = each.wrapping_mul(i64::from(self.lanes) - 1);
@@ -174,7 +174,7 @@ impl Emitter<'_> {
             _ if u32::try_from(reach.unsigned_abs()).is_err() => self.asm.jump(out),
             _ if reach >= 0 => {
                 self.asm.alu(Alu::Add, Width::Bits32, Gpr::AX, Word::Imm(reach as i32));
-                // The carry.
+                // The sum has a carry.
                 self.asm.jump_when(When::Below, out);
             }
             _ => {
@@ -185,7 +185,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves the code unless an affine value is the minimum or maximum of itself and a uniform one in all lanes.
+    /// Adds code that leaves unless an affine value is the minimum or maximum of itself and a uniform one in all lanes.
     fn check_choice(&mut self, step: usize, value: Value, other: Value, choice: Choice, live: &[Reg], rest: u32) {
         let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
         let reach = match value.shape {
@@ -200,7 +200,7 @@ impl Emitter<'_> {
         let bound = self.first_lane(other, Gpr::CX);
         self.asm.alu(Alu::Cmp, value.width, Gpr::AX, bound);
         self.asm.jump_when(otherwise, out);
-        // The last lane, if no lane wraps.
+        // Compare the last lane, too, and leave if a lane before it wraps.
         let (alu, distance) = if choice.signed || reach >= 0 {
             (Alu::Add, reach)
         } else {
@@ -317,7 +317,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Returns the result of a comparison of two numbers of which the second is chosen.
+    /// Returns the condition, after a comparison of two numbers, under which the second one is chosen.
     fn otherwise(self) -> When {
         match (self.least, self.signed) {
             (true, true) => When::Greater,
@@ -340,7 +340,7 @@ enum Work {
     Choice(Value, Value, Choice),
     Widen(Value, bool),
     Narrow(Value),
-    /// The sum with a number of 64 bits.
+    /// The sum with a constant of 64 bits.
     Offset(Value, u64),
 }
 

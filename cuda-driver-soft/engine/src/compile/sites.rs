@@ -9,11 +9,11 @@ pub(super) struct Site {
     pub(super) at: u32,
     /// The code that writes all scalars to their rows and leaves.
     pub(super) part: Label,
-    /// The code with which all groups continue.
+    /// The code at which all groups continue.
     pub(super) resume: Label,
     /// The registers that are live before the instruction.
     pub(super) live: Vec<Reg>,
-    /// Number of instructions of the piece from it on.
+    /// Number of instructions of the piece from this one on.
     pub(super) rest: i32,
 }
 

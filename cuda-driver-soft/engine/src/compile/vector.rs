@@ -1,4 +1,4 @@
-//! Arithmetic on vectors: a part of the lanes at a time.
+//! Arithmetic on vectors, one part of the lanes at a time.
 
 use super::assembler::{Gpr, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
@@ -10,19 +10,19 @@ use crate::window;
 use iced_x86::Code;
 use ptx::ir::{FloatMods, Inst, Op, Operand, Part, Reg, Rounding, Space, Type};
 
-/// An operation on parts. All its sources have the width of its result unless something else is said.
+/// An operation on parts. Its sources have the width of its result, unless a variant says otherwise.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Copy,
-    /// An instruction with two sources, both in order.
+    /// An instruction with two sources, in this order.
     Two(Code),
-    /// The same, for a result of `.f32`.
+    /// An instruction with two sources, for a result of `.f32`.
     TwoF32(Code),
     /// `d = a b + c` of `.f32`
     Fused,
     /// An instruction with one source, for a result of `.f32`.
     OneF32(Code),
-    /// The sign bit of an `.f32` is flipped or cleared.
+    /// Flips or clears the sign bit of an `.f32`.
     Sign {
         flip: bool,
     },
@@ -32,30 +32,30 @@ enum Work {
     MultiplyHigh {
         signed: bool,
     },
-    /// 32 bits to 64; with two sources their product, with three a sum with the product.
+    /// Widens 32 bits to 64. Two sources give their product; a third source is added to the product.
     Widen {
         signed: bool,
     },
-    /// 64 bits to 32
+    /// Narrows 64 bits to 32.
     Narrow,
     /// `~a`
     Not,
     Negate,
     /// A shift by a constant.
     ShiftBy(Code, u32),
-    /// Shifts to the left by a constant, and to the right by the rest, of two sources.
+    /// Shifts two sources: one to the left by a constant, one to the right by the remaining bits. Combines the results.
     Funnel {
         left: u32,
     },
-    /// A shift of 64 bits by a number of 32 in each lane.
+    /// Shifts 64 bits by a 32-bit number in each lane.
     ShiftWide(Code),
-    /// Any function of three bits, by its table.
+    /// A logic function of three sources, given by its table.
     Logic(u8),
     /// `d = p ? a : b`; the predicate, and true if it is negated.
     Select(Reg, bool),
-    /// The sum with a number of 64 bits.
+    /// The sum with a constant of 64 bits.
     Offset(u64),
-    /// An integer to `.f32`.
+    /// Converts an integer to `.f32`.
     ToFloat,
 }
 
@@ -73,8 +73,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Adds an instruction on vectors, or on a uniform result kept as one. Returns false if it is none of those that are
-    /// done here; then nothing is added.
+    /// Adds an instruction on vectors, or on a uniform result that is kept as a vector. If it is not one that this file
+    /// compiles, returns false and adds nothing.
     pub(super) fn vector(&mut self, inst: &Inst, d: Reg) -> bool {
         let Some((work, sources, width)) = self.vector_work(inst) else {
             return false;
@@ -93,7 +93,7 @@ impl<'a> Emitter<'a> {
             self.prepare(*value);
         }
         if let Work::Select(predicate, _) = work {
-            // Kept in a register of its own if anything uses it again.
+            // This keeps the predicate in a register if it is used again.
             let _ = self.word(predicate, Gpr::AX);
         }
         if sources.iter().any(|value| value.is_register(d)) {
@@ -412,7 +412,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Replaces NaNs by the one that PTX defines, if it can be observed.
+    /// Replaces NaNs by the canonical NaN, if they can be observed.
     fn canonical(&mut self, d: Ymm, seen: bool) {
         if seen {
             const UNORDERED: u32 = 3;
@@ -454,11 +454,11 @@ impl<'a> Emitter<'a> {
         let a = self.loaded(sources[0], part, 0);
         let b = self.loaded(sources[1], part, 1);
         let third = SOURCES[2];
-        // The products of the odd elements.
+        // Compute the products of the odd elements.
         self.asm.unary_imm(upper, TEMP, Source::Ymm(a), 32);
         self.asm.unary_imm(upper, third, Source::Ymm(b), 32);
         self.asm.vector(code, TEMP, TEMP, Source::Ymm(third));
-        // The products of the even elements, moved down.
+        // Compute the products of the even elements, and move their upper halves down.
         self.asm.vector(code, third, a, Source::Ymm(b));
         self.asm.unary_imm(upper, third, Source::Ymm(third), 32);
         const ODD: u32 = 0b1010_1010;
@@ -471,7 +471,7 @@ impl<'a> Emitter<'a> {
         );
     }
 
-    /// Extends a half of a part of 32 bits to the part `part` of 64 bits, in `to`.
+    /// Extends half of a part of 32 bits to part `part` of 64 bits, in `to`.
     fn half(&mut self, value: Value, part: usize, to: Ymm, signed: bool, at: usize) {
         let code = if signed {
             Code::VEX_Vpmovsxdq_ymm_xmmm128
@@ -544,7 +544,8 @@ impl<'a> Emitter<'a> {
         self.asm.vector(code, TEMP, TEMP, Source::Mem(bits));
     }
 
-    /// Adds any function of three bits: `table` has the result for each combination, `a` being the highest bit.
+    /// Adds a logic function of three sources. `table` has the result for each combination of bits; `a` is the highest
+    /// bit of the index.
     fn logic(&mut self, sources: &[Value], d: Ymm, part: usize, table: u8) {
         let (and, or, xor, and_not) = (
             Code::VEX_Vpand_ymm_ymm_ymmm256,
@@ -587,7 +588,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Sets `to` to a function of two bits; bit `2 a + b` of the table is the result.
+    /// Sets `to` to a logic function of two sources: bit `2 a + b` of the table is the result.
     fn pair(&mut self, table: u8, a: Ymm, b: Ymm, to: Ymm) {
         let (and, or, xor, and_not) = (
             Code::VEX_Vpand_ymm_ymm_ymmm256,

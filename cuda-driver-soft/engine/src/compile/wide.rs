@@ -1,6 +1,6 @@
-//! The choice of kernels for groups of 32 lanes.
+//! Selects the kernels that are compiled for groups of 32 lanes.
 //!
-//! A larger group has fewer instructions for addresses, checks and jumps per lane. But a value of 32 bits then takes
+//! A larger group needs fewer instructions per lane for addresses, checks and jumps. But a value of 32 bits then takes
 //! four vector registers, of which there are twelve.
 
 use crate::plan::Plan;
@@ -9,9 +9,9 @@ use crate::plan::shape::{Shape, Shapes};
 use crate::plan::steps::Step;
 use ptx::ir::{Inst, Op, Reg, RegClass};
 
-/// Limit on the vectors that are live at the begin of a block in a loop.
+/// Limit on the vectors that are live at the beginning of a block in a loop.
 const MOST_IN_LOOPS: usize = 3;
-/// The same for the other blocks.
+/// Limit on the vectors that are live at the beginning of any other block.
 const MOST: usize = 6;
 
 /// Returns true for instructions that all lanes of a warp run together.
@@ -20,7 +20,7 @@ fn is_for_warp(inst: &Inst) -> bool {
     matches!(class, Class::Scheduled(Scheduled::Collective | Scheduled::Matrix)) || matches!(inst.op, Op::Activemask)
 }
 
-/// Returns true if the vectors of a kernel fit into the registers for groups of 32 lanes, for the most part.
+/// Returns true if the vectors of a kernel mostly fit into the registers for groups of 32 lanes.
 pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
     let is_vector = |reg: Reg| plan.source.class(reg) != RegClass::Pred && shapes.of_register(reg) == Shape::Any;
     let is_wide = |reg: Reg| matches!(plan.source.class(reg), RegClass::B64 | RegClass::B128);

@@ -50,7 +50,7 @@ pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) 
     let read = match part {
         CopyPart::All => whole,
         CopyPart::Bytes => AccessBytes::Register(amount),
-        // The rest is zero where the predicate is true.
+        // Where the predicate is true, nothing is read: the target becomes zero.
         CopyPart::Unless => AccessBytes::If(amount, negated, u32::from(bytes)),
     };
     b.note_access(access(Space::Shared, (to, wide_to), whole, AccessKind::Write));
@@ -97,7 +97,7 @@ pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
 
 /// Decodes a tensor copy or `tensormap.replace`. The scheduler runs them.
 pub(super) fn tensor(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
-    // The addresses come first, then values of one class, then of another.
+    // The addresses come first, then values of one register class, then values of another.
     let (addresses, values, (class, more)) = match inst.op {
         Op::TensorCopy(copy) => {
             let addresses = match copy.direction {

@@ -24,7 +24,7 @@ pub(super) enum Scratch {
     Negated(u32),
     /// The low bits of a wider register. Each register has its own row, because an instruction may read several.
     LowBits(Reg),
-    /// The value of a special register that changes while it is read, by its number among these.
+    /// The value of a special register that changes while a kernel runs, by its number among such registers.
     Special(u32),
     /// The result of `lop3` if only its predicate is used.
     Lop3,
@@ -57,7 +57,7 @@ pub(super) struct Builder<'b> {
     sink_row: Option<Slot>,
     /// Offset of the next affine row.
     next_affine: u32,
-    /// Number of affine rows that still fit there.
+    /// Number of affine rows that still fit from `next_affine` on.
     affine_left: u32,
     /// Scratch rows by class and purpose.
     scratch: HashMap<(RegClass, Scratch), Slot>,
@@ -175,7 +175,7 @@ impl<'b> Builder<'b> {
         self.set_site(|site| site.accesses.push(access));
     }
 
-    /// Returns the number of the next instruction.
+    /// Returns the index of the next instruction.
     pub(super) fn here(&self) -> u32 {
         self.insts.len() as u32
     }
@@ -249,7 +249,7 @@ impl<'b> Builder<'b> {
             return *slot;
         }
         let slot = if class == RegClass::Pred {
-            // There are only two: false and true.
+            // There are only two predicate constants: false and true.
             let number = self.filled.iter().filter(|(_, width, _)| *width == 0).count() as u32;
             Slot(PREDICATE_BYTES * (1 + number))
         } else {

@@ -9,8 +9,7 @@ use crate::ops::collective;
 use crate::plan::source::constant_of;
 use ptx::ir::{BarOp, CallSlot, Callee, Inst, Operand, RegClass};
 
-/// Decodes an instruction across the lanes of a warp. Its operands are the value, two more for `shfl`, and an optional
-/// member mask.
+/// Decodes a warp-level instruction. Its operands are the value, two more for `shfl`, and an optional member mask.
 pub(super) fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (what, sync) = Collective::of(&inst.op)?;
     let mut srcs = inst.srcs.iter();

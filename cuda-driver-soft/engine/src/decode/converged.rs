@@ -37,15 +37,15 @@ enum Lanes {
     Any,
 }
 
-/// Approximate time in nanoseconds to return to the code for converged warps and leave it again, without the time for
+/// Approximate time in nanoseconds to return to the code for converged warps and leave it again, excluding the time for
 /// each register.
 const COST_OF_COMING_BACK: u32 = 24;
 
 /// Live scalar registers.
 struct Live {
-    /// At each step at which a warp may leave the code.
+    /// By step at which a warp may leave the code.
     at_leaves: HashMap<usize, Vec<Reg>>,
-    /// At the beginning of each basic block.
+    /// By basic block, at its beginning.
     at_begin: Vec<Set>,
 }
 
@@ -113,7 +113,7 @@ pub(super) fn lower(
         match step {
             Step::Plain(inst) if let Some((what, _)) = Collective::of(&inst.op) => {
                 registers.instruction(b, &mut scalars, inst)?;
-                // The instructions for its operands come before it.
+                // The instructions that compute its operands come before it.
                 let at = b.here() - 1;
                 b.set_handlers(at, what.handlers_together());
                 leave(at);
@@ -154,8 +154,8 @@ pub(super) fn lower(
             });
         }
     }
-    // In the code for any lanes, an empty basic block begins at the same instruction as the next one. Either entry is
-    // correct.
+    // In the code for any lanes, an empty basic block begins at the same instruction as the block after it. Either
+    // entry is correct.
     resumes.sort_by_key(|resume| resume.at);
     resumes.dedup_by_key(|resume| resume.at);
     let mut constants = scalars.filled;
@@ -372,7 +372,7 @@ impl Registers {
         let (Some(form), [Some(to)]) = (affine::form(&inst.op, self.grid), inst.dsts.as_slice()) else {
             return Lanes::Any;
         };
-        // `cvta` of spaces with a window needs an addition, which is not done here.
+        // `cvta` of a space with a window needs an addition, which these forms do not do.
         if matches!(&inst.op, Op::Cvta { space, .. } if window_of(*space) != 0)
             || form.dst != b.class(*to)
             || form.srcs.len() != inst.srcs.len()
@@ -503,7 +503,7 @@ impl Registers {
         } else {
             return lower::lower(b, inst);
         };
-        // The analysis has accepted the instruction, so this fails only if it disagrees with the code here.
+        // The analysis has accepted the instruction, so this fails only if the analysis and this code disagree.
         done.ok_or_else(|| UnsupportedInst::new(inst))
     }
 

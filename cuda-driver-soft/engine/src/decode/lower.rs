@@ -36,7 +36,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedI
 fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     match &inst.op {
         Op::Nop => {}
-        // Only the checkers need them: copies complete with their instruction.
+        // Only the checkers need commits and waits of copies: a copy completes with its instruction.
         Op::CopyGroup(_) if b.observed() => b.push(control::fence(), inst.line, |_| {}),
         Op::CopyGroup(_) => {}
         Op::Ret { .. } => b.push_action(Action::Return, inst.line),
@@ -44,7 +44,7 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Trap => b.push(control::trap(), inst.line, |_| {}),
         Op::Brx { targets, .. } => {
             let index = source(b, inst.srcs.first()?, RegClass::B32, inst.line)?;
-            // Instructions of the body for now; `decode` replaces them by decoded instructions.
+            // These are instructions of the body for now; `decode` replaces them by decoded instructions.
             let targets = targets.iter().map(|t| t.0).collect();
             b.push_action(Action::Branch { index, targets }, inst.line);
         }
@@ -279,7 +279,7 @@ fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
     (source, destination)
 }
 
-/// Decodes a video instruction; without `c` it has two sources.
+/// Decodes a video instruction. It has two sources if there is no `c`.
 fn video(b: &mut Builder<'_>, inst: &Inst, operation: VideoInst) -> Option<()> {
     let class = RegClass::B32;
     let mut slots = [Slot(0); 3];

@@ -97,7 +97,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     };
     b.push_action(Action::Matrix(Box::new(matrix)), line);
     let (space, bytes, kind, lanes) = match inst.op {
-        // Each of the first lanes has the address of a row of 16 bytes.
+        // Each of the first `8 * count` lanes has the address of a row of 16 bytes.
         Op::Ldmatrix { count, space, .. } => (space, AccessBytes::Constant(16), AccessKind::Read, 8 * count),
         Op::Stmatrix { count, space, .. } => (space, AccessBytes::Constant(16), AccessKind::Write, 8 * count),
         Op::WmmaLd {

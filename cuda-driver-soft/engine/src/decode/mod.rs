@@ -42,13 +42,13 @@ use unsupported::UnsupportedInst;
 /// The purpose of decoded code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To run fast. `rows` is true if the lanes of a warp are in several rows of their block.
+    /// To run fast.
     Run {
-        /// The lanes of a warp are in several rows of their block.
+        /// True if the lanes of a warp are in several rows of their block.
         rows: bool,
     },
-    /// To be observed: with [`sites`](Code::sites), at least one decoded instruction for each PTX instruction, and
-    /// without code for converged warps.
+    /// To be observed. The code has [`sites`](Code::sites), at least one decoded instruction for each PTX instruction,
+    /// and no code for converged warps.
     Observe,
 }
 

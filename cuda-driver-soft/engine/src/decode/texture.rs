@@ -24,7 +24,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     for operand in rest {
         let class = match *operand {
             Operand::Reg(reg) => b.class(reg),
-            // A constant, possibly for an element of 64 bits.
+            // The operand is a constant, which may be for an element of 64 bits.
             _ => RegClass::B64,
         };
         srcs.push((source(b, operand, class, inst.line)?, width(class)?));

@@ -1,4 +1,4 @@
-//! The way in which an instruction runs.
+//! Classes of instructions, by the way in which they run.
 
 use crate::code::collective::Collective;
 use crate::ops::mov;
@@ -26,9 +26,9 @@ pub(crate) enum Class {
 /// The kind of an instruction that the warp's scheduler runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduled {
-    /// `bar`, `barrier`: all threads of the block may wait.
+    /// `bar`, `barrier`: all threads of the block may wait there.
     BlockBarrier,
-    /// `barrier.cluster`: all threads of the cluster may wait.
+    /// `barrier.cluster`: all threads of the cluster may wait there.
     ClusterBarrier,
     /// An operation across the lanes of a warp, such as `shfl`.
     Collective,

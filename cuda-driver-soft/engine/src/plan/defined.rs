@@ -69,7 +69,7 @@ pub(crate) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
             });
             writes(step, |reg| defined.insert(reg));
         }
-        // The function may end here.
+        // The function may end after this step.
         note_results(body, &mut uses, &defined);
     }
     for formal in &body.params {

@@ -10,9 +10,10 @@ const MOST_BITS: usize = 1 << 25;
 /// Limit on the search in one function: see [`solve`].
 const MOST_STEPS: usize = 1 << 25;
 
-/// The registers that are live at the begin and at the end of each basic block.
+/// The registers that are live at the beginning and at the end of each basic block.
 pub(crate) struct Liveness {
-    /// The registers that are live at the begin of some block, in ascending order. The sets have numbers in this list.
+    /// The registers that are live at the beginning of some block, in ascending order. The sets hold indexes into this
+    /// list.
     across: Vec<Reg>,
     at_begin: Vec<Set>,
     at_end: Vec<Set>,
@@ -51,7 +52,7 @@ impl Liveness {
         Some(live)
     }
 
-    /// Returns the registers that are live at the begin of a block, in ascending order.
+    /// Returns the registers that are live at the beginning of a block, in ascending order.
     pub(crate) fn at_begin(&self, block: usize) -> impl Iterator<Item = Reg> + '_ {
         self.registers(&self.at_begin[block])
     }
@@ -61,12 +62,12 @@ impl Liveness {
         self.registers(&self.at_end[block])
     }
 
-    /// Returns true if the register is live at the begin of a block.
+    /// Returns true if the register is live at the beginning of a block.
     pub(crate) fn is_live_at_begin(&self, block: usize, reg: Reg) -> bool {
         self.number(reg).is_some_and(|number| self.at_begin[block].has(number))
     }
 
-    /// Returns the registers that each step of a block reads for the last time: they are not live behind it.
+    /// Returns the registers that each step of a block reads for the last time: they are not live after it.
     pub(crate) fn last_reads(&self, layout: &Layout<'_>, block: usize) -> Vec<Vec<Reg>> {
         let mut live: std::collections::HashSet<Reg> = self.at_end(block).collect();
         let mut found = Vec::new();
@@ -139,9 +140,9 @@ impl Effect {
     }
 }
 
-/// Returns the registers that are live at the begin and at the end of each block, or `None` if that takes too many
-/// steps: words of a set that are read. `order` are the blocks to look at; those with the end of the function are best
-/// last.
+/// Returns the registers that are live at the beginning and at the end of each block, or `None` if the search reads too
+/// many words of sets. `order` are the blocks to search. The search is shortest if the blocks at the end of the
+/// function come last.
 pub(crate) fn solve(
     successors: &[&[usize]],
     order: &[usize],

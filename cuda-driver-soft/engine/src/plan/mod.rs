@@ -1,8 +1,8 @@
 //! The plan of a function: the analyses that a compiler for groups of lanes needs before it emits code.
 //!
 //! A [`Plan`] is made from the typed IR alone. It holds the facts that do not depend on the launch. [`Plan::shapes`]
-//! adds those that depend on the group: neighbouring lanes along x, which compiled code runs together.
-//! `Kernel::describe_plan` and the example `ptx_plan` print both.
+//! adds the facts that depend on the group: neighbouring lanes along x, which compiled code runs together.
+//! `Kernel::describe_plan` and the example `ptx_plan` print all of these facts.
 //!
 //! | file | |
 //! | --- | --- |
@@ -59,14 +59,14 @@ use steps::Layout;
 pub(crate) struct Plan<'b> {
     /// The function.
     pub(crate) source: SourceFunction<'b>,
-    /// The basic blocks. A block ends at branches, and behind each instruction that the warp's scheduler runs. Steps
-    /// are numbered as in `decode`, but blocks are not.
+    /// The basic blocks. A block ends at branches, and after each instruction that the warp's scheduler runs. Steps are
+    /// numbered as in `decode`, but blocks are not.
     pub(crate) layout: Layout<'b>,
     /// The use of each register. Registers that are [`Use::PerhapsUndefined`] are zero when a thread starts.
     pub(crate) uses: Vec<Use>,
     /// Dominators, post-dominators and loops of the blocks.
     pub(crate) flow: Flow,
-    /// The registers that are live at the begin and the end of each block.
+    /// The registers that are live at the beginning and the end of each block.
     pub(crate) live: Liveness,
     /// The branches whose sides a group may run under a mask, in the order of the blocks.
     pub(crate) regions: Vec<Region>,
@@ -76,7 +76,7 @@ pub(crate) struct Plan<'b> {
     pub(crate) payload_seen: Vec<bool>,
     /// The registers that can be computed again.
     pub(crate) pure: Pure,
-    /// The parts between instructions that the scheduler runs; the first one begins at the entry.
+    /// The parts between instructions that the scheduler runs. The first part begins at the function's entry.
     pub(crate) phases: Vec<Phase>,
 }
 

@@ -1,7 +1,7 @@
 //! The registers whose NaNs must have exactly the bits that PTX defines.
 //!
 //! The results of `.f32` arithmetic have a single NaN, and the host's instructions return others. Between arithmetic
-//! instructions that makes no difference, but instructions such as stores expose the bits.
+//! instructions the difference does not matter, but instructions such as stores expose the bits.
 
 use super::class::Class;
 use super::steps::{Layout, Step};
@@ -12,7 +12,7 @@ use ptx::ir::{Body, Inst, Op, Operand, Reg, Type};
 enum Effect {
     /// None: any NaN gives the same result.
     None,
-    /// The payload may become part of the result's.
+    /// The payload may become a part of the result's payload.
     Passes,
     /// The bits are visible.
     Seen,

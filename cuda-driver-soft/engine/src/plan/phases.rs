@@ -6,19 +6,19 @@ use super::pure::Pure;
 use super::steps::{Layout, Step};
 use ptx::ir::Reg;
 
-/// A part of a function that begins at its entry or behind an instruction that the warp's scheduler runs, and reaches up
+/// A part of a function that begins at its entry or after an instruction that the warp's scheduler runs, and reaches up
 /// to the next such instructions. A block may belong to several phases.
 #[derive(Debug)]
 pub(crate) struct Phase {
     /// The block with which the phase begins.
     pub(crate) entry: usize,
-    /// The instruction before it; `None` for the function's entry.
+    /// The scheduled instruction before the phase; `None` for the function's entry.
     pub(crate) after: Option<Scheduled>,
     /// The blocks, in order. The last step of a block may be an instruction that ends the phase.
     pub(crate) blocks: Vec<usize>,
-    /// The registers that are live at the begin and that have to be kept.
+    /// The registers that are live at the beginning and that have to be kept.
     pub(crate) kept: Vec<Reg>,
-    /// The registers that are live at the begin and that can be computed again.
+    /// The registers that are live at the beginning and that can be computed again.
     pub(crate) computed: Vec<Reg>,
 }
 

@@ -23,9 +23,10 @@ pub(crate) enum Root {
 /// The origin of a register's value, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// A number, or nothing yet.
+    /// A number, or a value that is not known yet.
     Number,
-    /// An address with this root; true if an instruction has treated it as an address (`cvta`).
+    /// An address with this root. The flag is true if an instruction, such as `cvta`, has treated the value as an
+    /// address.
     Address(Root, bool),
     /// Several roots.
     Many,

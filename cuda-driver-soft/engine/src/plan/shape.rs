@@ -81,7 +81,7 @@ struct Value {
     step: Option<i64>,
     /// The first lane's value is a multiple of two to this power; at most 63.
     align: u32,
-    /// No lane's value is larger. `u64::MAX` if nothing is known.
+    /// No lane has a larger value. `u64::MAX` if nothing is known.
     most: u64,
     /// The value of all lanes.
     constant: Option<u64>,
@@ -130,7 +130,7 @@ impl Value {
         Value {
             step: self.step,
             align: self.align.min(other.align),
-            // Not the larger one, which could grow in every round of a loop.
+            // Do not take the larger limit: it could grow in every round of a loop.
             most: if self.most == other.most { self.most } else { u64::MAX },
             constant: self.constant.filter(|_| self.constant == other.constant),
         }
@@ -343,7 +343,7 @@ impl Finder<'_, '_> {
                 plain(if same { UNIFORM } else { ANY })
             }
             Class::Scheduled(Scheduled::BlockBarrier) => plain(UNIFORM),
-            // Compiled code runs these for whole warps.
+            // Compiled code runs these instructions for whole warps.
             Class::Scheduled(Scheduled::Collective) if matches!(inst.op, Op::Vote { .. } | Op::Redux { .. }) => {
                 plain(UNIFORM)
             }
@@ -466,7 +466,7 @@ impl Finder<'_, '_> {
                 _ => ANY,
             }),
             (Op::Or { ty }, [a, b]) if fits(*ty) => {
-                // Without common bits this is a sum.
+                // If the sources have no common bits, the result is their sum.
                 let apart = |high: &Value, low: &Value| low.most >> high.align_of_all() == 0;
                 plain(if apart(a, b) || apart(b, a) {
                     sum(*ty, *a, *b)
@@ -505,8 +505,8 @@ impl Finder<'_, '_> {
         self.fits(&without_distance, ty)
     }
 
-    /// Returns how far the values of a group reach above the first lane's, if nothing carries over the bits in which the
-    /// first lane's value is zero.
+    /// Returns the largest difference of a value in the group from the first lane's value, if adding it carries nothing
+    /// out of the bits in which the first lane's value is zero.
     fn reach(&self, a: &Value) -> Option<u64> {
         let reach = u64::try_from(a.step?)
             .ok()?

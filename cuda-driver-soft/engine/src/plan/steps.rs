@@ -42,7 +42,7 @@ impl<'b> Layout<'b> {
         Self::divided(body, |_| false)
     }
 
-    /// As [`of`](Self::of); a block also ends behind each instruction that the warp's scheduler runs.
+    /// As [`of`](Self::of), but a block also ends after each instruction that the warp's scheduler runs.
     pub(crate) fn split(body: &'b Body) -> Self {
         Self::divided(body, is_scheduled)
     }
@@ -155,7 +155,7 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize], ends_block: fn(&Op) -> bool)
         let end = starts.get(block + 1).copied().unwrap_or(steps.len() + 1);
         block_of.resize(end.max(*start), block);
     }
-    // Without an empty block at the end, no step is there.
+    // Without an empty block at the end, no step has the number of the end.
     block_of.truncate(if starts.last() == Some(&steps.len()) {
         steps.len() + 1
     } else {

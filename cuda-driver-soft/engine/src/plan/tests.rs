@@ -1,4 +1,4 @@
-//! Plans of small kernels. Expectations are comments of the PTX lines.
+//! Tests of the plans of small kernels. The expectations are comments on the PTX lines.
 
 use super::Plan;
 use super::class::Scheduled;

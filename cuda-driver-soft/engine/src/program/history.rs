@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counts {
     /// All instructions.
     pub all: u64,
-    /// Instructions that ran in compiled code, with those that it left to the interpreter one at a time.
+    /// Instructions that ran in compiled code, including those that it left to the interpreter one at a time.
     pub compiled: u64,
     /// Instructions that compiled code left to the interpreter one at a time.
     pub called: u64,
@@ -55,7 +55,7 @@ impl Sums {
     }
 }
 
-/// The instructions that a kernel has run in launches of either kind.
+/// The instructions that a kernel has run, in interpreted launches and in launches with machine code.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Launches that were interpreted.

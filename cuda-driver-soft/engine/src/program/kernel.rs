@@ -112,7 +112,7 @@ impl Kernel {
         self.properties().local_bytes
     }
 
-    /// Returns the limit on the local memory of a thread in bytes: [`local_bytes`](Self::local_bytes), and `limit` for
+    /// Returns the limit on the local memory of a thread in bytes: [`local_bytes`](Self::local_bytes) plus `limit` for
     /// further levels of recursion, but no more than a thread can have.
     pub(crate) fn stack_bytes(&self, limit: u64) -> u64 {
         self.local_bytes().saturating_add(limit).min(MOST_LOCAL)
@@ -139,8 +139,8 @@ impl Kernel {
         self.local_bytes() <= MOST_LOCAL
     }
 
-    /// Returns an estimate of the registers per thread (there are no machine registers here), within the limits that
-    /// the kernel's directives set.
+    /// Returns an estimate of the registers per thread, because this driver has no machine registers. The estimate is
+    /// within the limits that the kernel's directives set.
     pub fn num_regs(&self) -> u32 {
         *self.num_regs.get_or_init(|| {
             let needed = register_pressure::estimate(&self.loaded.module, self.reachable());

@@ -138,8 +138,8 @@ impl LoadedModule {
         self.globals[index].map(|g| (g.address, g.bytes))
     }
 
-    /// Returns the decoded code of a function; `None` for a declaration. `rows`: the lanes of a warp lie in several
-    /// rows of their block.
+    /// Returns the decoded code of a function; `None` for a declaration. `rows` is true if the lanes of a warp lie in
+    /// several rows of their block.
     pub(crate) fn code(&self, id: FuncId, isa: Isa, rows: bool) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
         let function = self.module.functions.get(id.0 as usize)?;
         let body = function.body()?;
@@ -210,7 +210,7 @@ impl LoadedModule {
 impl Drop for LoadedModule {
     fn drop(&mut self) {
         for global in self.globals.iter().flatten() {
-            // Fails if the context was destroyed first. Its address may then belong to another allocation.
+            // This fails if the context was destroyed before. Its address may then belong to another allocation.
             let _ = address_space().free_if(global.address, |a| a.id == global.id);
         }
     }

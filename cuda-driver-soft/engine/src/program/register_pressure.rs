@@ -61,7 +61,7 @@ pub(crate) fn limit(directives: &Directives) -> u32 {
     (each / 8 * 8).clamp(LEAST_LIMIT, MOST)
 }
 
-/// Estimates how many registers the first of `functions` needs; the others are all that it may reach.
+/// Estimates how many registers the first of `functions` needs. The other functions are all that it may reach.
 pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
     let body = |id: &FuncId| module.functions.get(id.0 as usize)?.body();
     let index: HashMap<FuncId, usize> = functions.iter().copied().zip(0..).collect();
@@ -138,11 +138,12 @@ fn of_body(body: &Body) -> Need {
 /// A function's code with the analysis of its registers.
 struct Code<'a> {
     body: &'a Body,
-    /// The register that replaces each: copies, and sums with a constant, share a register with their source.
+    /// For each register, the one that replaces it: copies, and sums with a constant, share a register with their
+    /// source.
     stands_for: Vec<u32>,
-    /// Number of 32-bit registers that each takes; 0 for registers that do not count.
+    /// For each register, the number of 32-bit registers that it takes; 0 for registers that do not count.
     weights: Vec<u8>,
-    /// The instruction that first writes each register.
+    /// For each register, the instruction that first writes it.
     first_write: Vec<u32>,
 }
 
@@ -318,7 +319,7 @@ impl<'a> Code<'a> {
         (globals, number)
     }
 
-    /// Returns the registers that are live at the end of each block, by number, of which there are `count`.
+    /// Returns the registers that are live at the end of each block, as sets of numbers below `count`.
     fn live_out(&self, blocks: &[Block], number: &[u32], count: usize) -> Option<Vec<Set>> {
         if blocks.len() * count.div_ceil(64) > MOST_WORDS {
             return None;

@@ -21,7 +21,7 @@ pub struct Resources {
     pub spilled_bytes: u64,
     /// Number of barriers of a block.
     pub barriers: u32,
-    /// Bytes of the kernel's own frame, with the registers that do not fit.
+    /// Bytes of the kernel's own frame, including the registers that do not fit.
     pub frame_bytes: u64,
     /// Bytes of the frames of the kernel and of all functions that it may call, if none calls another.
     pub stack_bytes: u64,
