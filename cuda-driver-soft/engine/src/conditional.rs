@@ -1,4 +1,4 @@
-//! The values of conditional graph nodes, by handle: the driver creates and tests them, kernels set them with
+//! The values of conditional graph nodes, by handle. The driver creates and tests them; kernels set them with
 //! `cudaGraphSetConditional`.
 
 #![forbid(unsafe_code)]
@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
-/// Handles are above this number, so that a wrong number is unlikely to be one.
+/// All handles are greater than this number, so that an arbitrary number is unlikely to be a handle.
 const FIRST: u64 = 0x00C0_4D00_0000_0000;
 
-/// A value that a conditional node tests. Its handle is valid as long as it lives.
+/// A value that a conditional node tests. Its handle is valid as long as the value lives.
 #[derive(Debug)]
 pub struct ConditionalValue {
     handle: u64,
     value: AtomicU32,
-    /// True once a graph with it has been launched; kernels cannot set it before.
+    /// True once a graph that uses the value has been launched. Kernels cannot set the value before.
     launched: AtomicBool,
 }
 
@@ -25,7 +25,7 @@ fn values() -> &'static RwLock<HashMap<u64, Weak<ConditionalValue>>> {
 }
 
 impl ConditionalValue {
-    /// Creates a value with a handle that no other one of the process has had.
+    /// Creates a value. Its handle is unique in the process.
     pub fn new(value: u32) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(FIRST);
         let made = Arc::new(ConditionalValue {
@@ -66,7 +66,7 @@ impl Drop for ConditionalValue {
     }
 }
 
-/// Sets the value with a handle. Returns false if there is none, or if no graph with it has been launched.
+/// Sets the value with this handle. Returns false if there is none, or if no graph that uses it has been launched.
 pub(crate) fn set(handle: u64, value: u32) -> bool {
     let found = values()
         .read()

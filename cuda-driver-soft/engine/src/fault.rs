@@ -17,7 +17,7 @@ pub struct Fault {
     pub line: u32,
     /// Coordinates of the block.
     pub block: [u32; 3],
-    /// Coordinates of the thread in its block; of several threads, the first.
+    /// Coordinates of the thread in its block; if several threads raised the fault, of the first one.
     pub thread: [u32; 3],
     /// The state of the thread and its warp; empty if no instruction caused the fault.
     pub report: Report,
@@ -66,18 +66,18 @@ pub struct LaneGroup {
     pub lanes: u32,
     /// The state of the lanes.
     pub state: LaneState,
-    /// Their position: the next instruction, or the one at which they wait.
+    /// The position of the lanes: the next instruction, or the one at which they wait.
     pub position: Position,
 }
 
 /// The state of lanes that have not exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
-    /// They can run.
+    /// The lanes can run.
     Running,
-    /// They wait at a barrier.
+    /// The lanes wait at a barrier.
     AtBarrier,
-    /// They wait for other lanes of the warp.
+    /// The lanes wait for other lanes of the warp.
     AtCollective,
 }
 
@@ -299,7 +299,8 @@ impl Fault {
             FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } | FaultKind::StackOverflow { .. } => {
                 700
             }
-            // On an H200, threads fault like this in the window of shared memory, which begins with 1 KiB of the system.
+            // On an H200, an access past the block's shared memory but inside the window faults like any other illegal
+            // address. The window begins with 1 KiB that the system reserves.
             FaultKind::SharedOutOfRange { address, size, .. } if size <= 16 && address < SHARED_WINDOW => 700,
             FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
             FaultKind::Misaligned { .. } => 716,
@@ -443,8 +444,8 @@ fn name(space: Space) -> &'static str {
     }
 }
 
-/// Granularity in bytes of a GPU's memory: an access past the end of an allocation but in its last granule does not
-/// fault.
+/// Granularity in bytes of a GPU's memory. An access past the end of an allocation does not fault if it is in the last
+/// granule of the allocation.
 const GRANULE: u64 = 512;
 
 /// Explains an access past the end of a block's or a thread's memory: the program may run without a fault on a GPU,
@@ -458,7 +459,7 @@ fn unnoticed(address: u64, available: u64, size: u32) -> String {
     }
 }
 
-/// Displays where an address lies relative to the allocation below it.
+/// Displays the position of an address relative to the allocation below it.
 struct Nearest(u64);
 
 impl fmt::Display for Nearest {

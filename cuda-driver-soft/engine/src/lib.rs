@@ -5,9 +5,9 @@
 //! [`Execution::work`]. An error raised by the kernel is a [`Fault`]; it never reaches the host process as a signal or
 //! panic.
 //!
-//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice, for
-//! any lanes, and for converged warps, whose lanes all take the same branches. With [`Engine::Compiled`], warps whose
-//! lanes are all active run machine code instead, in groups of neighbouring lanes.
+//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice: for
+//! any lanes, and for converged warps, whose lanes all take the same branches. With [`Engine::Compiled`] or
+//! [`Engine::Auto`], warps whose lanes are all active run machine code instead, in groups of neighbouring lanes.
 //!
 //! The interpreter is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]`
 //! of the workspace that uses this crate.
@@ -36,8 +36,8 @@ mod observe;
 mod ops;
 mod plan;
 mod program;
-// Not a part of the API. The example `referee` and the test `recorded` compare these functions with a GPU's results,
-// and both are separate crates; there are too many functions to wrap each of them for the tests.
+// Not a part of the API. The example `referee` and the test `recorded`, which are separate crates, compare these
+// functions with a GPU's results. There are too many functions to wrap each of them for the tests.
 #[doc(hidden)]
 pub mod semantics;
 pub mod stop;

@@ -1,4 +1,4 @@
-//! A block: its warps, its barriers, its shared memory.
+//! A block: its warps, barriers and shared memory.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use ptx::ir::{BarOp, BoolOp};
 const BARRIERS: usize = 16;
 /// Index of the cluster's barrier, after the block's own.
 const CLUSTER: usize = BARRIERS;
-/// Backward jumps of a warp before the next warp runs, for which it may be waiting.
+/// Backward jumps that a warp may take before the next warp runs; the warp may be waiting for that one.
 const WARP_SHARE: i64 = 1_024;
 
 /// A block in progress, or a finished one that can be reused.
@@ -55,7 +55,7 @@ pub(crate) struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WarpState {
     Ready,
-    /// Waits at this barrier.
+    /// The warp waits at this barrier.
     Waiting(usize),
     Done,
 }
@@ -65,7 +65,7 @@ enum WarpState {
 struct BarrierCounts {
     /// Threads that have arrived; a warp counts as 32.
     arrived: u32,
-    /// Threads that it waits for; `None` for all threads of the block.
+    /// Threads that the barrier waits for; `None` for all threads of the block.
     count: Option<u32>,
     /// Lanes that have arrived with a true predicate.
     holding: u32,
@@ -76,18 +76,19 @@ struct BarrierCounts {
 /// The reason why a block stopped running.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// All its threads have exited.
+    /// All threads of the block have exited.
     Done,
-    /// It has used its share of instructions.
+    /// The block has used its share of instructions.
     Share,
-    /// Its warps wait for other blocks of the cluster.
+    /// The warps of the block wait for other blocks of the cluster.
     Blocked,
     /// A warp raised a fault.
     Fault(Box<Fault>),
 }
 
 impl Block {
-    /// Returns a block at its start, or `None` if the host is out of memory. `alone`: the cluster has no other block.
+    /// Returns a block at its start, or `None` if the host is out of memory. `alone` is true if the cluster has no
+    /// other block.
     pub(crate) fn new(frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3], alone: bool) -> Option<Self> {
         let threads: u32 = shape.block.iter().product();
         let number = shape.number(index);
@@ -202,8 +203,8 @@ impl Block {
                 continue;
             }
             idle = 0;
-            // Each warp gets its full share, even if less is left of the block's. Otherwise the order of warps, and so
-            // the stores that they see, would depend on how host threads divide the work.
+            // Each warp gets its full share, even if less is left of the block's share. Otherwise the order of warps,
+            // and so the stores that they see, would depend on how host threads divide the work.
             let issued = m.watch.as_ref().map_or(0, |watch| watch.issued);
             let pause = self.warps[w].run(m, frames, WARP_SHARE);
             if m.watch.is_some() {
@@ -249,8 +250,8 @@ impl Block {
         }
     }
 
-    /// Runs all threads from an instruction on that they have reached. Returns `None` if each warp has to continue on its
-    /// own.
+    /// Runs all threads in compiled code from the instruction that they have reached. Returns `None` if each warp has
+    /// to continue on its own.
     fn run_together(
         &mut self,
         m: &mut Machine<'_>,
@@ -380,7 +381,7 @@ impl Block {
             self.states[w] = WarpState::Waiting(CLUSTER);
             self.waiting_for[w] = BarOp::Sync;
         } else {
-            // The barrier that it arrived at has opened already.
+            // The barrier at which the warp arrived has opened already.
             self.warps[w].release(frames, 0);
         }
     }
@@ -421,7 +422,7 @@ impl Block {
         let barrier = &self.barriers[id];
         let all = self.left as u32 * 32;
         let incomplete = barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(all);
-        // The cluster decides about a barrier of several blocks.
+        // If the cluster has several blocks, it opens its barrier itself.
         if incomplete || (id == CLUSTER && !self.alone) {
             return;
         }

@@ -28,7 +28,7 @@ pub(crate) struct Cluster {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockState {
     Running,
-    /// Waits for the other blocks.
+    /// The block waits for the other blocks.
     Blocked,
     Done,
 }

@@ -37,7 +37,7 @@ const PATIENCE: u64 = 1 << 22;
 const SPIN_PATIENCE: u64 = 1 << 16;
 /// [`PATIENCE`] of a cooperative launch: all its blocks start anyway, and most wait repeatedly for the whole grid.
 const COOPERATIVE_PATIENCE: u64 = 1 << 11;
-/// Size of all blocks in progress, in bytes, from which it is better to continue those than to start another.
+/// If all blocks in progress have at least this size in bytes, they continue before another block starts.
 const ENOUGH_BEGUN: u64 = 1 << 30;
 /// Number of blocks that may be in progress at once, however large they are.
 const LEAST_BEGUN: u64 = 4;
@@ -186,7 +186,7 @@ impl Execution {
         let flight = address_space().enter();
         let _rounding = RoundingGuard::new();
         let worker_guard = queue.enter();
-        // Declared last, so that it is dropped directly behind the code that uses the registers.
+        // Declared last, so that it is dropped directly after the code that uses the registers.
         let upper_halves = UpperHalvesGuard;
         match Worker::new(&self.started, &flight) {
             Some(mut worker) => {

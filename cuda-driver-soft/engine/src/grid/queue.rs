@@ -1,4 +1,5 @@
-//! The clusters of a launch that have not finished: not started, or parked until a worker has time for them.
+//! The clusters of a launch that have not finished: those that have not started, and those that are parked until a
+//! worker has time for them.
 //!
 //! Most clusters are a single block.
 
@@ -15,7 +16,7 @@ pub(crate) struct BlockQueue {
     clusters: u64,
     /// Instructions after which another cluster may start, because this one may be waiting for it.
     patience: u64,
-    /// True if blocks see stores of other blocks, and so may wait for them.
+    /// True if blocks see stores of other blocks, and may therefore wait for them.
     sees_other_blocks: bool,
     waiting: Mutex<Waiting>,
     /// Number of threads that are working on the launch.
@@ -110,8 +111,8 @@ impl BlockQueue {
         !waiting.parked.is_empty() || waiting.may_begin(self.clusters)
     }
 
-    /// Takes the next cluster to run: the one that was parked first, or a new one if that has run for so long that it
-    /// may be waiting for another. `kernel` is the kernel's name, for the log.
+    /// Takes the next cluster to run: the one that was parked first, or a new one if the parked one has run for so long
+    /// that it may be waiting for another. `kernel` is the kernel's name, for the log.
     pub(crate) fn take(&self, kernel: &str) -> Option<Taken> {
         let mut waiting = self.lock();
         let may_begin = waiting.may_begin(self.clusters);
@@ -147,9 +148,9 @@ impl BlockQueue {
         Some(Taken::New(number, waiting.most_begun == 1))
     }
 
-    /// Returns a cluster that could not start because the host is out of memory. From now on no more clusters than now
-    /// are in progress at once. Returns false if waiting cannot help: the cluster was `alone`, and no other worker
-    /// holds memory.
+    /// Puts back a cluster that could not start because the host is out of memory. From now on, at most as many
+    /// clusters are in progress as now. Returns false if waiting cannot help: the cluster was `alone`, and no other
+    /// worker holds memory.
     pub(crate) fn put_back(&self, number: u64, alone: bool) -> bool {
         let mut waiting = self.lock();
         if alone && self.workers.load(Ordering::SeqCst) <= 1 {
@@ -166,9 +167,9 @@ impl BlockQueue {
         true
     }
 
-    /// Parks a cluster that has used its share. After a fault in a later cluster it continues, because an earlier fault
-    /// would be the one to report. A cluster that sees other blocks then continues only briefly: it may be waiting for
-    /// a block that never runs.
+    /// Parks a cluster that has used its share. After a fault in a later cluster, it still continues, because a fault
+    /// of its own would be the one to report. But if it sees other blocks, it continues only briefly: it may be waiting
+    /// for a block that never runs.
     pub(super) fn park(&self, cluster: Box<Cluster>) {
         let old = self.sees_other_blocks && cluster.steps() >= self.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;

@@ -1,10 +1,10 @@
 //! The host's floating-point environment while kernels run: round to nearest, no flushing of subnormal numbers, no
 //! traps.
 //!
-//! The calling thread may have another one: a library built with fast-math flags flushes subnormal numbers for its
-//! whole thread. It is restored afterwards.
+//! The calling thread may have a different environment: a library built with fast-math flags flushes subnormal numbers
+//! for its whole thread. The thread's environment is restored afterwards.
 
-/// Sets the environment of the calling thread; dropping it restores the old one.
+/// Sets the environment of the calling thread. Dropping the guard restores the old one.
 #[derive(Debug)]
 pub(crate) struct RoundingGuard {
     saved: u64,

@@ -17,7 +17,7 @@ pub(super) struct GridShape {
     pub(super) shared_bytes: u64,
     /// The kernel's function.
     pub(super) function: FuncId,
-    /// Instructions that a cluster runs before another one may start, because the first may be waiting for it.
+    /// Instructions that a cluster runs before another one may start, because it may be waiting for that one.
     pub(super) patience: u64,
 }
 

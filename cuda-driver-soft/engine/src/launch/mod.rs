@@ -34,27 +34,28 @@ pub struct Launch {
 
 /// The way in which kernels run. Results are the same, unless a kernel has data races.
 ///
-/// The reported fault is the same, too, except where lanes of a warp run different ways and the interpreter would
-/// suspend the warp, after 1,024 backward jumps: then another warp of the block may reach its fault first. In loops
-/// that jump back to their head from several places, it may be the fault of another lane of the warp. Until a fault
-/// ends a compiled kernel, the lanes behind the faulty one may run further than in the interpreter, which only memory
-/// of the host can show.
+/// The reported fault is the same, too, with two exceptions. If the lanes of a warp diverge and the interpreter would
+/// suspend the warp, which it does after 1,024 backward jumps, another warp of the block may reach its fault first. In
+/// loops that jump back to their head from several places, the fault may be that of another lane of the warp.
+///
+/// Until a fault ends a compiled kernel, the lanes after the faulty one may run further than in the interpreter. This
+/// can be observed only in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// Kernels are interpreted.
     Interpreter,
     /// Kernels are compiled to machine code, and interpreted where that is not possible.
     Compiled {
-        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many values run 16 instead of 32.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many live values run 16 instead of 32.
         lanes: u32,
     },
-    /// As [`Compiled`](Self::Compiled), but each check of the code counts as failed, so that it takes all its ways to
-    /// the interpreter. For tests; it is slow.
+    /// As [`Compiled`](Self::Compiled), but each check of the code counts as failed, so that the code always continues
+    /// in the interpreter. For tests; it is slow.
     Leaving {
-        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many values run 16 instead of 32.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many live values run 16 instead of 32.
         lanes: u32,
     },
-    /// Kernels are interpreted until they have run so many instructions that compiling them is worth its time.
+    /// Kernels are interpreted until they have run so many instructions that compiling them saves time.
     Auto,
 }
 
@@ -79,12 +80,12 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
-    /// True if converged warps may run the code that is specialised for them. Results do not depend on it.
+    /// True if converged warps may run the code that is specialised for them. Results do not depend on this option.
     pub converged: bool,
     /// Bytes of local memory per thread for recursive and indirect calls, whose depth is not known before they run. The
     /// frames of direct calls are added; the sum is limited to the local memory that a thread can have.
     pub stack_limit: u64,
-    /// Bytes that all kernels of the module's owner may have from `malloc` at the same time.
+    /// Bytes that all kernels of the module's owner may have allocated with `malloc` at the same time.
     pub heap_limit: u64,
     /// True if blocks that see stores of other blocks may run on several host threads at once. This is faster, but
     /// results may differ from run to run.

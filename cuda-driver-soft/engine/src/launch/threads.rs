@@ -10,8 +10,8 @@ pub(crate) fn thread_of(block: [u32; 3], number: u32) -> [u32; 3] {
     [number % x, number / x % y, number / x / y]
 }
 
-/// Returns how the lanes of each warp lie in a block of this shape, if they form whole rows along x that follow one
-/// another in y and have the same z. Returns `None` for other block shapes.
+/// Returns the arrangement of the lanes of each warp in a block of this shape, if the lanes form whole rows along x
+/// that follow one another in y and have the same z. Returns `None` for other block shapes.
 pub(crate) fn lane_rows(block: [u32; 3]) -> Option<Rows> {
     let [x, y, z] = block;
     if x.is_multiple_of(32) || (y <= 1 && z <= 1) {

@@ -11,7 +11,7 @@ use crate::memory::{AllocationKind, OutOfMemory, address_space};
 #[derive(Debug)]
 pub struct GridWorkspace {
     address: u64,
-    /// Identifies the allocation: after its context is destroyed, the address may belong to another one.
+    /// Identifies the allocation: after its context is destroyed, the address may belong to another allocation.
     id: u64,
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Physical {
     memory: Memory,
     bytes: u64,
-    /// The usage that was charged for this memory, and the owner there; `None` if it was charged elsewhere.
+    /// The usage that was charged for this memory, and its owner there; `None` if another process or value was charged.
     charged: Option<(Arc<Usage>, u64)>,
 }
 

@@ -13,8 +13,8 @@ const SIZES: [u64; 3] = [1 << 40, 1 << 37, 1 << 35];
 
 /// Reserves the range without access rights, at its fixed start if that is free.
 ///
-/// On systems other than Unix nothing is reserved, and the range is only a range of numbers. Everything works the same,
-/// but a host program that follows a device pointer may not crash immediately.
+/// On systems other than Unix nothing is reserved, and the range is only a range of numbers. The driver works in the
+/// same way, but a host program that follows a device pointer may not crash immediately.
 pub(super) fn reserve() -> Range<u64> {
     for fixed in [true, false] {
         for size in SIZES {

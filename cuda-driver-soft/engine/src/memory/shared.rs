@@ -251,7 +251,7 @@ mod none {
     use super::{Label, Purpose};
     use crate::memory::Access;
 
-    /// A shared file. This system has none, so no value of this type exists.
+    /// A shared file. This system does not have such files, so no value of this type exists.
     #[derive(Debug)]
     pub enum SharedFile {}
 

@@ -49,8 +49,8 @@ impl Zeroed {
         if bytes < LARGE {
             return Self::from_allocator(Layout::from_size_align(bytes, align).ok()?, align);
         }
-        // Allocated with extra bytes and aligned here: above the alignment of `malloc`, the allocator clears the memory
-        // itself.
+        // Allocated with extra bytes and aligned here: for alignments above that of `malloc`, the allocator would clear
+        // the memory itself, and so touch every page.
         let room = bytes.checked_add(align)?;
         if bytes >= MAPPED
             && let Some(start) = system::map(room)

@@ -322,7 +322,7 @@ impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for TestAndBranch
                 m.target = inst.aux;
                 Flow::Jump
             }
-            // The lanes disagree: the branch instruction itself comes next, and leaves.
+            // The lanes disagree: the branch instruction itself comes next, and leaves this code.
             _ => Flow::Next,
         }
     }

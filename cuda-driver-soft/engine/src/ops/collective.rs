@@ -56,7 +56,8 @@ pub(crate) fn compute(
         Collective::Shuffle(mode) => {
             for i in 0..LANES {
                 let (from, inside) = source_lane(mode, i as u32, b[i], c[i]);
-                // A value from an inactive lane is undefined. Here the lane that requested it gets its own value.
+                // PTX leaves a value from an inactive lane undefined. Here the lane that requested it gets its own
+                // value.
                 let from = if lanes >> from & 1 != 0 { from as usize } else { i };
                 d[i] = a[from];
                 p |= u32::from(inside) << i;
@@ -214,7 +215,8 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
             }
         } else {
             for i in lanes::iter(mask) {
-                // A value from an inactive lane is undefined. Here the lane that requested it gets its own value.
+                // PTX leaves a value from an inactive lane undefined. Here the lane that requested it gets its own
+                // value.
                 if mask >> (from[i] & 31) & 1 != 0 {
                     d[i] = a[from[i] as usize % LANES];
                 }

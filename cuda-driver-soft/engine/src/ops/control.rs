@@ -156,7 +156,7 @@ impl Body for Begin {
         _mask: Mask,
     ) -> Flow {
         // Only a block that finds no registers to reuse runs these instructions. That depends on the host's threads,
-        // and the number of steps must not.
+        // but the number of steps must not depend on them.
         m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
         m.target = inst.aux;
         Flow::Jump

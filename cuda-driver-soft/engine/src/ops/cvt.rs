@@ -70,7 +70,7 @@ fn int_to_int<S: Int, D: Int>(a: S) -> D {
     cvt_int(a, false)
 }
 
-/// Does any conversion. The table of them is compiled only once, here.
+/// Does any conversion. The table of conversions is compiled only here.
 #[inline(never)]
 fn convert(mods: Mods, a: u64) -> u64 {
     // `any` has checked that the conversion exists.

@@ -11,7 +11,7 @@ use crate::code::registers::{RegFile, Slot};
 use crate::lanes::{self, Mask};
 use ptx::ir::{MatrixPart, Type};
 
-/// The dimensions m, n and k.
+/// The dimensions m, n and k of a matrix product.
 pub(crate) type ShapeOf = [u16; 3];
 
 /// Returns the number of rows and columns of a part of `m x n x k`.
@@ -43,7 +43,7 @@ pub(super) fn is_of_quads(shape: ShapeOf, ty: Type) -> bool {
 /// Returns the number of registers of a fragment.
 pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) -> usize {
     let (rows, columns) = extent(shape, part);
-    // Four products at once, by eight lanes each.
+    // `mma.m8n8k4` computes four products at once, each with eight lanes.
     if is_of_quads(shape, ty) {
         return match (part, ty) {
             (MatrixPart::C, Type::F32) => 8,
@@ -51,7 +51,7 @@ pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) 
             _ => 2,
         };
     }
-    // These fragments hold each element twice.
+    // Together, these fragments hold each element twice.
     if wmma && ty == Type::F16 && part != MatrixPart::C {
         return 8;
     }

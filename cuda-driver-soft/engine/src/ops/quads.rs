@@ -35,7 +35,8 @@ fn halves(file: &mut RegFile, slots: &[Slot], lane: usize) -> Vec<f32> {
     halves.map(f16_to_f32).collect()
 }
 
-/// Returns the rows of A, or the columns of B. `swapped`: the matrix is stored the other way round.
+/// Returns the rows of A, or the columns of B. `swapped` is true if the matrix is stored by columns instead (A), or by
+/// rows (B).
 fn factors(file: &mut RegFile, slots: &[Slot], product: usize, swapped: bool) -> [[f32; 4]; LINES] {
     let mut lines = [[0.0; 4]; LINES];
     for line in 0..LINES {
@@ -97,8 +98,8 @@ pub(super) fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: M
     }
 }
 
-/// Returns the sum of four products and `c`. `pairs`: products are added in pairs, as for an f16 result; otherwise one
-/// after another.
+/// Returns the sum of four products and `c`. If `pairs` is true, products are added in pairs, as for an f16 result;
+/// otherwise one after another.
 fn dot(a: &[f32; 4], b: &[f32; 4], c: f32, pairs: bool) -> f32 {
     let fma = |i: usize, sum| fma_f32(a[i], b[i], sum, Rounding::Rn, false, false, BASELINE_FUSED);
     let add = |a, b| add_f32(a, b, Rounding::Rn, false, false);

@@ -16,7 +16,8 @@ const ROWS: usize = 16;
 fn selected(ty: Type, bits: u32) -> Vec<usize> {
     let quarters = [(bits & 3) as usize, (bits >> 2 & 3) as usize];
     match ty {
-        // A group is two columns; an element is two quarters of it, and the manual has only whole elements.
+        // A group is two columns, so an element is two quarters of it. The manual allows only indices of whole
+        // elements.
         Type::TF32 => vec![quarters[0] / 2],
         // A group is eight columns, and a quarter of it two.
         Type::S4 | Type::U4 => quarters.iter().flat_map(|q| [2 * q, 2 * q + 1]).collect(),
@@ -33,7 +34,7 @@ fn group(ty: Type) -> usize {
     }
 }
 
-/// Returns the lane of four and the shift of the metadata for a group of a row, if the selector is 0.
+/// Returns the lane, 0 to 3, and the shift of the metadata for a group of a row, if the selector is 0.
 fn position(ty: Type, row: usize, group: usize) -> (usize, usize) {
     let lower = row / 8;
     match ty {
@@ -48,7 +49,7 @@ fn position(ty: Type, row: usize, group: usize) -> (usize, usize) {
 pub(super) fn places(file: &mut RegFile, metadata: Slot, mma: &Mma) -> Vec<Vec<usize>> {
     let columns = group(mma.a);
     let groups = usize::from(mma.shape[2]) / columns;
-    // The number of lanes of four that supply metadata, eight groups of 4 bits each.
+    // The number of lanes, of each four, that supply metadata: each lane has eight groups of 4 bits.
     let lanes = (2 * groups).div_ceil(8);
     let first = usize::from(mma.sparse.unwrap_or(0)) * lanes;
     let mut row = |row: usize| -> Vec<usize> {

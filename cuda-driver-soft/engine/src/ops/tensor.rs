@@ -79,7 +79,7 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
         return refuse(
             m,
             lane,
-            "the tensor map has another number of dimensions or another mode",
+            "the tensor map and the instruction differ in the number of dimensions or in the mode",
         );
     }
     if map.interleave != 0 && !tiled {

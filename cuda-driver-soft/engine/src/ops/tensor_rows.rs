@@ -22,7 +22,7 @@ pub(super) struct Place {
 pub(super) struct Row {
     /// Offset of the row in shared memory, before swizzling.
     pub(super) shared: u32,
-    /// Address of the first element in global memory, also if it is outside of the tensor.
+    /// Address of the first element in global memory, even if it is outside of the tensor.
     pub(super) global: u64,
     /// The bytes of the row that are inside of the tensor.
     pub(super) inside: Range<u32>,
@@ -101,8 +101,8 @@ fn slice_bytes(map: &TensorMap) -> u32 {
     }
 }
 
-/// Returns the number of elements, or slices, that a box has in a dimension. On an H200, the box of an interleaved tensor
-/// has one element in the last dimension but one, whatever the map says.
+/// Returns the number of elements, or slices, that a box has in a dimension. On an H200, the box of an interleaved
+/// tensor has one element in the last dimension but one, regardless of the map.
 fn box_steps(map: &TensorMap, dimension: usize) -> u32 {
     if map.interleave != 0 && dimension + 2 == usize::from(map.rank) {
         return 1;
@@ -126,7 +126,7 @@ fn address(map: &TensorMap, layout: &Layout, at: &[i64; 5]) -> u64 {
     map.address.wrapping_add(offset as u64)
 }
 
-/// Returns the address of the first element of a copy, also if it is outside of the tensor.
+/// Returns the address of the first element of a copy, even if it is outside of the tensor.
 pub(super) fn origin(map: &TensorMap, layout: &Layout, place: &Place) -> u64 {
     let mut at = place.coordinates.map(i64::from);
     if map.mode != Mode::Tiled {

@@ -248,8 +248,8 @@ fn sample(
     Ok(convert(tex, parts.mean(image, &sampler)))
 }
 
-/// Reads a texel by its indices. Returns `None` outside of the image, whatever the address modes; only levels of a
-/// mipmap clamp the indices. An H200 reads linear memory this way, but not one-dimensional arrays.
+/// Reads a texel by its indices. Returns `None` outside of the image for all address modes; only levels of a mipmap
+/// clamp the indices. An H200 reads linear memory this way, but not one-dimensional arrays.
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,

@@ -8,7 +8,7 @@
 /// 1.5 · 2^52. Adding and subtracting it rounds a small number to an integer.
 pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Returns the polynomial with these coefficients, highest power first.
+/// Returns the value of the polynomial with these coefficients, highest power first.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     coefficients.iter().fold(0.0, |sum, &coefficient| sum * x + coefficient)

@@ -28,7 +28,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Numbers of all kinds: random bits, and bits that are special as numbers of either format.
+/// Numbers of all kinds: random bits, and bits that are special values of `.f32` or `.f64`.
 fn input() -> Vec<u32> {
     const SPECIAL: [u32; 20] = [
         0,
@@ -94,7 +94,7 @@ pub(super) fn same(body: &str) {
     same_in(&BLOCKS, body);
 }
 
-/// Does the same in blocks of these shapes.
+/// As [`same`], in blocks of these shapes.
 pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
     if !Isa::available().any(|isa| isa == Isa::Wide) {
         return;
@@ -219,7 +219,7 @@ fn shared_memory_and_barriers() {
     }
 }
 
-/// An access that fails in some lanes only: the same report, whatever the lane's place in its group.
+/// An access that fails in some lanes only: the report must be the same for any place of the lane in its group.
 #[test]
 fn faults() {
     for lane in [0, 1, 7, 8, 15, 16, 17, 31] {

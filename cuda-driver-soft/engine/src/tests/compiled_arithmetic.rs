@@ -2,10 +2,10 @@
 
 use super::compiled::same;
 
-/// Runs instructions such as `d:ff add.rn.f64`: the registers before the colon are results, those behind it sources.
+/// Runs instructions such as `d:ff add.rn.f64`: the registers before the colon are results, those after it are sources.
 /// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
 ///
-/// Each instruction runs twice, on numbers from memory: its results are stored, and they are sources of the second.
+/// Each instruction runs twice: first on numbers from memory, then also on its own results. All results are stored.
 fn each(instructions: &str) {
     for line in instructions.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (operands, opcodes) = line.split_once(' ').expect("operands and opcodes");
@@ -43,7 +43,7 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
         "setp.lt.s32 %p1, %r11, %r12; setp.lt.s32 %p2, %r13, %r12; setp.lt.s32 %p3, %r11, %r14; setp.ne.u32 %p4, %r11, 3;"
             .to_string(),
     ];
-    // A result of a second run has other sources: the first result is one of them, if it has the type of one.
+    // In the second run, the first result is one of the sources, if it has the type of one.
     lines.push(format!("{opcode} {}, {};", joined(&list(to, 5)), list(from, 1)));
     let mut again = list(from, 1);
     if let (Some(result), Some(at)) = (to.chars().next(), from.find(&to[..1])) {

@@ -14,10 +14,10 @@ const STORE: &str = "cvt.u64.u32 %rd9, %r12; selp.b64 %rd10, 0x100000000, 0, %p2
 fn check(operation: &str) {
     let body = format!("{LOAD} mov.u32 %r12, 9; setp.eq.u32 %p2, %r12, 0; {operation} {STORE}");
     same_in(&BLOCKS, &body);
-    // Each form is really compiled: of whole warps, nothing runs elsewhere.
+    // Each form must be compiled: for whole warps, nothing runs outside of compiled code.
     if Isa::available().any(|isa| isa == Isa::Wide) {
         let (Counts { all, compiled, .. }, warps) = compiled_counts(&body);
-        // The end of each warp is not a part of it.
+        // The end of each warp does not count as compiled.
         assert_eq!(compiled, all - warps, "{operation}");
     }
 }
@@ -51,7 +51,7 @@ fn shuffles() {
     ] {
         check(&format!("shfl.sync.{mode}.b32 %r12|%p2, %r10, {by}, {clamp:#x}, -1;"));
     }
-    // The destination is the source, and what is affine or the same in all lanes.
+    // The destination is the source. Then sources that are affine, or the same in all lanes.
     check("shfl.sync.bfly.b32 %r10, %r10, 9, 31, -1; mov.u32 %r12, %r10;");
     check("shfl.sync.down.b32 %r12|%p2, %r0, 2, 31, -1;");
     check("shfl.sync.down.b32 %r12|%p2, %r4, 2, 31, -1;");
@@ -73,7 +73,7 @@ fn votes_and_reductions() {
         "uni.pred %p2, %p1",
     ] {
         check(&format!("vote.sync.{vote}, -1;"));
-        // The same in all lanes, or in all lanes of some warps.
+        // The predicate is the same in all lanes, or in all lanes of some warps.
         check(&format!("setp.lt.u32 %p1, %r6, 64; vote.sync.{vote}, -1;"));
         check(&format!("setp.lt.u32 %p1, %r6, 40; vote.sync.{vote}, -1;"));
     }
@@ -123,7 +123,7 @@ fn collectives_in_loops_and_behind_branches() {
         round: add.u32 %r13, %r13, 1; and.b32 %r14, %r10, 15; setp.gt.u32 %p3, %r14, %r13; vote.sync.any.pred %p4, %p3, -1;
         @%p4 bra round; mov.u32 %r12, %r13;");
     for body in [
-        // Some groups skip it, and some lanes of others: those that come take part.
+        // Some groups skip the operation, and so do some lanes of others. The remaining lanes take part.
         "mov.u32 %r12, 0; and.b32 %r13, %r6, 31; setp.lt.u32 %p3, %r13, 16; @%p3 bra skip;
         shfl.sync.bfly.b32 %r12, %r10, 1, 31, 0xffff0000; add.u32 %r12, %r12, 1;
         skip: add.u32 %r12, %r12, %r13;",
@@ -139,7 +139,7 @@ fn collectives_in_loops_and_behind_branches() {
         "mov.u32 %r13, -1; setp.lt.u32 %p3, %r6, 32; selp.b32 %r13, 0x0000ffff, %r13, %p3; and.b32 %r14, %r6, 31;
         setp.lt.u32 %p4, %r14, 16; selp.b32 %r13, %r13, -1, %p4; mov.u32 %r12, 1;
         @!%p4 bra skip; @!%p3 bra skip; shfl.sync.down.b32 %r12, %r10, 3, 31, %r13; skip:",
-        // Lanes end before.
+        // Some lanes end before the operation.
         "and.b32 %r13, %r6, 31; setp.gt.u32 %p3, %r13, 20; @%p3 bra done; redux.sync.add.u32 %r12, %r10, -1;",
         "and.b32 %r13, %r6, 31; setp.gt.u32 %p3, %r13, 15; @%p3 bra done; redux.sync.add.u32 %r12, %r10, -1;",
     ] {
@@ -150,7 +150,7 @@ fn collectives_in_loops_and_behind_branches() {
 
 #[test]
 fn faults_beside_collectives() {
-    // A lane of either group reads outside of memory, before or behind the meeting.
+    // A lane of either group reads outside of memory, before or after the instruction at which groups meet.
     for lane in [0, 3, 17, 31, 40, 63] {
         for (before, behind) in [
             ("@%p3 ld.global.u32 %r12, [%rd12];", ""),

@@ -1,4 +1,4 @@
-//! Faults of several lanes in compiled kernels: the report is that of the interpreter, also where lanes run different
+//! Faults of several lanes in compiled kernels: the report must be the interpreter's, even if lanes run different
 //! numbers of rounds of loops, or leave the compiled code at different places.
 
 use super::{Arg, Bench};
@@ -57,7 +57,7 @@ fn the_first_fault_is_reported() {
         return;
     }
     let bodies = [
-        // On either side of a branch, and behind it.
+        // On either side of a branch, and after it.
         (
             THREADS,
             "setp.eq.u32 %p7, %r13, 1; setp.lt.u32 %p1, %r10, 4; @%p1 bra other;
@@ -68,7 +68,7 @@ fn the_first_fault_is_reported() {
         join: setp.eq.u32 %p7, %r13, 3;
         CHECK",
         ),
-        // In a loop, with a branch at which lanes part.
+        // In a loop, with a branch at which lanes diverge.
         (
             THREADS,
             "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
@@ -78,7 +78,7 @@ fn the_first_fault_is_reported() {
         setp.eq.u32 %p7, %r13, 3;
         CHECK",
         ),
-        // In nested loops: in the outer one, in the inner one, and behind both.
+        // In nested loops: in the outer one, in the inner one, and after both.
         (
             THREADS,
             "outer: mov.u32 %r7, 0;
@@ -121,7 +121,7 @@ fn the_first_fault_is_reported() {
         CHECK
         add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra again;",
         ),
-        // The same in the outer one of two loops.
+        // The same, in the outer one of two nested loops.
         (
             THREADS,
             "outer: mov.u32 %r7, 0; setp.eq.u32 %p7, %r5, %r11;
@@ -146,7 +146,7 @@ fn the_first_fault_is_reported() {
         CHECK
         add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r6, 8; @%p1 bra again;",
         ),
-        // The second half of a warp parts in a loop, and comes back before the barrier.
+        // The second half of a warp diverges in a loop, and reconverges before the barrier.
         (
             THREADS,
             "and.b32 %r8, %r1, 16; setp.eq.u32 %p3, %r8, 0; selp.b32 %r9, 100, %r2, %p3;
@@ -171,7 +171,7 @@ fn the_first_fault_is_reported() {
         let mut bench = Bench::text(&kernel(body), Isa::Wide);
         let mut faults = 0;
         for round in 0..24 {
-            // Some numbers are the same in all lanes of a group, so that not all groups part.
+            // Some numbers are the same in all lanes of a group, so that not all groups diverge.
             let [mut rare, mut together] = [0; 2].map(|_| below(4));
             rare += 1;
             together %= 3;

@@ -75,7 +75,7 @@ fn kernels_are_compiled_once_they_have_run_often() {
             assert_eq!(compiled, 0, "a kernel stays compiled");
         } else {
             compiled += 1;
-            // Only the first access to an allocation is called.
+            // Only the first access to an allocation calls the interpreter.
             assert!(counts.called <= 2, "{counts:?}");
             assert!(counts.compiled > counts.all * 9 / 10, "{counts:?}");
         }
@@ -107,7 +107,7 @@ fn instructions_without_machine_code_keep_a_kernel_interpreted() {
     let Some(kernels) = Kernels::new() else { return };
     let (counts, expected) = kernels.run("video", 512, (256, 1), 20, Engine::Auto);
     assert_eq!(counts.compiled, 0);
-    // It can be compiled.
+    // The kernel can be compiled.
     let (counts, results) = kernels.run("video", 512, (256, 1), 20, Engine::Compiled { lanes: 16 });
     assert!(counts.compiled > 0 && counts.called > counts.all / 8, "{counts:?}");
     assert_eq!(results, expected);

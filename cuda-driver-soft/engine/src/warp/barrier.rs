@@ -11,7 +11,7 @@ use crate::lanes;
 use ptx::ir::BarOp;
 
 impl Warp {
-    /// Finds out why no split can run: all lanes have exited, or wait.
+    /// Determines why no split can run: all lanes have exited, or they wait.
     pub(super) fn settle(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) -> Pause {
         let Some(first) = self.parked.first().copied() else {
             return Pause::Done;
@@ -101,7 +101,7 @@ impl Warp {
         }
     }
 
-    /// Returns the name of the matrix instruction that lanes wait at.
+    /// Returns the name of the matrix instruction at which lanes wait.
     fn matrix(&self, frames: &Frames<'_>, parked: &Parked) -> &'static str {
         let frame = self.frames[parked.split.frame as usize].as_ref();
         let code = frame.map(|f| frames.code(f.function));
@@ -141,7 +141,7 @@ impl Warp {
         Pause::Fault { line: at }
     }
 
-    /// Returns the PTX line of the instruction that lanes wait at.
+    /// Returns the PTX line of the instruction at which lanes wait.
     pub(super) fn line(&self, frames: &Frames<'_>, parked: &Parked) -> u32 {
         let frame = self.frames[parked.split.frame as usize].as_ref();
         frame.map_or(0, |f| frames.code(f.function).lines[parked.split.pc as usize - 1])

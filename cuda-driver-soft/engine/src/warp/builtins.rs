@@ -51,7 +51,7 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
                 most: m.heap_limit,
             };
             let heap = |bytes| address_space().alloc_within(AllocationKind::Heap, m.owner, bytes, quota);
-            // `malloc(0)` returns an address of its own.
+            // `malloc(0)` returns an address that no other allocation has.
             Ok(heap(bytes.max(1)).unwrap_or(0))
         }
         Builtin::SetConditional => {

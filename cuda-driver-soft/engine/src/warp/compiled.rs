@@ -18,7 +18,7 @@ use crate::ops::matrix;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// The end of a run in compiled code.
+/// The way in which a run in compiled code ended.
 pub(super) enum Compilation {
     /// The lanes are ready to continue in the interpreter. Contains the number of backward jumps.
     Ready(i64),
@@ -43,7 +43,7 @@ struct Running<'r, 'm, 'e> {
 
 /// The ends of the groups of a warp in compiled code.
 pub(super) struct GroupEnds {
-    /// By group: the instruction reached.
+    /// By group: the instruction that it reached, and the reason why the code ended there.
     ends: [(u32, Exit); MOST_GROUPS],
     /// Instructions run.
     steps: u64,
@@ -53,7 +53,7 @@ pub(super) struct GroupEnds {
     counts: [[i64; MOST_LOOPS]; MOST_GROUPS],
     /// The faults of groups.
     faults: Vec<HeldFault>,
-    /// Backward jumps that instructions for the whole warp count as.
+    /// Number of backward jumps that the instructions for the whole warp count as.
     jumps: i64,
     /// The instruction for the whole warp that has raised the fault in [`Machine::fault`].
     failed_at: Option<u32>,
@@ -74,7 +74,7 @@ impl Default for GroupEnds {
 }
 
 impl GroupEnds {
-    /// Returns the end of groups that have run `steps` instructions each, and have all ended in this way.
+    /// Returns the ends of groups that have all run `steps` instructions and returned this result.
     pub(super) fn same(result: u64, steps: u64) -> Self {
         GroupEnds {
             ends: [end_of(result); MOST_GROUPS],
@@ -83,15 +83,14 @@ impl GroupEnds {
         }
     }
 
-    /// Notes the rounds of loops that groups have finished which have ended in the call of this context before the
-    /// running group.
+    /// Records the finished loop rounds of the groups that ended in the call of this context before the running group.
     pub(super) fn add_counts(&mut self, context: &CompiledContext, compiled: &Compiled) {
         for group in 0..context.group as usize {
             self.count(context, compiled, group, context.group_quanta[group]);
         }
     }
 
-    /// Notes the rounds of loops that a group has finished, which has ended with this quantum.
+    /// Records the finished loop rounds of a group that has ended with this quantum.
     fn count(&mut self, context: &CompiledContext, compiled: &Compiled, group: usize, quantum: i64) {
         let counts = self.counts[group].iter_mut().zip(&context.rounds[group]);
         for ((rounds, count), found) in counts.zip(&compiled.loops) {
@@ -100,7 +99,7 @@ impl GroupEnds {
         }
     }
 
-    /// Notes that the running group has ended.
+    /// Records the end of the running group.
     pub(super) fn add(&mut self, m: &mut Machine<'_>, context: &CompiledContext, compiled: &Compiled, result: u64) {
         let group = context.group as usize;
         self.steps = self.steps.max(context.steps);
@@ -125,7 +124,7 @@ impl GroupEnds {
     }
 }
 
-/// Returns the instruction reached, and the way in which code ended that has returned this.
+/// Returns the instruction that the code has reached, and the reason why it ended there, from its result.
 pub(super) fn end_of(result: u64) -> (u32, Exit) {
     let exit = match (result >> 32) as u32 {
         1 => Exit::Barrier,
@@ -154,7 +153,7 @@ called_by_code! {
 /// Runs instructions that are not compiled: see [`Interpret`](crate::code::compiled::Interpret).
 ///
 /// # Safety
-/// The context is the one that [`Warp::run_groups`] passes to the compiled code, which calls this.
+/// The context is the one that [`Warp::run_groups`] passes to the compiled code, which calls this function.
 unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address: u64, window: u32) -> u32 {
     // SAFETY: as promised by the caller; the compiled code does not run meanwhile.
     let context = unsafe { &mut *context };
@@ -348,7 +347,7 @@ pub(super) fn run_each(
         context.halves = base.wrapping_add(2 * lanes * group);
         let warps = std::slice::from_mut(warp);
         let result = call(context, m, frames, code, compiled, from, block, warps);
-        // The code goes on with other groups by itself.
+        // The code continues with other groups by itself.
         let group = context.group as usize;
         (context.group_quanta[group], context.group_steps[group]) = (context.quantum, context.steps);
         let (at, exit) = (result as u32, (result >> 32) as u32);
@@ -525,7 +524,8 @@ impl Warp {
         Compilation::Ready(rounds + jumps)
     }
 
-    /// Writes the lanes of scalars that compiled code has left out at a barrier. The interpreter, and reports, read them.
+    /// Writes the lanes of scalars that compiled code has not written at a barrier. The interpreter and reports read
+    /// them.
     pub(crate) fn complete_rows(&mut self, frames: &Frames<'_>) {
         if let (Some(at), Some(compiled)) = (self.trusted.take(), frames.compiled()) {
             for group in 0..LANES as u32 / compiled.lanes {
@@ -534,7 +534,7 @@ impl Warp {
         }
     }
 
-    /// Does so for a group that continues at an instruction.
+    /// Writes these lanes for a group that continues at an instruction.
     fn complete_group(&mut self, compiled: &Compiled, at: u32, group: u32) {
         if let (Some(entry), Some(frame)) = (compiled.entry(at), self.frames[0].as_mut()) {
             for (slot, width, step) in &entry.scalars {
@@ -560,7 +560,7 @@ impl Warp {
 }
 
 /// Runs an instruction of the scheduler for the whole warp, and returns the number of backward jumps that it counts as.
-/// `Err`: it raised the fault in [`Machine::fault`].
+/// Returns `Err` if it raised the fault in [`Machine::fault`].
 fn act(m: &mut Machine<'_>, code: &Code, file: &mut RegFile, at: u32) -> Result<i64, ()> {
     let before = m.steps;
     if let Some(Action::Matrix(call)) = code.actions.get(code.insts[at as usize].aux as usize) {

@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     pub(crate) function: FuncId,
     /// The registers, of the size that the function's code needs.
     pub(crate) file: RegFile,
-    /// The call that it returns to; `None` for the kernel itself.
+    /// The call that the frame returns to; `None` for the kernel itself.
     pub(crate) caller: Option<Caller>,
     /// Start of the local memory.
     pub(crate) local_base: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Frames<'e> {
     rows: Option<Rows>,
     /// The kernel's code.
     kernel: Option<&'e Code>,
-    /// The same as machine code.
+    /// The kernel's machine code, if the launch runs it.
     compiled: Option<&'e Compiled>,
     /// Code by function; `None` for functions that the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
@@ -126,7 +126,7 @@ impl<'e> Frames<'e> {
         self.launch.options.converged || self.compiled.is_some()
     }
 
-    /// Returns true if compiled code takes each of its ways out.
+    /// Returns true if compiled code always leaves: see [`Variant::leaving`].
     #[inline(always)]
     pub(super) fn is_leaving(&self) -> bool {
         self.compiled.is_some_and(|compiled| compiled.leaving)
@@ -220,7 +220,7 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
-    /// Does the same except for the constants of the block, which [`fill_block`](Self::fill_block) fills.
+    /// As [`reuse`](Self::reuse), except for the constants of the block, which [`fill_block`](Self::fill_block) fills.
     #[inline]
     pub(super) fn reuse_later(&self, frame: &mut Frame) {
         let (start, bytes) = self.code(frame.function).cleared;
@@ -254,12 +254,12 @@ impl<'e> Frames<'e> {
         }
     }
 
-    /// Returns true if the warps of a block of so many threads can begin together in compiled code.
+    /// Returns true if the warps of a block of `threads` threads can begin together in compiled code.
     pub(crate) fn begins_together(&self, threads: u32) -> bool {
         let Some((compiled, code)) = self.compiled.zip(self.kernel) else {
             return false;
         };
-        // Local memory is different for each warp, and groups of a warp that meet run in another order.
+        // Local memory is different for each warp, and groups of a warp that meet run in a different order.
         let plain = code.local_bytes == 0 && compiled.sites.is_empty() && self.launch.options.cluster.is_none();
         let whole = threads.is_multiple_of(LANES as u32) && threads <= (MOST_WARPS * LANES) as u32;
         plain && whole && compiled.entry(0).is_some_and(|entry| entry.scalars.is_empty())
@@ -274,7 +274,8 @@ impl<'e> Frames<'e> {
         (lanes == FULL && (self.rows.is_some() || !converged.needs_rows)).then_some(converged)
     }
 
-    /// Returns the first instruction for lanes of a kernel's frame. `new`: the frame was not reused from another block.
+    /// Returns the first instruction for lanes of a kernel's frame. `new` is true if the frame was not reused from
+    /// another block.
     pub(crate) fn entry(&self, function: FuncId, lanes: Mask, new: bool) -> u32 {
         let converged = self.converged(self.code(function), lanes);
         converged.map_or(0, |c| if new { c.first } else { c.entry })
@@ -299,8 +300,8 @@ impl<'e> Frames<'e> {
         leave.to
     }
 
-    /// Returns the instruction at which a warp may return to the code for converged warps; all its lanes are at
-    /// instruction `at` of the code for any lanes. `Err`: a register is not affine.
+    /// Returns the instruction at which a warp may return to the code for converged warps, if all its lanes are at
+    /// instruction `at` of the code for any lanes. Returns `Err` if a register is not affine.
     pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
         let code = self.code(frame.function);
         let converged = self.converged(code, frame.live)?;
@@ -478,7 +479,7 @@ impl<'e> Frames<'e> {
             Special::Envreg(1) => (self.workspace() >> 32) as u32,
             Special::Envreg(2) => self.workspace() as u32,
             Special::Pm(_) | Special::Pm64(_) | Special::Envreg(_) => 0,
-            // Read by separate instructions.
+            // Separate instructions read these registers.
             Special::Clock | Special::ClockHi | Special::Clock64 => 0,
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })

@@ -67,7 +67,7 @@ enum Wait {
     Barrier,
     /// A collective with these members: they may arrive at different instructions.
     Collective(Collective, Mask),
-    /// All lanes of the warp arriving at this instruction.
+    /// The arrival of all lanes of the warp at this instruction.
     Warp,
 }
 
@@ -111,11 +111,11 @@ pub(crate) struct Warp {
 /// The reason why a warp stopped running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// All its lanes have exited.
+    /// All lanes of the warp have exited.
     Done,
-    /// All its lanes have arrived at a barrier: see [`Warp::arrival`].
+    /// All lanes of the warp have arrived at a barrier: see [`Warp::arrival`].
     Barrier,
-    /// It has used its share, and can continue.
+    /// The warp has used its share, and can continue.
     Share,
     /// A lane raised the fault in [`Machine::fault`].
     Fault {
@@ -156,7 +156,7 @@ const MAX_DEPTH: u32 = 4096;
 /// Limit on the registers of all frames of a warp in bytes.
 const MAX_REGISTERS: u64 = 256 << 20;
 
-/// Returns the number of rounds of a short loop that an instruction of so many steps counts as.
+/// Returns the number of rounds of a short loop that an instruction of `steps` steps counts as.
 fn rounds_of(steps: u64) -> i64 {
     (steps / 16).cast_signed()
 }
@@ -255,7 +255,7 @@ impl Warp {
         self.position.warp
     }
 
-    /// Runs until all lanes have exited or wait, or until the warp has done `share` backward jumps.
+    /// Runs until all lanes have exited or wait, or until the warp has taken `share` backward jumps.
     #[inline]
     pub(crate) fn run(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
         let mut ran = None;
@@ -309,8 +309,8 @@ impl Warp {
         Some(ran)
     }
 
-    /// The whole warp arrives at a plain barrier: no lanes are parked, the warp stays ready until the block runs it
-    /// again.
+    /// Records that the whole warp has arrived at a plain barrier. No lanes are parked; the warp stays ready until the
+    /// block runs it again.
     #[inline(always)]
     fn arrive_at(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, at: u32) {
         m.steps += 1;
@@ -328,7 +328,7 @@ impl Warp {
         };
     }
 
-    /// All lanes exit at the end of the kernel.
+    /// Ends the warp: all lanes exit at the end of the kernel.
     fn end(&mut self, m: &mut Machine<'_>) -> Pause {
         m.steps += 1;
         if let Some(frame) = self.frames[0].as_mut() {
@@ -381,7 +381,8 @@ impl Warp {
                 pc,
                 mask,
             };
-            // It stops where it meets the next split. In its turn it runs past splits before it in the order.
+            // The split stops where it meets the next one. In its turn, it runs past splits that come before it in the
+            // order.
             let mut stop = match self.ready.last() {
                 Some(other) if other.frame == id && other.pc > pc => other.pc,
                 _ => u32::MAX,
@@ -558,7 +559,7 @@ impl Warp {
             if self.since_turn >= patience && others > 0 {
                 self.since_turn = 0;
                 self.turn += 1;
-                // Out of order, for this turn.
+                // This split runs out of order for one turn.
                 let other = self.ready.remove(self.turn % others);
                 self.ready.push(other);
                 in_turn = true;
@@ -581,8 +582,8 @@ impl Warp {
         self.ready.insert(at, split);
     }
 
-    /// Runs an instruction of the scheduler, and returns the number of backward jumps that it counts as. `Err`: the
-    /// line of the fault, which is recorded.
+    /// Runs an instruction of the scheduler, and returns the number of backward jumps that it counts as. Returns `Err`
+    /// with the line if a lane faults; the machine then has the fault.
     #[inline(never)]
     fn act(
         &mut self,
@@ -670,7 +671,7 @@ impl Warp {
         Ok(rounds + rounds_of(m.steps - before))
     }
 
-    /// Notifies observers that lanes of a `brx` part from the others.
+    /// Notifies observers that lanes of a `brx` diverge from the others.
     #[cold]
     fn tell_diverge(&mut self, m: &mut Machine<'_>, code: &Code, split: Split, taken: Mask) {
         if let (Some(watch), Some(frame)) = (&mut m.watch, self.frames[split.frame as usize].as_mut()) {

@@ -1,4 +1,4 @@
-//! The order of lanes that compiled code has left at different places.
+//! Keeps the interpreter's order of faults for lanes that compiled code has left at different places.
 //!
 //! Compiled code runs one group of lanes after another, but a fault must be the one that the interpreter finds first.
 //! The interpreter runs lanes in step: of two lanes, the one at the lower instruction runs first, and in a loop each
@@ -20,7 +20,7 @@ use crate::fault::FaultKind;
 use crate::lanes::{self, LANES, Lanes, Mask};
 use std::cmp::Ordering;
 
-/// Times that lanes may run before a fault of other lanes is reported anyway. They may wait for the faulty ones.
+/// Number of times that lanes may run before a held fault is reported anyway: they may be waiting for the faulty lanes.
 const PATIENCE: u32 = 1 << 20;
 
 /// A fault that is not reported yet.
@@ -60,7 +60,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Returns the order of lanes that are nowhere yet.
+    /// Returns an order in which no lane has a place yet.
     pub(super) fn new(loops: &[CompiledLoop]) -> Self {
         Order {
             rounds: vec![[0; LANES]; loops.len()],
@@ -98,13 +98,14 @@ impl Order {
         !self.faults.is_empty()
     }
 
-    /// Lanes begin to run. Returns the instruction at which they stop.
+    /// Records that lanes begin to run. Returns the instruction at which they stop.
     pub(super) fn run(&mut self, mask: Mask) -> u32 {
         self.running = mask;
         std::mem::replace(&mut self.stop, u32::MAX)
     }
 
-    /// Notes the places that lanes of the kernel's frame have reached. A lane that has run jumps backwards at most once.
+    /// Records the places that lanes of the kernel's frame have reached. A lane that has run jumps backwards at most
+    /// once.
     fn note(&mut self, ready: &[Split]) {
         for split in ready.iter().filter(|split| split.frame == 0) {
             for lane in lanes::iter(split.mask) {
@@ -151,8 +152,8 @@ impl Order {
         same.fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// Takes the lanes that run next, and sets where they stop. Returns the number of the fault that comes before all
-    /// lanes if there is one.
+    /// Takes the lanes that run next, and sets the instruction at which they stop. Returns `Err` with the number of a
+    /// fault if the fault comes before all lanes.
     fn next(&mut self) -> Result<Split, usize> {
         let all = self.waiting.iter().fold(0, |mask, split| mask | split.mask);
         let first_of = |order: &Self, lanes: &mut dyn Iterator<Item = usize>| {
@@ -169,7 +170,7 @@ impl Order {
         let mut mask = self.beside(first, all);
         self.stop = match self.compare(fault, first) {
             Ordering::Less => return Err(number(fault)),
-            // The interpreter runs all of them at once, and reports the first lane.
+            // The interpreter runs all of these lanes at once, and reports the first one.
             Ordering::Equal => {
                 mask &= (1 << fault) - 1;
                 if mask == 0 {
@@ -197,8 +198,8 @@ impl Order {
 }
 
 impl Warp {
-    /// Forgets the rounds of loops if all lanes continue at one instruction, behind a barrier. They run in step from there
-    /// on.
+    /// Forgets the rounds of loops if all lanes continue at one instruction after a barrier. From there on, they run in
+    /// step.
     #[cold]
     pub(super) fn forget_rounds(&mut self) {
         let holds = self.order.as_ref().is_some_and(|order| order.is_holding());
@@ -233,7 +234,7 @@ impl Warp {
             }
             Err(number) => {
                 let HeldFault { split, fault, .. } = order.faults.swap_remove(number);
-                // For the report.
+                // The report shows these lanes.
                 self.ready.append(&mut order.waiting);
                 self.ready.extend(order.faults.iter().map(|held| held.split));
                 self.order = None;
@@ -275,7 +276,7 @@ impl Warp {
         held.split.mask = order.beside(lane, split.mask);
         let rest = split.mask & !held.split.mask;
         order.hold(held);
-        // Lanes in other rounds run the instruction once more.
+        // Lanes in other rounds run the instruction again.
         if rest != 0 {
             self.push(Split {
                 pc: insts.0,

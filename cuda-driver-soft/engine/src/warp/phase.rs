@@ -1,7 +1,7 @@
 //! Runs all threads of a block in compiled code, from barrier to barrier.
 //!
-//! As long as all groups of lanes end at the same barrier or at the end of the kernel, the warps are not told: they are
-//! *behind*. Otherwise each warp continues on its own from where its groups have ended.
+//! As long as all groups of lanes end at the same barrier or at the end of the kernel, the state of the warps is not
+//! updated: the warps are *behind*. Otherwise each warp continues on its own from where its groups have ended.
 
 use super::compiled::{GroupEnds, call, context, end_of, run_each};
 use super::frame::{Frames, MOST_WARPS, WarpPosition};
@@ -41,7 +41,7 @@ impl Warp {
         }
     }
 
-    /// Does the rest of what [`reuse`](Self::reuse) does, if that has not been done.
+    /// Does the work of [`reuse`](Self::reuse) that [`begin_later`](Self::begin_later) has left out, unless it is done.
     pub(super) fn catch_up(&mut self, frames: &Frames<'_>, (block, number): ([u32; 3], u64)) {
         if !std::mem::take(&mut self.is_behind) {
             return;
@@ -71,7 +71,8 @@ impl Warp {
     }
 }
 
-/// Runs all threads of a block from an instruction on that all of them have reached. Each loop may do `share` rounds.
+/// Runs all threads of a block from instruction `at` on, which all of them have reached. Each group may take `share`
+/// backward jumps.
 pub(crate) fn run(
     warps: &mut [Warp],
     m: &mut Machine<'_>,
@@ -114,7 +115,7 @@ pub(crate) fn run(
         m.steps -= steps + warps.len() as u64;
         m.compiled_steps -= steps;
     }
-    // The group that has ended elsewhere is one of this warp.
+    // The group that has ended at another instruction belongs to this warp.
     let apart = if context.left == 0 {
         warps.len()
     } else {

@@ -38,7 +38,7 @@ impl Warp {
             }))
             .collect();
         for (split, state, at) in groups {
-            // Some lanes of a split may fault after others of it were set aside.
+            // A lane may be in two splits: lanes can fault after other lanes of their split were set aside.
             let lanes = split.mask & !reported & self.live;
             reported |= lanes;
             if lanes & mask != 0 {

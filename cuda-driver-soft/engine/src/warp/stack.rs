@@ -10,7 +10,7 @@ use crate::fault::FaultKind;
 use crate::lanes;
 
 impl Warp {
-    /// Runs a stack operation for the lanes of a split. `Err`: the fault is recorded.
+    /// Runs a stack operation for the lanes of a split. Returns `Err` if a lane faults; the machine then has the fault.
     pub(super) fn stack(&mut self, m: &mut Machine<'_>, split: Split, op: StackOp) -> Result<(), ()> {
         let (values, width) = match op {
             StackOp::Alloca { to, size, .. } => (self.values(split.frame, size, to.1), to.1),

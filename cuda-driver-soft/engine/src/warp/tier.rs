@@ -1,4 +1,4 @@
-//! The choice between the interpreter and machine code, made once for each launch.
+//! Chooses between the interpreter and machine code, once for each launch.
 //!
 //! The choice depends on numbers of instructions, never on time: a program that launches its kernels in the same order
 //! makes the same choices on every run.
@@ -19,7 +19,7 @@ const WORTH: u64 = 1_000;
 /// Instructions that a kernel runs in launches with machine code before its counts decide.
 const TRIAL: u64 = 10_000;
 
-/// Returns the machine code that a launch runs where it can. `None`: the kernel is interpreted.
+/// Returns the machine code that a launch runs where it can; `None` if the kernel is interpreted.
 pub(crate) fn choose(launch: &Launch, code: &Code) -> Option<Variant> {
     match launch.options.engine {
         Engine::Interpreter => None,
@@ -45,8 +45,8 @@ fn automatic(launch: &Launch, code: &Code) -> Option<Variant> {
     is_faster(all, called, outside).then_some(variant)
 }
 
-/// Returns true if compiled code is faster than the interpreter, if of `all` instructions so many are called and so many
-/// run outside of it.
+/// Returns true if compiled code is faster than the interpreter. Of `all` instructions, `called` run in calls of the
+/// interpreter, and `outside` after the code has been left.
 fn is_faster(all: u64, called: u64, outside: u64) -> bool {
     let native = all.saturating_sub(called).saturating_sub(outside);
     // The cost of an instruction in tenths of the interpreter's, measured with `engine_bench`. A call costs from 9 times
@@ -72,7 +72,7 @@ fn warps(launch: &Launch) -> u64 {
 fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
     let [x, y, z] = launch.block;
     let whole = x.is_multiple_of(lanes);
-    // Otherwise a group has lanes of several rows of the block.
+    // In other blocks, a group would have lanes of several rows.
     let rows = whole || (y <= 1 && z <= 1);
     let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
     // Shared memory of other blocks has no quick check.
@@ -99,7 +99,7 @@ fn compiled(launch: &Launch, code: &Code, variant: Variant) -> Option<Variant> {
         let module = &launch.kernel.loaded().module;
         let functions = launch.kernel.reachable().iter();
         let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
-        // Groups run one after another, so that the order of instructions is another one.
+        // Groups run one after another, so the order of instructions differs from the interpreter's.
         if !ordered::lines(module, bodies).is_empty() {
             return None;
         }

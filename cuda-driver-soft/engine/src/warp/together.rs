@@ -28,7 +28,7 @@ impl Warp {
             Some(slot) => self.values(split.frame, slot, 4),
             None => [u64::from(split.mask); 32],
         };
-        // Lanes may have different member masks, as long as each mask has its own lane.
+        // Lanes may have different member masks, as long as each lane is in its own mask.
         let mut rest = split.mask;
         while rest != 0 {
             let first = rest.trailing_zeros() as usize;
@@ -51,8 +51,8 @@ impl Warp {
         Ok(())
     }
 
-    /// Runs the collective and matrix instructions whose members have all arrived. `Err`: the line of the fault, which
-    /// is recorded.
+    /// Runs the collective and matrix instructions whose members have all arrived. Returns `Err` with the line if a
+    /// lane faults; the machine then has the fault.
     pub(super) fn run_arrived(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>) -> Result<(), u32> {
         let mut next = 0;
         while let Some(first) = self.parked.get(next).copied() {

@@ -6,9 +6,9 @@ use crate::memory::physical::Physical;
 use crate::memory::reserve;
 
 impl AddressSpace {
-    /// Gives the host an access to the bytes of physical memory at reserved addresses, where nothing else may be mapped
-    /// for the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, or if
-    /// the system refuses.
+    /// Lets the host access the bytes of physical memory at reserved addresses, where nothing else may be mapped for
+    /// the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, or if the
+    /// system refuses.
     pub fn show_to_host(&self, base: u64, physical: &Physical, access: Access) -> bool {
         let Some(file) = physical.file() else {
             return false;
@@ -18,7 +18,7 @@ impl AddressSpace {
         self.covers(base, file.bytes()) && unsafe { file.map_at(base, access) }
     }
 
-    /// Takes the access of the host to reserved addresses away.
+    /// Removes the host's access to reserved addresses.
     pub fn hide_from_host(&self, base: u64, bytes: u64) {
         if self.covers(base, bytes) {
             // SAFETY: as above.

@@ -39,7 +39,8 @@ impl AddressSpace {
         }
     }
 
-    /// Opens memory that another process, or this one, has created. It counts only where it was created.
+    /// Opens memory that another process, or this one, has created. Its bytes count as used only in the process that
+    /// created it.
     pub fn open(&self, file: SharedFile) -> Arc<Physical> {
         Physical::opened(file)
     }

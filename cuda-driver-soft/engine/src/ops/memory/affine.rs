@@ -1,6 +1,6 @@
 //! Handlers of loads and stores of converged warps at affine addresses.
 //!
-//! The extremes of the addresses decide for the whole warp: if both are in one known piece of memory, so are all
+//! The lowest and the highest address decide for the whole warp: if both are in one known piece of memory, so are all
 //! addresses between them. If not, the address of each lane is checked.
 
 use super::host_lanes::{Arrangement, HostLanes};
@@ -344,7 +344,7 @@ unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(host: *mut u8,
     }
 }
 
-/// Loads with any steps.
+/// Loads from addresses with any steps.
 ///
 /// # Safety
 /// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for reads, and aligned.
@@ -359,7 +359,7 @@ unsafe fn load_each<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, d: Sl
     unsafe { E::write(regs, d, values) };
 }
 
-/// Loads with any steps if the memory is known, and else checks each lane.
+/// Loads from addresses with any steps if the memory is known, and else checks each lane.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -450,7 +450,7 @@ unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(host: *mut u8
     }
 }
 
-/// Stores with any steps.
+/// Stores to addresses with any steps.
 ///
 /// # Safety
 /// See [`Regs`]; the addresses of all lanes, from `host` on, must be valid for writes, and aligned.
@@ -465,7 +465,7 @@ unsafe fn store_each<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, b: S
     }
 }
 
-/// Stores with any steps if the memory is known, and else checks each lane.
+/// Stores to addresses with any steps if the memory is known, and else checks each lane.
 ///
 /// # Safety
 /// See [`Regs`].

@@ -143,15 +143,17 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     if z == 0 {
         return f64::from_bits(round_pack_128(F64, negative, product, exponent, rnd));
     }
-    // Both get their highest bit at 125. That leaves room for a carry above, and at least 19 bits below the product.
+    // Both numbers get their highest bit at 125. That leaves room for a carry above, and at least 19 bits below the
+    // product.
     let normal = |significand: u128, exponent: i32| {
         let shift = significand.leading_zeros() as i32 - 2;
         (significand << shift, exponent - shift)
     };
     let (p, p_exponent) = normal(product, exponent);
     let (q, q_exponent) = normal(u128::from(z), c_exponent);
-    // The smaller one is shifted right, and its last bit is set if bits are lost. Bits are lost only if the two are so
-    // far apart that at most one leading bit cancels, and then the last bit is below all bits that decide the rounding.
+    // The smaller number is shifted right, and its last bit is set if bits are lost. Bits are lost only if the two are
+    // so far apart that at most one leading bit cancels, and then the last bit is below all bits that decide the
+    // rounding.
     let cut = |significand: u128, by: i32| {
         let by = by.min(127);
         significand >> by | u128::from(significand & ((1u128 << by) - 1) != 0)
