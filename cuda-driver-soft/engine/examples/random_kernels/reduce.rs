@@ -1,4 +1,4 @@
-//! Reduces a kernel to a small one with the same property.
+//! Reduces a random kernel to a small one with the same property.
 
 use super::tree::{Kernel, Rounds, Statement};
 

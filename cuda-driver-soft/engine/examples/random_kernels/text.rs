@@ -1,4 +1,4 @@
-//! Random kernels as PTX.
+//! Writes random kernels as PTX.
 
 use super::operations::OPERATIONS;
 use super::tree::{

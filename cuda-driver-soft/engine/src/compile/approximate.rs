@@ -1,5 +1,5 @@
-//! The approximate functions: the steps of `semantics::approx` and `semantics::elementary` on vectors, in the same
-//! order, so that the bits are the same.
+//! Machine code of the approximate functions: the steps of `semantics::approx` and `semantics::elementary` on vectors,
+//! in the same order, so that the bits are the same.
 
 use super::assembler::Width;
 use super::emitter::Emitter;

@@ -1,4 +1,5 @@
-//! Comparisons, and logic on predicates. A predicate is a mask of the group's lanes in a general register.
+//! Machine code of comparisons, and of logic on predicates. A predicate is a mask of the group's lanes in a general
+//! register.
 
 use super::assembler::{Alu, Gpr, Label, Shift, Source, When, Width, Word};
 use super::emitter::Emitter;

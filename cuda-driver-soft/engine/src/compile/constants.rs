@@ -1,4 +1,4 @@
-//! Vectors of constants that the code reads.
+//! Vectors of constants that compiled code reads.
 
 use super::assembler::{Mem, Width};
 use super::emitter::Emitter;

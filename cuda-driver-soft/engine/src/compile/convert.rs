@@ -1,4 +1,4 @@
-//! Conversions between integers and floating-point numbers, and between floating-point formats.
+//! Machine code of conversions between integers and floating-point numbers, and between floating-point formats.
 
 use super::assembler::Width;
 use super::emitter::Emitter;

@@ -1,4 +1,4 @@
-//! Loads and stores of one to four elements per lane.
+//! Machine code of loads and stores of one to four elements per lane.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;

@@ -1,5 +1,5 @@
-//! Arithmetic of `.f32` with `.ftz` or `.sat`, minima and maxima, and arithmetic of `.f64`: the steps of
-//! `semantics::float`, on vectors.
+//! Machine code of arithmetic of `.f32` with `.ftz` or `.sat`, of minima and maxima, and of arithmetic of `.f64`: the
+//! steps of `semantics::float`, on vectors.
 
 use super::assembler::Width;
 use super::emitter::Emitter;

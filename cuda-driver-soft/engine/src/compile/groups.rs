@@ -1,4 +1,4 @@
-//! The beginning and the end of the code, and the step from one group of lanes to the next.
+//! The beginning and the end of compiled code, and the step from one group of lanes to the next.
 //!
 //! One call of the code can run many groups of a block one after another: all from the same instruction on, as long as
 //! each ends at the same barrier or at the end of the kernel.

@@ -1,4 +1,4 @@
-//! Registers of 16 bits, and integer arithmetic on 8 and 16 bits.
+//! Machine code for registers of 16 bits, and of integer arithmetic on 8 and 16 bits.
 //!
 //! Such a register is a vector of 32-bit elements, with zeros above the 16 bits. Only its row in the frame has elements
 //! of 16 bits, as the interpreter expects it.

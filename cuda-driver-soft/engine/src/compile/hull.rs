@@ -1,4 +1,4 @@
-//! One check for several accesses of a basic block that add numbers to the same register.
+//! Machine code of one check for several accesses of a basic block that add numbers to the same register.
 //!
 //! The first of them checks the range of all. If that check fails, the interpreter runs the first access, which may
 //! change the window, and the range is checked again. If the second check fails, too, the code ends: one of the

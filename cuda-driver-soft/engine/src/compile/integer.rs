@@ -1,4 +1,4 @@
-//! Integer arithmetic that needs several vector instructions, and bit fields.
+//! Machine code of integer arithmetic that needs several vector instructions, and of bit fields.
 
 use super::assembler::Width;
 use super::emitter::Emitter;

@@ -1,4 +1,5 @@
-//! Arithmetic of `.f16`, `.bf16` and integers of 16 bits in pairs: the steps of `semantics::half`, on vectors.
+//! Machine code of arithmetic of `.f16`, `.bf16` and integers of 16 bits in pairs: the steps of `semantics::half`, on
+//! vectors.
 
 use super::assembler::Width;
 use super::emitter::Emitter;

@@ -1,4 +1,4 @@
-//! Products of integers, and sums with carries.
+//! Machine code of products of integers, and of sums with carries.
 
 use super::assembler::{Alu, Gpr, Shift, Width, Word};
 use super::emitter::Emitter;

@@ -1,4 +1,4 @@
-//! Ranges of memory that have been checked.
+//! Ranges of memory that compiled code has checked, so that other accesses inside them need no check.
 
 use super::assembler::{Gpr, Label, Width};
 use super::registers::State;

@@ -1,4 +1,4 @@
-//! Integer arithmetic on the first lane of a group, for uniform and affine results.
+//! Machine code of integer arithmetic on the first lane of a group, for uniform and affine results.
 
 use super::assembler::{Alu, Gpr, Label, Shift, When, Width, Word};
 use super::emitter::Emitter;

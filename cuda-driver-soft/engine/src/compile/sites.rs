@@ -1,4 +1,4 @@
-//! The instructions that all groups of a warp run together: the places of their code.
+//! The places in compiled code of the instructions that all groups of a warp run together.
 
 use super::assembler::Label;
 use ptx::ir::Reg;

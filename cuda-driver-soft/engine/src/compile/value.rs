@@ -1,4 +1,4 @@
-//! The sources of instructions: registers, numbers, and constants in the frame or the context.
+//! The sources of instructions in compiled code: registers, numbers, and constants in the frame or the context.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;

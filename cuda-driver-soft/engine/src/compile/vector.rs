@@ -1,4 +1,4 @@
-//! Arithmetic on vectors, one part of the lanes at a time.
+//! Machine code of arithmetic on vectors, one part of the lanes at a time.
 
 use super::assembler::{Gpr, Source, Width, Word, Ymm};
 use super::emitter::Emitter;

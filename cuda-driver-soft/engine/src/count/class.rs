@@ -1,4 +1,4 @@
-//! The class of an instruction.
+//! Classes of instructions, for the counters.
 
 #![forbid(unsafe_code)]
 

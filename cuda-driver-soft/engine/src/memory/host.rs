@@ -1,4 +1,4 @@
-//! The host's side of a copy: memory of the program that it passes to a call.
+//! The host's side of a copy: memory that the program passes to a call.
 
 use super::access;
 use super::address_space::address_space;

@@ -1,4 +1,4 @@
-//! Forms of `atom`. Each thread uses a memory cell of its own, in shared memory or in its result's place.
+//! The referee's forms of `atom`. Each thread uses its own memory cell, in shared memory or in its result's place.
 
 use super::form::{OperandKind, Width};
 use super::list::List;

@@ -1,4 +1,4 @@
-//! Forms of `setp set slct testp`.
+//! The referee's forms of `setp set slct testp`.
 
 use super::form::{OperandKind, Width};
 use super::list::{List, flags};

@@ -1,4 +1,4 @@
-//! Forms of `cvt` and `cvt.pack`.
+//! The referee's forms of `cvt` and `cvt.pack`.
 
 use super::form::{OperandKind, Width};
 use super::list::{INT_MODES, List, MODES, flags};

@@ -1,4 +1,4 @@
-//! Forms of arithmetic on `.f32 .f64 .f16 .bf16`, and of the approximate functions.
+//! The referee's forms of arithmetic on `.f32 .f64 .f16 .bf16`, and of the approximate functions.
 
 use super::form::{OperandKind, Width};
 use super::list::{List, MODES, flags};

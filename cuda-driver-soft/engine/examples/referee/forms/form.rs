@@ -1,4 +1,4 @@
-//! A form, its operands and the fingerprint of its results.
+//! A form of the referee: an instruction, its operands and the fingerprint of its results.
 
 use crate::random::Random;
 

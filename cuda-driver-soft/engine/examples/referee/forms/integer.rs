@@ -1,4 +1,4 @@
-//! Forms of integers, logic, bit fields, bytes and carries.
+//! The referee's forms of integer arithmetic, logic, bit fields, bytes and carries.
 
 use super::form::{OperandKind, Width};
 use super::list::{List, flags};

@@ -1,4 +1,4 @@
-//! A list of forms.
+//! A list of the referee's forms.
 
 use super::form::{Expect, Form, OperandKind, Width};
 use ptx::ir::Rounding;

@@ -1,4 +1,4 @@
-//! The forms: PTX text, operands, and the reference function.
+//! The referee's forms of instructions: PTX text, operands, and the reference function of each.
 //!
 //! In the text, `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits, `%q2` is the low bit of the third as a
 //! predicate, and `%D %W %H %P` are the result; `%V` and `%Q` are scratch registers.

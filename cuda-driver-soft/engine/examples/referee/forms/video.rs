@@ -1,4 +1,4 @@
-//! Forms of the video instructions.
+//! The referee's forms of the video instructions.
 
 use super::form::Expect;
 use super::list::{List, flags};
