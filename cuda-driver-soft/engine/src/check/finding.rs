@@ -12,8 +12,8 @@ pub struct Checks(u32);
 impl Checks {
     /// No check.
     pub const NONE: Checks = Checks(0);
-    /// Accesses out of bounds, misaligned, to freed memory or to the wrong space. Costs nothing: kernels always run with
-    /// these checks.
+    /// Accesses out of bounds, misaligned, to freed memory or to the wrong space. Costs nothing: kernels always run
+    /// with these checks.
     pub const MEMORY: Checks = Checks(1);
     /// Reads of uninitialised memory.
     pub const INIT: Checks = Checks(2);

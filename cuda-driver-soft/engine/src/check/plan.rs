@@ -207,8 +207,8 @@ fn swapped_address(inst: &Inst) -> Option<(Operand, i64)> {
     }
 }
 
-/// Returns the first lane of each group of lanes that copy the same bytes to the same place, as an instruction of a whole
-/// warp does.
+/// Returns the first lane of each group of lanes that copy the same bytes to the same place, as an instruction of a
+/// whole warp does.
 pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess]) -> Mask {
     let all: Vec<_> = accesses.iter().map(|access| at.addresses(access)).collect();
     let same = |a: usize, b: usize| all.iter().all(|addresses| addresses[a] == addresses[b]);

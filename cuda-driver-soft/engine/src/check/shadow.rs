@@ -172,8 +172,8 @@ impl Line {
         self.row = Cell::default();
     }
 
-    /// Calls `visit` for the cells of an access of `bytes` bytes at an offset in the line, with the offset and the bytes
-    /// of each.
+    /// Calls `visit` for the cells of an access of `bytes` bytes at an offset in the line, with the offset and the
+    /// bytes of each.
     pub(super) fn visit(
         &mut self,
         maps: &LaneMaps,

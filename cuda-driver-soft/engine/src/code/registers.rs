@@ -201,8 +201,9 @@ impl RegFile {
         value.is_some()
     }
 
-    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is `step`
-    /// more than the one before; of a predicate (`width` 0), all lanes are the same.
+    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is
+    /// `step` more than the one before. For a predicate (`width` 0), returns true if all lanes of each group are the
+    /// same.
     pub(crate) fn is_affine(&mut self, row: Slot, width: u8, step: i64, lanes: u32) -> bool {
         let (start, lanes) = (row.0 as usize, lanes as usize);
         macro_rules! check {
@@ -234,8 +235,8 @@ impl RegFile {
         }
     }
 
-    /// Sets the lanes of a group of `lanes` lanes in a row of values of `width` bytes (4 or 8) to the value of its first
-    /// lane, plus `step` for each further lane.
+    /// Sets the lanes of a group of `lanes` lanes in a row of values of `width` bytes (4 or 8) to the value of its
+    /// first lane, plus `step` for each further lane.
     pub(crate) fn spread_group(&mut self, row: Slot, width: u8, step: i64, lanes: u32, group: u32) {
         macro_rules! fill {
             ($ty:ty, $bytes:literal) => {{

@@ -89,7 +89,7 @@ impl Emitter<'_> {
             || !self.is_alias(*reg) && known >= bytes.trailing_zeros() && offset.rem_euclid(i64::from(bytes)) == 0
     }
 
-    /// Adds a load; `None` if it has no machine code.
+    /// Adds a load. Returns `None` if it has no machine code.
     fn load(&mut self, step: usize, inst: &Inst, m: &MemMods, live: &[Reg], rest: u32) -> Option<()> {
         let to: Vec<Reg> = inst.dsts.iter().copied().collect::<Option<_>>()?;
         let distinct = (1..to.len()).all(|i| !to[..i].contains(&to[i]));
@@ -232,7 +232,7 @@ impl Emitter<'_> {
         self.asm.vector(AND, d, d, Source::Mem(bits));
     }
 
-    /// Adds a store; `None` if it has no machine code.
+    /// Adds a store. Returns `None` if it has no machine code.
     fn store(&mut self, step: usize, inst: &Inst, m: &MemMods, live: &[Reg], rest: u32) -> Option<()> {
         if m.space == Space::Const {
             return None;

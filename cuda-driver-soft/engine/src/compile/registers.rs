@@ -452,7 +452,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the width of a register's elements and the number of vector registers that hold it, if it can be in them.
+    /// Returns the width of a register's elements and the number of vector registers that hold it, or
+    /// `None` if the register is kept in another way.
     fn vector_parts(&self, reg: Reg) -> Option<(Width, usize)> {
         match self.kind(reg) {
             Kind::Vector(width) => Some((width, self.parts(width))),

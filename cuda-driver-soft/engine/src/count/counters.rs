@@ -83,8 +83,8 @@ counters! {
     global_store_bytes: "smsp__sass_data_bytes_mem_global_op_st.sum";
     /// Atomic operations and reductions on global memory.
     global_atomic_requests: "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + …_op_red.sum";
-    /// Sectors of 32 bytes that atomic operations on global memory access. Threads with the same address take turns, and
-    /// each turn counts.
+    /// Sectors of 32 bytes that atomic operations on global memory access. Threads with the same address take turns,
+    /// and each turn counts.
     global_atomic_sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + …_op_red.sum";
     /// Threads whose atomic operation on global memory meets another one of the same request at the same address.
     global_atomic_conflicts: "none";

@@ -43,9 +43,9 @@ const COST_OF_COMING_BACK: u32 = 24;
 
 /// Live scalar registers.
 struct Live {
-    /// By step at which a warp may leave the code.
+    /// The live registers at each step at which a warp may leave the code.
     at_leaves: HashMap<usize, Vec<Reg>>,
-    /// By basic block, at its beginning.
+    /// The live registers at the beginning of each basic block.
     at_begin: Vec<Set>,
 }
 

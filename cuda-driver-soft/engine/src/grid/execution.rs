@@ -31,7 +31,7 @@ pub enum Progress {
     BudgetSpent,
 }
 
-/// Instructions after which another block may start, because this one may be waiting for it.
+/// Instructions that a block runs before another one may start: the block may be waiting for that one.
 const PATIENCE: u64 = 1 << 22;
 /// [`PATIENCE`] of a kernel whose blocks see stores of other blocks.
 const SPIN_PATIENCE: u64 = 1 << 16;
@@ -229,8 +229,8 @@ impl Execution {
         (done * blocks, clusters * blocks)
     }
 
-    /// Returns the number of warp instructions run in calls of [`work`](Self::work) that have ended, and how many of them
-    /// compiled code ran.
+    /// Returns the number of warp instructions run in calls of [`work`](Self::work) that have ended, and how many of
+    /// them compiled code ran.
     pub fn counts(&self) -> Counts {
         self.started.counts()
     }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 pub(crate) struct BlockQueue {
     /// Number of clusters in the launch.
     clusters: u64,
-    /// Instructions after which another cluster may start, because this one may be waiting for it.
+    /// Instructions that a cluster runs before another one may start: the cluster may be waiting for that one.
     patience: u64,
     /// True if blocks see stores of other blocks, and may therefore wait for them.
     sees_other_blocks: bool,

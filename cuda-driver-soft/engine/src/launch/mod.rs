@@ -101,16 +101,16 @@ pub struct Options {
     /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
     pub cluster: Option<[u32; 3]>,
     /// Warps that a multiprocessor of the device can hold at once, divided by the most that it can have; 0 if unknown.
-    /// Observers report it.
+    /// Observers report this number.
     pub occupancy: f64,
     /// Checkers, counters and other observers. An observed launch runs slower.
     pub observers: Observers,
 }
 
 impl Default for Options {
-    /// Returns options with no observers, no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and 4096 resident
-    /// blocks. `CUDA_SOFT_ENGINE`, `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set `engine`,
-    /// `parallel` and `slack`.
+    /// Returns options with no observers, no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and
+    /// 4096 resident blocks. `CUDA_SOFT_ENGINE`, `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set
+    /// `engine`, `parallel` and `slack`.
     fn default() -> Self {
         Options {
             engine: Engine::chosen(),

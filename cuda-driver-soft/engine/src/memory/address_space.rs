@@ -314,7 +314,7 @@ impl AddressSpace {
         TrackedWrites(self)
     }
 
-    /// Returns the tracked allocation that contains an address. `None`: the memory counts as written.
+    /// Returns the tracked allocation that contains an address, or `None` if the memory counts as written.
     pub(crate) fn written_map(&self, address: u64) -> Option<Arc<WrittenMap>> {
         self.written.find(address)
     }

@@ -64,7 +64,8 @@ impl Bits {
         self.all(range, |word, mask| word.load(Relaxed) & mask == mask)
     }
 
-    /// Returns the first bit of a range that is not set, or the end of the range. Bits beyond the last one count as set.
+    /// Returns the first bit of a range that is not set, or the end of the range. Bits beyond the last one count as
+    /// set.
     fn first_unset(&self, range: Range<u64>) -> u64 {
         let mut at = range.start;
         while at < range.end

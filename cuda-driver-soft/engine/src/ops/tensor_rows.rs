@@ -39,8 +39,8 @@ pub(super) struct Layout {
     pub(super) rows: u32,
     /// Distance between rows in bytes: rows shorter than the swizzle span are padded to it.
     pub(super) pitch: u32,
-    /// Rows of each pixel: for an interleaved tensor, whose rows are single slices of 16 or 32 bytes, the slices that the
-    /// box has in dimension 0; else 1.
+    /// Rows of each pixel: for an interleaved tensor, whose rows are single slices of 16 or 32 bytes, the slices that
+    /// the box has in dimension 0; else 1.
     slices: u32,
 }
 

@@ -293,8 +293,8 @@ fn finish(tex: &Tex, image: &TexelArray, sampler: &Sampler, texel: Option<[u32; 
     convert(tex, values)
 }
 
-/// Returns the number of a component for conversions from sRGB, which leave number 3 alone. As on an H200, the second of
-/// two channels counts as alpha.
+/// Returns the number of a component for conversions from sRGB, which leave number 3 alone. As on an H200, the second
+/// of two channels counts as alpha.
 fn color(image: &TexelArray, component: usize) -> usize {
     if image.channels == 2 && component == 1 {
         3

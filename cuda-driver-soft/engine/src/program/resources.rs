@@ -11,8 +11,8 @@ const FRAME_ALIGN: u64 = 8;
 /// Size of a register in bytes.
 const REGISTER_BYTES: u64 = 4;
 
-/// The resources of a kernel. Registers are an estimate, and so are the bytes of registers that a compiler would keep in
-/// local memory because of a limit.
+/// The resources of a kernel. Registers are an estimate, and so are the bytes of registers that a compiler would keep
+/// in local memory because of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Registers of a thread.

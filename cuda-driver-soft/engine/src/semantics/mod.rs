@@ -6,9 +6,9 @@
 //! - **Modifiers** are the last arguments, in the manual's order: rounding, `ftz`, `sat`. Every function is
 //!   `#[inline(always)]`. A caller that passes constants gets the code of that form alone, which vectorises over lanes
 //!   if the operation can be vectorised. A caller that passes variables gets one function for all forms.
-//! - **Bits do not depend on the CPU.** The compiler contracts no operations. If the baseline CPU has no instruction for
-//!   an operation, another computation gives the same bits; the argument `fused` of the fused multiply-adds selects it.
-//!   The host must round to nearest and must not flush subnormal numbers.
+//! - **Bits do not depend on the CPU.** The compiler contracts no operations. If the baseline CPU has no instruction
+//!   for an operation, another computation gives the same bits; the argument `fused` of the fused multiply-adds selects
+//!   it. The host must round to nearest and must not flush subnormal numbers.
 //! - **NaN.** `.f16`, `.bf16` and `.f32` arithmetic returns the same NaN for all NaN operands; `.f64` keeps
 //!   the payload of an operand.
 //!

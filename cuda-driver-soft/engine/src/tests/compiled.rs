@@ -416,7 +416,7 @@ fn memory() {
             let bits: usize = ty[1..].parse().unwrap_or(8);
             for count in [1, 2, 4] {
                 let size = bits / 8 * count;
-                // An access has at most 16 bytes, and the engine's vectors of narrow numbers in wide registers are rare.
+                // An access has at most 16 bytes.
                 if size > 16 {
                     continue;
                 }

@@ -91,8 +91,8 @@ fn the_first_fault_is_reported() {
         setp.gt.u32 %p7, %r13, 9;
         CHECK",
         ),
-        // Groups that stop in different rounds of a loop, because a warp's share ends. Then another warp runs, at another time
-        // than with the interpreter.
+        // Groups stop in different rounds of a loop, because a warp's share ends. Then another warp runs, earlier or
+        // later than in the interpreter.
         (
             WARP,
             "outer: mov.u32 %r7, 0; mad.lo.u32 %r9, %r12, 90, 7;

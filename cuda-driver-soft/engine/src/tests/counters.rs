@@ -50,7 +50,8 @@ fn total(body: &str, grid: u32, block: impl Into<Dim>) -> Counters {
     profile(body, grid, block).total
 }
 
-/// Loads the parameters, and makes `%rd3` and `%rd4` the addresses of the thread's word in both buffers: 8 instructions.
+/// Loads the parameters, and makes `%rd3` and `%rd4` the addresses of the thread's word in both buffers: 8
+/// instructions.
 const WORD: &str = "ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [more];
     mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
     mad.wide.u32 %rd3, %r4, 4, %rd1; mad.wide.u32 %rd4, %r4, 4, %rd2;";

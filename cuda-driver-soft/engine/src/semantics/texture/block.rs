@@ -47,8 +47,8 @@ impl Block {
         }
     }
 
-    /// Returns a channel of the border color, in the representation of [`Channel::widen`]: `given`, or the constant of a
-    /// channel that the format does not store.
+    /// Returns a channel of the border color, in the representation of [`Channel::widen`]: `given`, or the constant of
+    /// a channel that the format does not store.
     pub fn border(self, channel: usize, given: u32) -> u32 {
         let stored = match self {
             Block::Bc4(_) => 1,

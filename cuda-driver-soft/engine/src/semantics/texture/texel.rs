@@ -122,8 +122,8 @@ pub fn value(channel: Channel, read: Read, component: usize, wide: u32) -> u32 {
     }
 }
 
-/// Returns the border color for a channel, in the representation of [`Channel::widen`]. `normalized` is true for formats
-/// of normalized integers, for which an H200 rounds ties down.
+/// Returns the border color for a channel, in the representation of [`Channel::widen`]. `normalized` is true for
+/// formats of normalized integers, for which an H200 rounds ties down.
 pub fn border(channel: Channel, read: Read, color: f32, normalized: bool) -> u32 {
     match (channel, channel.largest()) {
         (Channel::Half, _) => half_toward_zero(color.to_bits()),

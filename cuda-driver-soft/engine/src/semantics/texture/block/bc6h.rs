@@ -16,8 +16,8 @@ struct Mode {
     runs: &'static str,
 }
 
-/// Returns the mode with this number. Runs are in the order of the bits of a block: `g2.4` is bit 4 of the green channel
-/// of endpoint 2, and `r0.0-9` is bits 0 to 9.
+/// Returns the mode with this number. Runs are in the order of the bits of a block: `g2.4` is bit 4 of the green
+/// channel of endpoint 2, and `r0.0-9` is bits 0 to 9.
 fn mode(number: usize) -> Option<Mode> {
     let of = |first, others, runs| {
         Some(Mode {
