@@ -205,7 +205,7 @@ pub(crate) enum Condition {
 /// The number of rounds of a loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Rounds {
-    /// The same in all threads.
+    /// The same number in all threads.
     Fixed(u8),
     /// The low bits of a variable: differs from thread to thread.
     Var(u8),

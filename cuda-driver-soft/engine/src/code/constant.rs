@@ -7,7 +7,7 @@ use ptx::ir::{Special, VarId};
 /// The content of a slot that no instruction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Constant {
-    /// These bits.
+    /// A number, given by its bits.
     Bits(u64),
     /// A special register that does not change while a block runs.
     Special(Special),

@@ -42,13 +42,13 @@ pub(crate) struct Code {
     pub(crate) local_bytes: u32,
     /// Alignment of the local memory, a power of two.
     pub(crate) local_align: u32,
-    /// The same function for converged warps.
+    /// The function's code for converged warps.
     pub(crate) converged: Option<Converged>,
     /// The origin of each decoded instruction. Empty unless the function was decoded for observation.
     pub(crate) sites: Vec<Site>,
     /// For a kernel, the places of the IR's registers and instructions in this code.
     pub(crate) map: Option<SourceMap>,
-    /// The same function as machine code.
+    /// The function's machine code.
     pub(crate) compiled: CompiledSlots,
 }
 

@@ -56,7 +56,7 @@ pub(crate) enum AccessBytes {
     Constant(u32),
     /// The value of a row of 32 bits.
     Register(Slot),
-    /// This number, but only where the predicate in the slot has the given value; 0 elsewhere.
+    /// A constant number where the predicate in the slot has the given value; 0 elsewhere.
     If(Slot, bool, u32),
     /// The lanes access a matrix together, which starts at the address of the first lane.
     Matrix(MatrixExtent),

@@ -422,7 +422,7 @@ impl Block {
         let barrier = &self.barriers[id];
         let all = self.left as u32 * 32;
         let incomplete = barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(all);
-        // If the cluster has several blocks, it opens its barrier itself.
+        // If the cluster has several blocks, the cluster opens this barrier itself.
         if incomplete || (id == CLUSTER && !self.alone) {
             return;
         }

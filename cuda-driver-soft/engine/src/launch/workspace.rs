@@ -24,7 +24,7 @@ impl GridWorkspace {
     /// [`OutOfMemory`]
     pub fn new(owner: u64) -> Result<Self, OutOfMemory> {
         let address = address_space().alloc(AllocationKind::Global, owner, Self::BYTES.into())?;
-        // These can fail only if another thread destroys the context; then no kernel runs either.
+        // These calls can fail only if another thread destroys the context; then no kernel runs either.
         let _ = address_space().fill32(address, Self::BYTES, 1);
         let id = address_space().find(address).map_or(0, |found| found.id);
         Ok(GridWorkspace { address, id })

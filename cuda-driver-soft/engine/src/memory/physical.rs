@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Memory without a device address.
 ///
-/// It counts as device memory of its owner until its last mapping and the last `Arc` of it are dropped.
+/// The memory counts as device memory of its owner until its last mapping and the last `Arc` of it are dropped.
 pub struct Physical {
     memory: Memory,
     bytes: u64,

@@ -9,11 +9,11 @@ use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 /// The use of a register in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// No reachable instruction names it.
+    /// No reachable instruction names the register.
     Unused,
-    /// It is always written before it is read.
+    /// The register is always written before it is read.
     Defined,
-    /// It may be read before it is written.
+    /// The register may be read before it is written.
     PerhapsUndefined,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Group {
 /// The relation between the values of a register in the lanes of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The same in all lanes: one scalar.
+    /// The value is the same in all lanes: one scalar.
     Uniform,
     /// Each lane's value is this much larger than the one before, modulo the register's width: one scalar for the first
     /// lane. Never 0. For 32-bit registers the step is a signed number of 32 bits.

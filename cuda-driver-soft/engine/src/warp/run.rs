@@ -10,17 +10,17 @@ use crate::lanes::{self, Mask};
 /// The reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It reached the instruction to stop at, or a later one.
+    /// The loop reached the instruction to stop at, or a later one.
     Stop,
-    /// It reached a divergent branch: the lanes of [`Machine::taken`] go to [`Machine::target`].
+    /// The loop reached a divergent branch: the lanes of [`Machine::taken`] go to [`Machine::target`].
     Diverge,
-    /// It reached an instruction that the scheduler runs.
+    /// The loop reached an instruction that the scheduler runs.
     Act,
-    /// It reached barrier [`Machine::target`] for all threads of the block.
+    /// The loop reached barrier [`Machine::target`] for all threads of the block.
     Barrier,
-    /// It reached the end of a kernel.
+    /// The loop reached the end of a kernel.
     End,
-    /// It reached an instruction that the code for any lanes must run.
+    /// The loop reached an instruction that the code for any lanes must run.
     Leave,
     /// An instruction raised a fault.
     Fault,

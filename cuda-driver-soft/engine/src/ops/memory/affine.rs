@@ -16,8 +16,8 @@ use crate::semantics::int::Int;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
 
-/// A modifier above the bits of [`Access`]: the address is affine. It is for handlers that are not compiled for either
-/// case.
+/// A modifier above the bits of [`Access`]: the address is affine. Used by handlers that are not compiled separately
+/// for the two cases.
 const AFFINE: u32 = 1 << 17;
 /// A modifier above the bits of [`Access`]: the lanes are in several rows of the block.
 const GRID_ROWS: u32 = 1 << 18;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 struct Value {
     weight: u32,
-    /// The positions of the first and the last instruction that uses it, if they are known.
+    /// The positions of the first and the last instruction that uses the value, if they are known.
     first: Option<usize>,
     last: usize,
     live: bool,
@@ -124,9 +124,9 @@ fn places(insts: &[Inst], steps: &[Step], values: &mut [Value]) -> Vec<usize> {
 /// The distance over which an instruction can be moved down.
 enum Movable {
     Anywhere,
-    /// It can be moved, but not across a store or a barrier.
+    /// The instruction can be moved, but not across a store or a barrier.
     UpToFence,
-    /// It cannot be moved, and loads cannot be moved across it.
+    /// The instruction cannot be moved, and loads cannot be moved across it.
     Fence,
 }
 
