@@ -13,7 +13,7 @@
 //! | 12 | 1 | L2 promotion, ignored here |
 //! | 13 | 1 | fill of elements out of bounds, as `CUtensorMapFloatOOBfill` |
 //! | 14 | 1 | [`Mode`] |
-//! | 15 | 1 | a constant tag |
+//! | 15 | 1 | a constant tag, which `tensormap.replace` writes too |
 //! | 16 | 5 × 4 | elements of each dimension, less 1 |
 //! | 36 | 4 | zero |
 //! | 40 | 4 × 8 | stride in bytes of dimensions 1 to 4 |
@@ -31,6 +31,8 @@ use ptx::ir::TensorMapField;
 
 /// Marks the 128 bytes of a map, so that other bytes are rejected.
 const TAG: u8 = 0xC5;
+/// Offset of the tag.
+const TAG_AT: usize = 15;
 /// Size of a map in bytes.
 pub const BYTES: usize = 128;
 
@@ -143,7 +145,7 @@ impl TensorMap {
             && bytes[11] <= 6
             && bytes[12] <= 3
             && bytes[13] <= 1;
-        if bytes[15] != TAG || !known {
+        if bytes[TAG_AT] != TAG || !known {
             return None;
         }
         Some(TensorMap {
@@ -168,9 +170,11 @@ impl TensorMap {
 }
 
 /// Replaces a field of an encoded map, as `tensormap.replace` does. `dimension` selects one of five values of a field.
+/// Kernels also make maps of 128 zero bytes in this way, so the result carries the tag.
 pub(crate) fn replace(bytes: &mut [u8; BYTES], field: TensorMapField, dimension: u8, value: u64) {
     let dimension = usize::from(dimension.min(4));
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(TAG_AT, &[TAG]);
     match field {
         TensorMapField::GlobalAddress => put(0, &value.to_le_bytes()),
         TensorMapField::Rank => put(8, &[value.wrapping_add(1) as u8]),
