@@ -77,8 +77,8 @@ fn attached(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// A library with a context of its own: each of its functions pushes it and pops it, so that its caller's context is
-/// current again afterwards. Objects do the same for each of their calls.
+/// A library with a context of its own: each of its functions pushes and pops this context, so that its caller's
+/// context is current again afterwards. Objects do the same for each of their calls.
 fn library_pattern(device: Device) -> Result<()> {
     struct Library {
         context: Context,

@@ -1,4 +1,4 @@
-//! Two processes that share device memory: this one fills a buffer, another one doubles it in place, and an event of
+//! Two processes that share device memory: one fills a buffer, the other doubles it in place, and an event of
 //! each process orders the work.
 
 use std::io::{Read, Write};

@@ -38,7 +38,7 @@ impl<T: NoUninit> DeviceVec<T> {
         self.range.slice(0, self.len)
     }
 
-    /// Appends values. Maps more memory behind the mapped part if they do not fit.
+    /// Appends values. Maps more memory after the mapped part if they do not fit.
     fn extend(&mut self, values: &[T]) -> Result<()> {
         let start = self.len * size_of::<T>();
         let end = start + size_of_val(values);

@@ -14,8 +14,8 @@ use crate::{Context, Device, Error, Event, Result, checked};
 /// A green context: a context whose work runs on a part of the device's multiprocessors. Needs CUDA 12.4.
 ///
 /// It dereferences to [`Context`], so it can be used wherever a `&Context` is needed; it shares the address space of the
-/// device's [primary context](crate::PrimaryContext), which it retains. Clones, and all objects created in it, are
-/// references to it. The last reference destroys it.
+/// device's [primary context](crate::PrimaryContext), which it retains. Clones, and all objects created in the green
+/// context, are references to it. The last reference destroys it.
 ///
 /// ```
 /// use cuda_driver::{Device, GreenContext, sys::CUdevResourceType};

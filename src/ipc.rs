@@ -1,7 +1,7 @@
 //! Inter-process communication (IPC): device memory and events that processes share.
 //!
-//! A process passes a [`MemoryHandle`] or an [`EventHandle`] to another one as bytes, for instance through a pipe. The
-//! process that made a handle cannot open it. IPC works on Linux, on devices that support unified addressing.
+//! A process passes a [`MemoryHandle`] or an [`EventHandle`] to another process as bytes, for instance through a pipe.
+//! The process that made a handle cannot open it. IPC works on Linux, on devices that support unified addressing.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -103,8 +103,8 @@ impl<T> DeviceBuffer<T> {
 
 /// Device memory of another process. Dropping closes it; the other process frees it.
 ///
-/// It covers the whole allocation of the other process, even if the handle was made from a part of it. Order the use of the
-/// memory here and in the other process with an [event](Event::open_ipc).
+/// The buffer covers the whole allocation of the other process, even if the handle was made from a part of it. Order
+/// the use of the memory here and in the other process with an [event](Event::open_ipc).
 pub struct IpcBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -248,8 +248,8 @@ impl Event {
     /// only this process's part.
     ///
     /// # Safety
-    /// The handle must come from a process that does not destroy its event until this one is dropped and no stream
-    /// waits for it.
+    /// The handle must come from a process that does not destroy its event until the returned event is dropped and
+    /// no stream waits for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` in the process that made the handle, and `CUDA_ERROR_MAP_FAILED` for an invalid

@@ -19,8 +19,8 @@ use crate::{Context, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// It applies to one direction. Dropping waits for all work of the context and revokes the right: a kernel that is still
-/// running could access the peer's memory, and would fault.
+/// The right applies to one direction. Dropping waits for all work of the context and revokes the right: a kernel that
+/// is still running could access the peer's memory, and would fault.
 #[derive(Debug)]
 #[must_use = "dropping it revokes the access"]
 pub struct PeerAccess {
@@ -30,12 +30,12 @@ pub struct PeerAccess {
 }
 
 impl Context {
-    /// Lets kernels of this context access memory of another one
+    /// Lets kernels of this context access memory of another context
     /// ([`cuCtxEnablePeerAccess`](checked::ctx_enable_peer_access)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` if the device cannot access the other one or both are the same, and
-    /// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED` if it has the right already.
+    /// Returns `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` if the device cannot access the other device or both are the same,
+    /// and `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED` if this context has the right already.
     #[inline]
     #[doc(alias = "cuCtxEnablePeerAccess")]
     #[track_caller]
@@ -59,7 +59,7 @@ impl PeerAccess {
         &self.context
     }
 
-    /// Returns the context whose memory they may access.
+    /// Returns the context whose memory these kernels may access.
     #[inline]
     #[must_use]
     pub const fn peer(&self) -> &Context {
@@ -106,7 +106,7 @@ impl Drop for PeerAccess {
 
 impl<T> DeviceSliceMut<'_, T> {
     /// Fills this view with the first values of a view of another context, and waits for the copy
-    /// ([`cuMemcpyPeer`](checked::memcpy_peer)). It does not need [`PeerAccess`]: without that, the driver may copy
+    /// ([`cuMemcpyPeer`](checked::memcpy_peer)). The copy does not need [`PeerAccess`]: without it, the driver may copy
     /// through the host.
     ///
     /// # Errors

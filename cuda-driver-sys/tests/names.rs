@@ -1,5 +1,5 @@
-//! Tests of the export behind every plain name: the one that a C program gets from a CUDA 12 header, and for later
-//! functions the first variant.
+//! Tests of the export that every plain name stands for: the export that a C program gets from a CUDA 12 header, and
+//! for later functions the first variant.
 
 use std::collections::BTreeSet;
 

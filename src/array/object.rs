@@ -246,7 +246,7 @@ impl<T> Array<T> {
     /// type `U`. The plane is a reference to this array.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such plane, or the array has only one.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such plane, or if the array has only one plane.
     #[inline]
     #[doc(alias = "cuArrayGetPlane")]
     #[track_caller]

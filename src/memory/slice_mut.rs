@@ -188,7 +188,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.view.cast().map(DeviceSliceMut::over)
     }
 
-    /// Fills this view with the first values of another one. The copy is queued in the null stream
+    /// Fills this view with the first values of another view. The copy is queued in the null stream
     /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)). If the other view is of another context, the method waits for the
     /// copy, because freeing the other memory may not wait for it.
     ///

@@ -14,7 +14,7 @@ use crate::{Borrowed, Context, DevicePtr, DeviceSlice, Module, Result, checked};
 /// A texture reference of a module, to which texels can be bound. CUDA deprecates references, and only the PTX of older
 /// programs has them; new programs pass a [`Texture`](crate::Texture) to the kernel.
 ///
-/// It is a reference to its module, which stays loaded.
+/// A reference of a module keeps that module loaded.
 pub struct TextureReference {
     raw: sys::CUtexref,
     /// `None` for a reference that belongs to no module, and for a borrowed one.

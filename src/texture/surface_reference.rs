@@ -12,7 +12,7 @@ use crate::{Module, Result, checked};
 /// A surface reference of a module, to which an array can be bound. CUDA deprecates references, and only the PTX of
 /// older programs has them; new programs pass a [`Surface`](crate::Surface) to the kernel.
 ///
-/// It is a reference to its module, which stays loaded.
+/// A reference of a module keeps that module loaded.
 #[derive(Clone)]
 pub struct SurfaceReference {
     raw: sys::CUsurfref,
@@ -56,7 +56,7 @@ impl SurfaceReference {
     /// Binds an array, for all kernels of the module ([`cuSurfRefSetArray`](checked::surf_ref_set_array)).
     ///
     /// # Safety
-    /// The array must not be destroyed as long as it is bound: until another is bound, or the module is unloaded.
+    /// The array must not be destroyed as long as it is bound: until another array is bound, or the module is unloaded.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the array's shape does not allow [surfaces](crate::array::ArrayShape::surface).

@@ -26,7 +26,7 @@ use crate::{Borrowed, Device, Result, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// It belongs to no context. Dropping it releases the handle: mappings keep the memory alive.
+/// Physical memory belongs to no context. Dropping it releases the handle: mappings keep the memory alive.
 pub struct PhysicalMemory {
     /// 0 if the handle is released.
     raw: sys::CUmemGenericAllocationHandle,

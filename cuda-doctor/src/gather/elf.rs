@@ -9,7 +9,7 @@ use crate::findings::Elf;
 /// The bytes of the header up to the number of the processor.
 const LENGTH: usize = 20;
 
-/// Reads the header of an ELF file; `None` if it is not one or cannot be read.
+/// Reads the header of an ELF file; `None` if the file is not an ELF file or cannot be read.
 pub(super) fn read(path: &Path) -> Option<Elf> {
     let mut header = [0; LENGTH];
     File::open(path).ok()?.read_exact(&mut header).ok()?;

@@ -8,7 +8,7 @@ use cuda_doctor::Place;
 use cuda_driver::sys::library::SOFTWARE_MARKER;
 use cuda_driver::sys::{CUfunction, CUresult, CUstream, Library};
 
-/// A driver behind the library of a fake machine.
+/// The driver that is loaded on a fake machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driver {
     /// The driver of this machine, where it is looked for.

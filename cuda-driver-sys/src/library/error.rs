@@ -45,7 +45,7 @@ pub enum LoadErrorKind {
     Unsupported,
     /// No source was chosen, and without the feature `loader` there is no search.
     NotChosen,
-    /// The library's own resolver called it while it was being opened.
+    /// The library's own resolver called a function of the library while the library was being opened.
     Reentrant,
     /// The resolver panicked.
     Panicked,
