@@ -99,8 +99,8 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
 
 /// The calls of a C program that finds functions with `dlsym`: through a pointer in a variable.
 ///
-/// They are not compiled from C, because they must be near the other callers: the distance of a call makes a difference
-/// of three cycles.
+/// The callers are not compiled from C, because they must be near the other callers: the distance of a call makes a
+/// difference of three cycles.
 mod pointers {
     use core::sync::atomic::{AtomicPtr, Ordering};
 

@@ -34,7 +34,7 @@ fn take_turns(driver: &Path, folder: &Path) -> Result<(f64, f64), String> {
         // SAFETY: the library has no initialisers.
         let library = unsafe { Library::open(Some(&one), RTLD_NOW | RTLD_LOCAL) };
         alone.push(start.elapsed().as_secs_f64() * 1e6);
-        // The library must stay loaded, as the other one does.
+        // Both libraries must stay loaded.
         std::mem::forget(library.map_err(|error| error.to_string())?);
 
         let start = Instant::now();

@@ -160,7 +160,7 @@ fn describe(library: &'static Library, source: Source) -> Selection {
     }
 }
 
-/// Returns the system's driver, or the software driver if that one is missing, broken or has no device.
+/// Returns the system's driver, or the software driver if the system's driver is missing, is broken or has no device.
 fn system_with_a_device() -> Selection {
     let library = match Library::load() {
         Ok(library) => library,

@@ -1,5 +1,5 @@
 //! Tests of calls after a kernel has faulted: nearly all return the fault's code in every context of the process, and
-//! work that was queued behind the fault is not done. Each test runs in a process of its own.
+//! work that is queued after the faulty kernel is not done. Each test runs in a process of its own.
 
 use std::ffi::c_void;
 use std::ptr::{self, null_mut};

@@ -34,7 +34,7 @@ fn buffers_in_stream_order() {
     let mut other = DeviceBuffer::<u32>::zeroed(&context, 1000).expect("memory");
     other.copy_from_device(&buffer).expect("a copy between buffers");
     assert_eq!(other.to_vec().expect("a copy"), values);
-    // SAFETY: the other stream waits for the fill, and the buffer is freed behind it.
+    // SAFETY: the second stream waits for the fill, and frees the buffer after the copy.
     unsafe {
         let second = Stream::non_blocking(&context).expect("a stream");
         let filled = Event::new(&context).expect("an event");

@@ -165,7 +165,7 @@ fn memory_without_an_address_alone() {
 #[test]
 fn memory_without_an_address_counts_as_used() {
     // In a separate process, because other tests also allocate memory. A GPU counts the memory of all processes, so
-    // another one may disturb an attempt.
+    // another process may disturb an attempt.
     child!("memory_without_an_address_counts_as_used", {
         let _gpu = Gpu::new();
         let counts = |_| {

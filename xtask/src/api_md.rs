@@ -243,7 +243,7 @@ impl<'a> Table<'a> {
     fn methods_of(&self, entry: &Entry, call: &str) -> String {
         let mut methods: BTreeSet<&str> = BTreeSet::new();
         methods.extend(self.methods.get(call).into_iter().flatten().map(String::as_str));
-        // A legacy export has the plain name of another one.
+        // A legacy export has the plain name of another export.
         let names = entry.aliases.iter().chain((!entry.legacy).then_some(&entry.symbol));
         let named = names.filter_map(|name| self.aliases.get(name)).flatten();
         methods.extend(named.map(String::as_str));

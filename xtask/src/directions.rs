@@ -42,7 +42,7 @@ for name in dir(driver):
 "#;
 
 /// The names of parameters in the header and in the Python bindings, where they differ by more than the underscore
-/// behind a keyword.
+/// after a keyword.
 const RENAMED: &[(&str, &str)] = &[
     ("bytes", "numbytes"),
     ("dstStream", "dst"),

@@ -30,7 +30,7 @@ impl Caller {
         (!pointer.is_null()).then_some(Out(pointer))
     }
 
-    /// Returns the value behind a pointer.
+    /// Returns the value that a pointer points to.
     pub(crate) fn read<T: Copy>(self, pointer: *const T) -> Result<T> {
         if pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

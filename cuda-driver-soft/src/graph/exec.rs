@@ -224,7 +224,8 @@ pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     Ok(())
 }
 
-/// Claims the memory that the nodes allocate for this executable graph: no other one can have it at the same time.
+/// Claims the memory that the nodes allocate for this executable graph: no other executable graph can
+/// have the memory at the same time.
 fn claim(plan: &Plan) -> Result<()> {
     let mut claimed: Vec<Arc<GraphMemory>> = Vec::new();
     let mut refused = false;

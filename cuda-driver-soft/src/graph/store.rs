@@ -246,8 +246,8 @@ impl GraphStore {
         Ok(number)
     }
 
-    /// Returns the handle with this number, of the graph or of one that contains it, if no node has it yet. Returns the
-    /// graph and the index of the handle, too.
+    /// Returns the handle with this number, of the graph or of a graph that contains it, if no node has it yet. Returns
+    /// the graph and the index of the handle, too.
     fn free_handle(&self, graph: usize, number: u64) -> Result<(usize, usize, Arc<ConditionalHandle>)> {
         let mut next = Some(graph);
         while let Some(graph) = next {

@@ -94,7 +94,7 @@ impl GraphMemory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims the memory for an executable graph. Returns false if another one has it.
+    /// Claims the memory for an executable graph. Returns false if another executable graph has it.
     pub(crate) fn claim(&self) -> bool {
         !std::mem::replace(&mut self.state().claimed, true)
     }

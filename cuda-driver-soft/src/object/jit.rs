@@ -249,7 +249,7 @@ fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
     })
 }
 
-/// Returns true for the functions of the device runtime with which a kernel launches another one.
+/// Returns true for the functions of the device runtime with which a kernel launches another kernel.
 fn is_device_launch(symbol: &str) -> bool {
     symbol.starts_with("__cudaCDP2Launch") || symbol.starts_with("cudaLaunchDevice")
 }

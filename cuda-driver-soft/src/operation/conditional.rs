@@ -28,7 +28,7 @@ impl ConditionalHandle {
         })
     }
 
-    /// Claims the handle for an executable graph; returns false if another one has it.
+    /// Claims the handle for an executable graph; returns false if another executable graph has it.
     pub(crate) fn claim(&self) -> bool {
         !self.claimed.swap(true, Relaxed)
     }

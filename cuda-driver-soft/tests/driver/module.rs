@@ -347,7 +347,7 @@ fn refused_launches() {
     ];
     expect(launch(takes.function, one, one, 0, params, extra.as_mut_ptr()), 1);
     expect(launch(takes.function, one, one, 0, null, extra.as_mut_ptr()), 701);
-    // The null stream belongs to the current context. A launch is refused if the function is of another one.
+    // The null stream belongs to the current context. A launch is refused if the function is of another context.
     let other = Context::new();
     expect(launch(takes.function, one, one, 0, params, null), 400);
     unsafe {

@@ -182,7 +182,7 @@ fn calls_that_return_while_the_device_works() {
         check(cuda.cuEventDestroy(event(CUevent_flags::CU_EVENT_DEFAULT)));
         // The stream is still blocked, so none of the calls above waited.
         expect(cuda.cuStreamQuery(busy), 600);
-        // This copy waits: it goes to pageable memory, on the null stream, which waits for the blocked one.
+        // This copy waits: it goes to pageable memory, on the null stream, which waits for the blocked stream.
         let mut word = 0u32;
         door.open_soon(|| check(cuda.cuMemcpyDtoH((&raw mut word).cast(), b, 4)));
         assert_eq!(word, 0x0101_0101);

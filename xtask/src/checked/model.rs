@@ -103,7 +103,7 @@ pub(super) enum Kind {
 /// The owner of a returned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// It is a plain value.
+    /// Nobody: the value is plain.
     Nobody,
     /// The caller, who destroys it.
     Caller,

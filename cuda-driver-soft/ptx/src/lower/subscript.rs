@@ -21,8 +21,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the address of an element. As in ptxas, the index is an unsigned number of 32 bits, whatever the width
-    /// of the register.
+    /// Returns the address of an element. As in ptxas, the index is an unsigned number of 32 bits for a register of any
+    /// width.
     pub(super) fn subscript(&mut self, name: Name, index: Name, offset: i64, pos: Pos) -> Option<ResolvedAddress> {
         let array = self.named_address(name, 0, true, pos)?;
         let bytes = self.element_bytes(name)?;

@@ -61,7 +61,7 @@ impl<'a> ModuleBuilder<'a> {
         }
     }
 
-    /// Makes a declared function an alias of another one, as `.alias` requests.
+    /// Makes a declared function an alias of another function, as `.alias` requests.
     fn alias(&mut self, name: Name, aliasee: Name, pos: Pos) {
         let Some(target) = self.globals.get(&aliasee).copied() else {
             return self.error(pos, format!("Unknown symbol '{}'", self.text(aliasee)));

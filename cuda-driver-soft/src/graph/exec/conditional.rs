@@ -23,7 +23,7 @@ fn handles(plan: &Plan) -> Vec<Arc<ConditionalHandle>> {
     all
 }
 
-/// Claims the handles for an executable graph: no other one can have them at the same time.
+/// Claims the handles for an executable graph: no other executable graph can have them at the same time.
 pub(super) fn claim(plan: &Plan) -> Result<Vec<Arc<ConditionalHandle>>> {
     let mut claimed = Vec::new();
     for handle in handles(plan) {
