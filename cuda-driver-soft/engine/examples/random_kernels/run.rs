@@ -67,7 +67,7 @@ pub(crate) enum End {
 /// Runs a kernel in all ways.
 ///
 /// # Errors
-/// A text that names the first difference, or the error of a kernel that cannot be loaded.
+/// Returns a text that names the first difference, or the error of a kernel that cannot be loaded.
 pub(crate) fn compare(kernel: &Kernel, tiers: &[Tier]) -> Result<End, String> {
     let text = text::ptx(kernel);
     let loaded =

@@ -41,7 +41,7 @@ impl Checks {
     /// Returns the checks in a list of names, such as `memory,race`.
     ///
     /// # Errors
-    /// A name that is not one of `memory`, `init`, `race`, `sync`, `leaks` and `all`.
+    /// Returns the first name that is not one of `memory`, `init`, `race`, `sync`, `leaks` and `all`.
     pub fn parse(names: &str) -> Result<Checks, UnknownCheck> {
         let mut checks = Checks::NONE;
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {

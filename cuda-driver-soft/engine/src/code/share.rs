@@ -4,7 +4,7 @@
 
 /// Number of times that each loop is assumed to run.
 const ROUNDS: u64 = 8;
-/// Nesting depth of loops beyond which instructions do not count more.
+/// Nesting depth of loops beyond which the weight of instructions does not grow.
 const MOST_NESTING: u32 = 5;
 
 /// The way in which compiled code runs an instruction of the interpreter.

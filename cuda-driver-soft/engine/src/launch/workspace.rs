@@ -21,7 +21,7 @@ impl GridWorkspace {
     /// Allocates the memory for one launch in the context `owner`.
     ///
     /// # Errors
-    /// [`OutOfMemory`]
+    /// Returns [`OutOfMemory`] if there is not enough memory.
     pub fn new(owner: u64) -> Result<Self, OutOfMemory> {
         let address = address_space().alloc(AllocationKind::Global, owner, Self::BYTES.into())?;
         // These calls can fail only if another thread destroys the context; then no kernel runs either.

@@ -73,7 +73,7 @@ impl AddressSpace {
     /// Registered memory comes from [`register_host`](Self::register_host) instead.
     ///
     /// # Errors
-    /// No memory, or no addresses, left.
+    /// Returns [`OutOfMemory`] if no memory or no addresses are left.
     pub fn alloc(&self, kind: AllocationKind, owner: u64, bytes: u64) -> Result<u64, OutOfMemory> {
         self.allocate(kind, owner, bytes, None)
     }
@@ -168,16 +168,16 @@ impl AddressSpace {
     /// work that might access it is in flight.
     ///
     /// # Errors
-    /// `address` is not the first address of a live allocation made by [`alloc`](Self::alloc).
+    /// Returns an error if `address` is not the first address of a live allocation made by [`alloc`](Self::alloc).
     pub fn free(&self, address: u64) -> Result<Freed, NotAnAllocation> {
         self.free_if(address, |a| a.kind != AllocationKind::Registered)
     }
 
     /// Frees the allocation that starts at `address`, or ends the registration, if `is_meant` accepts it. Another
-    /// thread may have freed the intended allocation and got the address for a new one.
+    /// thread may have freed the intended allocation and got the address for a new allocation.
     ///
     /// # Errors
-    /// No allocation starts at `address`, or `is_meant` returned false.
+    /// Returns an error if no allocation starts at `address`, or if `is_meant` returned false.
     pub fn free_if(&self, address: u64, is_meant: impl Fn(&Allocation) -> bool) -> Result<Freed, NotAnAllocation> {
         let mut index = self.index();
         let record = match index.records.get(&address) {
@@ -242,8 +242,8 @@ impl AddressSpace {
     /// has returned.
     ///
     /// # Errors
-    /// The range is empty, overlaps an allocation or a registered range, or has addresses that no device address can
-    /// have.
+    /// Returns an error if the range is empty, overlaps an allocation or a registered range, or has addresses that no
+    /// device address can have.
     pub unsafe fn register_host(
         &self,
         address: *mut u8,
@@ -273,7 +273,7 @@ impl AddressSpace {
     /// Ends a registration. Waits for work in flight that may access the memory.
     ///
     /// # Errors
-    /// `address` is not the start of a registered range.
+    /// Returns an error if `address` is not the start of a registered range.
     pub fn unregister(&self, address: *mut u8) -> Result<Freed, NotAnAllocation> {
         self.free_if(address as u64, |a| a.kind == AllocationKind::Registered)
     }

@@ -18,7 +18,7 @@ pub(super) struct Epochs<T> {
 struct Ledger<T> {
     /// The current epoch.
     now: u64,
-    /// Epoch in which work began → the number of those still in flight.
+    /// The amount of work in flight, by the epoch in which it began.
     active: BTreeMap<u64, usize>,
     /// The retired items with their epochs, oldest first.
     retired: VecDeque<(u64, T)>,

@@ -40,7 +40,7 @@ impl Usage {
     /// Counts an allocation that is about to be made.
     ///
     /// # Errors
-    /// More than `quota` would be in use.
+    /// Returns an error if more than `quota` would be in use.
     pub(super) fn charge(
         &self,
         kind: AllocationKind,

@@ -314,7 +314,7 @@ impl<'m> Spaces<'m> {
     /// for one half of an access that the decoder has split.
     ///
     /// # Errors
-    /// The first lane whose access is refused.
+    /// Returns the first lane whose access is refused.
     #[cold]
     #[inline(never)]
     pub(crate) fn place(
@@ -359,7 +359,7 @@ impl<'m> Spaces<'m> {
     /// Returns the host address of one lane's access, and the allocation if it is in global memory.
     ///
     /// # Errors
-    /// The access is refused.
+    /// Returns an error if the access is refused.
     pub(crate) fn place_lane(
         &mut self,
         space: Space,

@@ -30,7 +30,7 @@ impl Program {
     /// Allocates the module's `.global` and `.const` variables for the context `owner` and initialises them.
     ///
     /// # Errors
-    /// [`LoadError::OutOfMemory`], or [`LoadError::BadInitializer`] for an invalid initial value.
+    /// Returns [`LoadError::OutOfMemory`], or [`LoadError::BadInitializer`] for an invalid initial value.
     pub fn load(module: Arc<Module>, owner: u64) -> Result<Arc<Program>, LoadError> {
         Self::load_within(module, owner, None, None)
     }

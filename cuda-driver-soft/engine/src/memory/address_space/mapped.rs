@@ -17,7 +17,7 @@ impl AddressSpace {
     /// Creates zeroed memory without an address. With a label, other processes can open it.
     ///
     /// # Errors
-    /// No memory left, or more than `quota` would be in use.
+    /// Returns an error if no memory is left, or if more than `quota` would be in use.
     pub fn create(
         &self,
         bytes: u64,

@@ -9,14 +9,14 @@ use crate::memory::record::Record;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// An access from the host to a range of addresses. While it lives, the backing stays, and a call that ends the
-/// registration of the range waits.
+/// An access from the host to a range of addresses. As long as it exists, the backing is kept, and a call that
+/// ends the registration of the range waits.
 pub(super) struct HostAccess<'s> {
     epochs: &'s Epochs<Arc<Record>>,
     epoch: u64,
     /// The allocation that contains the start of the range.
     first: Option<Arc<Record>>,
-    /// The mappings that follow it, as far as the range reaches.
+    /// The mappings that follow `first`, as far as the range reaches.
     others: Vec<Arc<Record>>,
 }
 
@@ -44,7 +44,7 @@ impl HostAccess<'_> {
         }
         let permitted = |record: &Record| match record.info().access {
             Access::ReadWrite => true,
-            // The driver refuses writes to memory that was registered for reading before they get here.
+            // Memory that was registered for reading is not written here: the driver refuses such a call earlier.
             Access::Read => !write || record.info().kind != AllocationKind::Mapped,
             Access::None => false,
         };
@@ -117,7 +117,7 @@ impl AddressSpace {
     /// Copies device memory to the host.
     ///
     /// # Errors
-    /// The range is not inside one allocation, nor inside adjacent mappings that permit the access.
+    /// Returns an error unless the range is inside one allocation, or inside adjacent mappings that permit the access.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), BadRange> {
         // SAFETY: the slice is valid for writes of its length.
         unsafe { self.read_to(address, into.as_mut_ptr(), into.len() as u64) }
@@ -126,7 +126,7 @@ impl AddressSpace {
     /// Copies host memory to the device.
     ///
     /// # Errors
-    /// The range is not inside one allocation, nor inside adjacent mappings that permit the access.
+    /// Returns an error unless the range is inside one allocation, or inside adjacent mappings that permit the access.
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), BadRange> {
         // SAFETY: the slice is valid for reads of its length.
         unsafe { self.write_from(address, from.as_ptr(), from.len() as u64) }
@@ -220,7 +220,7 @@ impl AddressSpace {
     /// Sets `count` bytes.
     ///
     /// # Errors
-    /// The range is not inside one allocation, nor inside adjacent mappings that permit the access.
+    /// Returns an error unless the range is inside one allocation, or inside adjacent mappings that permit the access.
     pub fn fill8(&self, address: u64, value: u8, count: u64) -> Result<(), BadRange> {
         self.each_piece(address, count, true, |host, _, part| {
             // SAFETY: valid for the piece, as `each_piece` promises.
@@ -231,7 +231,7 @@ impl AddressSpace {
     /// Sets `count` values of 16 bits. The caller checks that the address is a multiple of 2.
     ///
     /// # Errors
-    /// The range is not inside one allocation, nor inside adjacent mappings that permit the access.
+    /// Returns an error unless the range is inside one allocation, or inside adjacent mappings that permit the access.
     pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), BadRange> {
         self.each_piece(address, count.saturating_mul(2), true, |host, _, part| {
             // SAFETY: valid for the piece, as `each_piece` promises; no value crosses the end of a piece.
@@ -242,7 +242,7 @@ impl AddressSpace {
     /// Sets `count` values of 32 bits. The caller checks that the address is a multiple of 4.
     ///
     /// # Errors
-    /// The range is not inside one allocation, nor inside adjacent mappings that permit the access.
+    /// Returns an error unless the range is inside one allocation, or inside adjacent mappings that permit the access.
     pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), BadRange> {
         self.each_piece(address, count.saturating_mul(4), true, |host, _, part| {
             // SAFETY: valid for the piece, as `each_piece` promises; no value crosses the end of a piece.
