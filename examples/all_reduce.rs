@@ -1,4 +1,4 @@
-//! NCCL over this crate: one process for each GPU adds its vector to those of the others.
+//! NCCL with this crate: one process for each GPU adds its vector to the vectors of the other processes.
 //!
 //! Contexts, memory and streams are this crate's, and NCCL queues its work in the streams. Needs two GPUs and
 //! `libnccl.so.2`, which is loaded at run time: `NCCL_LIBRARY` names the file if the system's loader does not find it
@@ -143,7 +143,7 @@ mod linux {
         if pass { Ok(()) } else { Err("a process failed".into()) }
     }
 
-    /// Adds this process's vector to those of the others.
+    /// Adds this process's vector to the vectors of the other processes.
     fn member(nccl: &Nccl, count: u32, rank: u32) -> Result {
         // NCCL uses the CUDA runtime, and so the primary context.
         let device = Device::get(rank)?;

@@ -1,4 +1,4 @@
-//! A cooperative launch: all blocks run at once, so that a kernel can wait for all of them in its middle.
+//! A cooperative launch: all blocks run at once, so that they can wait for each other in the middle of the kernel.
 
 use cuda_driver::sys::CUresult;
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};

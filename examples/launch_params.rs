@@ -1,6 +1,6 @@
-//! Two ways to pass arguments: pointers to each value, and one packed buffer. The parameters are those of the Driver
-//! API guide: `int, float4, char, float, CUdeviceptr, float2`. The buffer is filled value by value, and then from a
-//! padded C struct.
+//! Two ways to pass arguments: pointers to each value, and one packed buffer. The kernel has the parameters of the
+//! example in the Driver API guide: `int, float4, char, float, CUdeviceptr, float2`. The buffer is filled value by
+//! value, and then from a padded C struct.
 
 use cuda_driver::vector::{float2, float4};
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, LaunchConfig, Module, ParamBuffer, Stream};

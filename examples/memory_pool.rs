@@ -1,5 +1,5 @@
-//! Stream-ordered memory: scratch memory that a stream allocates and frees in every round of its work, and the pool that
-//! keeps it in between.
+//! Stream-ordered memory: scratch memory that a stream allocates and frees in every round of its work, and the pool
+//! that keeps this memory between the rounds.
 
 use cuda_driver::sys::CUmemPool_attribute as Attribute;
 use cuda_driver::{Context, Device, HostBuffer, LaunchConfig, MemPool, Module, Stream, StreamBuffer, sys};

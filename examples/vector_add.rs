@@ -111,7 +111,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     report("launch with a pointer array", started.elapsed());
     let by_pointers = check("pointer array", &a, &b, &device_c.to_vec()?);
 
-    // Overwrites the results of the first launch, so that they cannot pass for those of the second.
+    // Overwrites the results of the first launch, so that they cannot be taken for results of the second.
     device_c.fill_u8(0xff)?;
     let mut params = ParamBuffer::new();
     params

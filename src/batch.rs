@@ -10,13 +10,13 @@ pub struct BatchCopy {
     pub to: DevicePtr,
     /// The source: device memory, or the address of host memory.
     pub from: DevicePtr,
-    /// The size, which is not 0.
+    /// The size in bytes, which must not be 0.
     pub bytes: usize,
 }
 
 impl Stream {
-    /// Queues several copies with one call, in any order ([`cuMemcpyBatchAsync_v2`](checked::memcpy_batch_async_v2)). `order`
-    /// says when the sources may be read.
+    /// Queues several copies with one call ([`cuMemcpyBatchAsync_v2`](checked::memcpy_batch_async_v2)). They run in any
+    /// order. The parameter `order` says when the sources may be read.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, Stream, version};
@@ -48,7 +48,7 @@ impl Stream {
     /// the stream must not write to them. No copy may depend on another copy of the batch.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order and a default stream, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or a default stream, and a
     /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpyBatchAsync_v2")]
@@ -65,20 +65,20 @@ impl Stream {
             ..CUmemcpyAttributes::default()
         };
         let _current = self.context().map(Context::enter).transpose()?;
-        // The attributes apply from the first copy on.
+        // `&[0]`: the attributes apply from copy 0 on, that is, to all copies.
         // SAFETY: the stream is live; the rest is upheld by the caller.
         unsafe { checked::memcpy_batch_async_v2(&to, &from, &sizes, &[attributes], &[0], self.as_raw()) }
     }
 
-    /// Queues several copies of boxes with one call, in any order
-    /// ([`cuMemcpy3DBatchAsync_v2`](checked::memcpy_3d_batch_async_v2)).
+    /// Queues several copies of boxes with one call ([`cuMemcpy3DBatchAsync_v2`](checked::memcpy_3d_batch_async_v2)).
+    /// They run in any order.
     ///
     /// # Safety
     /// Same as [`copy_batch`](Self::copy_batch). In addition, arrays must be live, and each box must be inside the memory or
     /// array on both sides.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand and a default stream, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand or a default stream, and a
     /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpy3DBatchAsync_v2")]
@@ -149,8 +149,8 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device has no hardware for it, `CUDA_ERROR_INVALID_VALUE` for an
-    /// operation with invalid ranges or algorithm, and a [missing function](crate::Error::is_missing_function) if the driver
-    /// is older than CUDA 12.6.
+    /// operation with an invalid range or algorithm, and a [missing function](crate::Error::is_missing_function) if the
+    /// driver is older than CUDA 12.6.
     #[inline]
     #[doc(alias = "cuMemBatchDecompressAsync")]
     #[track_caller]
@@ -159,7 +159,7 @@ impl Stream {
         unsafe { checked::mem_batch_decompress_async(operations, 0, None, self.as_raw()) }
     }
 
-    /// Queues mappings of memory to tiles of [sparse arrays](crate::array::ArrayShape::sparse), or their end
+    /// Queues operations that map memory to tiles of [sparse arrays](crate::array::ArrayShape::sparse) or unmap it
     /// ([`cuMemMapArrayAsync`](checked::mem_map_array_async)).
     ///
     /// # Safety
@@ -181,7 +181,8 @@ impl Context {
     /// it may still run when the call returns, if both addresses are device memory.
     ///
     /// # Safety
-    /// Both ranges must be allocated until the copy is done, and no other work may write to them, or read the destination.
+    /// Both ranges must stay allocated until the copy is done. Until then, no other work may write to them or read the
+    /// destination.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not allocated.

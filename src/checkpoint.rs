@@ -94,8 +94,8 @@ impl Process {
     }
 
     /// Moves the memory of a saved process back to its devices, or to others
-    /// ([`cuCheckpointProcessRestore`](checked::checkpoint_process_restore)). The list names a new device for every device of
-    /// the process; without a list, all devices stay.
+    /// ([`cuCheckpointProcessRestore`](checked::checkpoint_process_restore)). The list names a new device for every
+    /// device of the process; without a list, the memory returns to the same devices.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not saved, and `CUDA_ERROR_INVALID_VALUE` for an incomplete list.

@@ -265,8 +265,9 @@ impl Context {
     }
 
     /// Makes the context current on the calling thread in place of the one on top of the stack
-    /// ([`cuCtxSetCurrent`](checked::ctx_set_current)), for other libraries that expect one for the whole life of a thread.
-    /// The context is never destroyed, because it stays current. [`push`](Self::push) makes it current for a scope.
+    /// ([`cuCtxSetCurrent`](checked::ctx_set_current)), for other libraries that expect the same context to stay
+    /// current on a thread. The context is never destroyed, because it stays current. [`push`](Self::push) makes it
+    /// current for a scope.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -343,7 +344,7 @@ impl Context {
         unsafe { checked::ctx_set_flags(flags.0) }
     }
 
-    /// Returns a number that no other context of the process has, unlike the handle, which a later context may get
+    /// Returns a number that no other context of the process has, unlike the handle, which a later context may reuse
     /// ([`cuCtxGetId`](checked::ctx_get_id)).
     ///
     /// # Errors
@@ -497,8 +498,8 @@ impl Context {
         unsafe { checked::mem_get_info() }
     }
 
-    /// Returns the lowest (least) and the highest (greatest) priority of streams; streams with smaller numbers run
-    /// first ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
+    /// Returns the least and the greatest stream priority; a lower number is a higher priority
+    /// ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.

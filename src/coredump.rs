@@ -1,5 +1,6 @@
 //! GPU core dumps: files that the driver writes when a kernel faults, for `cuda-gdb`. These settings need a driver from
-//! CUDA 12.1 on; on older drivers, environment variables such as `CUDA_ENABLE_COREDUMP_ON_EXCEPTION` set the same.
+//! CUDA 12.1 on; on older drivers, environment variables such as `CUDA_ENABLE_COREDUMP_ON_EXCEPTION` have the same
+//! effect.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::{fmt, mem, ptr};
@@ -294,7 +295,7 @@ type Receiver = dyn Fn(i32, Device) + Send + Sync;
 
 static RECEIVERS: Receivers<Receiver> = Receivers::new();
 
-/// Passes a core dump to the closure with a number. The driver calls this function.
+/// Passes a core dump to the closure that is registered as `number`. The driver calls this function.
 #[inline]
 unsafe extern "system" fn receive(number: *mut c_void, process: c_int, device: sys::CUdevice) {
     RECEIVERS.with(number.addr(), |receiver| receiver(process, Device::from_raw(device)));

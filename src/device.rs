@@ -52,7 +52,7 @@ impl Device {
     #[doc(alias = "cuDeviceGet")]
     #[track_caller]
     pub fn get(ordinal: u32) -> Result<Self> {
-        // The driver rejects every ordinal beyond `i32`, and `i32::MAX` too.
+        // An ordinal that C's `int` cannot hold becomes `i32::MAX`, which the driver rejects.
         let ordinal = i32::try_from(ordinal).unwrap_or(i32::MAX);
         // SAFETY: the driver checks the ordinal.
         match unsafe { checked::device_get(ordinal) } {

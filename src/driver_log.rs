@@ -71,7 +71,7 @@ fn repeats_the_error(message: &str) -> bool {
     message.starts_with("Returning ") && message.contains(") from cu")
 }
 
-/// Passes a message to the receiver with a number. The driver calls this function.
+/// Passes a message to the receiver that is registered as `number`. The driver calls this function.
 #[inline]
 unsafe extern "system" fn receive(number: *mut c_void, level: CUlogLevel, message: *mut c_char, length: usize) {
     if message.is_null() {

@@ -56,8 +56,8 @@ const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 /// there is at most one for each driver.
 static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
-/// Adds the driver's messages to an error, if the program asked for them. A pointer, because then only such programs contain
-/// the code.
+/// Adds the driver's messages to an error, if the program asked for them. A function pointer, so that only such
+/// programs contain the code.
 static ATTACH_LOG: OnceLock<fn(Error) -> Error> = OnceLock::new();
 
 /// Converts the code of a raw call of `function` through [`sys::DEFAULT`](crate::sys::DEFAULT) to a result.
@@ -151,8 +151,9 @@ impl Error {
         error
     }
 
-    /// Returns the error with messages, if it is of [`DEFAULT`] and has no [`Refusal`]; errors of the compiler never have
-    /// one. Messages that it already has come after the new ones.
+    /// Returns the error with `log`. An error of another library than [`DEFAULT`], or with a [`Refusal`], stays
+    /// unchanged; errors of the compiler are never such errors. Messages that the error already has come after the new
+    /// ones.
     #[cold]
     #[inline]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {

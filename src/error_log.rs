@@ -25,8 +25,8 @@ struct Kept {
     bytes: usize,
 }
 
-/// The largest size of all kept messages. Equal ones are kept once, so that only a program with many different ones
-/// reaches it.
+/// The largest total size of the kept messages, in bytes. Equal messages are kept once, so only a program with many
+/// different ones reaches this size.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The number of messages that were not kept.
@@ -64,7 +64,7 @@ impl Kept {
     fn by_number(&self, number: u16) -> ErrorLog<'static> {
         self.logs.get(usize::from(number)).copied().unwrap_or(ErrorLog {
             path: "",
-            log: "the messages were not kept, because those of earlier errors take 1 MiB: print the error before `?`",
+            log: "the messages were not kept, because earlier messages take 1 MiB: print the error before `?` converts it",
         })
     }
 }
@@ -105,8 +105,8 @@ thread_local! {
     static NOTED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The largest size of the noted messages of one thread. Only a thread whose raw calls fail, and that never gets an
-/// error of this crate, reaches it.
+/// The largest size of the noted messages of one thread, in bytes. Only a thread whose raw calls fail, and that never
+/// gets an error of this crate, reaches it.
 const MAX_NOTED: usize = 4096;
 
 /// Records a message that the driver logged on this thread. Drops the oldest messages if there are too many.

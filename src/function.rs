@@ -32,13 +32,13 @@ impl Module {
     /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name, and `CUDA_ERROR_INVALID_VALUE` if the name is empty.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no kernel has that name, and `CUDA_ERROR_INVALID_VALUE` if the name is empty.
     #[inline]
     #[doc(alias = "cuModuleGetFunction")]
     #[track_caller]
     pub fn function(&self, name: &str) -> Result<Function> {
         let Ok(name) = CString::new(name) else {
-            // No kernel has such a name.
+            // No kernel has a name that contains a NUL byte.
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetFunction,

@@ -64,11 +64,11 @@ impl GreenContext {
                 Refusal::NoResource,
             ));
         }
-        // A copy, because the driver links the records.
+        // Copied, because the driver writes links between the records.
         let mut resources: Vec<_> = resources.iter().map(|resource| *resource.as_raw()).collect();
         // SAFETY: the records were written by the driver.
         let description = unsafe { checked::dev_resource_generate_desc(&mut resources) }?;
-        // The only flag, which is required.
+        // The driver knows only this flag, and requires it.
         let flags = sys::CUgreenCtxCreate_flags::CU_GREEN_CTX_DEFAULT_STREAM;
         // SAFETY: the description is the driver's.
         let raw = unsafe { checked::green_ctx_create(description, device.as_raw(), flags.0) }?;
@@ -141,7 +141,7 @@ impl GreenContext {
         self.context.destroy()
     }
 
-    /// Returns the raw handle, which is valid as long as `self`. `Context::as_raw` returns that of the context.
+    /// Returns the raw handle, which is valid as long as `self`. `Context::as_raw` returns the context's handle.
     #[inline]
     #[must_use]
     pub const fn as_raw_green(&self) -> sys::CUgreenCtx {

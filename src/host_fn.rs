@@ -86,8 +86,8 @@ unsafe extern "system" fn run(number: *mut c_void) {
     }
 }
 
-/// Queues a function in a stream of a context. Without a context, the driver is queried for it; without a mode, the
-/// function is queued in the way that every driver has.
+/// Queues a function in a stream of a context. Without a context, the driver is queried for it. Without a mode, the
+/// function is queued with `cuLaunchHostFunc`, which every driver has.
 #[inline]
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
@@ -108,7 +108,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     }
     let context = match context {
         Some(context) => context,
-        // If the driver does not return it, the panic is identified by its stream only.
+        // If the driver does not return the context, a panic is identified by its stream only.
         // SAFETY: as above.
         None => unsafe { checked::stream_get_ctx(stream) }.unwrap_or(ptr::null_mut()),
     };
@@ -137,7 +137,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
 #[inline]
 pub(crate) fn panicked_in_graph(context: usize, payload: Box<dyn Any + Send>) {
     let id = StreamId { stream: GRAPH, context };
-    // A wait for any event of the context resumes it, so it counts as older than all of them.
+    // A wait for any event of the context resumes it, so it counts as older than all events.
     let number = 0;
     with_panics(|panics| panics.push(StoredPanic { id, number, payload }));
 }

@@ -51,8 +51,8 @@
 //! - A panic in a [host function](Stream::launch_host_fn) resumes in the next call that waits for it.
 //! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may use
 //!   other libraries; [`check_in`] turns their codes into errors.
-//! - `from_raw` takes ownership of a handle of another library, and `borrow_raw` uses one without owning it; `as_raw` and
-//!   `into_raw` go the other way.
+//! - `from_raw` takes ownership of a handle of another library, and `borrow_raw` uses one without owning it; `as_raw`
+//!   and `into_raw` return the handle of an object for other libraries.
 //!
 //! # Errors
 //!

@@ -285,7 +285,7 @@ impl Library {
     /// Finds a kernel by its name ([`cuLibraryGetKernel`](checked::library_get_kernel)). No context is needed.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no kernel has that name.
     #[inline]
     #[doc(alias = "cuLibraryGetKernel")]
     #[track_caller]
@@ -338,11 +338,11 @@ impl Library {
         Ok(Module::of_library(raw, context, self.inner.clone()))
     }
 
-    /// Finds a variable by its name ([`cuLibraryGetGlobal`](checked::library_get_global)). Each context has its own, except
-    /// for [managed](Self::managed) ones.
+    /// Finds a variable by its name ([`cuLibraryGetGlobal`](checked::library_get_global)). Each context has its own
+    /// copy, except of [managed](Self::managed) variables.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no variable has that name.
     #[inline]
     #[doc(alias = "cuLibraryGetGlobal")]
     #[track_caller]
@@ -356,7 +356,7 @@ impl Library {
     }
 
     /// Finds a managed variable by its name ([`cuLibraryGetManaged`](checked::library_get_managed)). All contexts share it,
-    /// and no context is needed to find it; [`Global::read`] and [`Global::write`] need a current one.
+    /// and no context is needed to find it; [`Global::read`] and [`Global::write`] need a current context.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_FOUND` if there is no managed variable of that name.
@@ -375,8 +375,8 @@ impl Library {
     /// ([`cuLibraryGetUnifiedFunction`](checked::library_get_unified_function)). It is valid as long as the library.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none, `CUDA_ERROR_INVALID_VALUE` on devices without unified functions, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` on the software driver.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if there is no such function, `CUDA_ERROR_INVALID_VALUE` on devices without
+    /// unified functions, and `CUDA_ERROR_NOT_SUPPORTED` on the software driver.
     #[inline]
     #[doc(alias = "cuLibraryGetUnifiedFunction")]
     #[track_caller]
@@ -439,7 +439,7 @@ impl Library {
     }
 }
 
-/// Returns a name for the driver. No object has a name with a NUL byte.
+/// Returns a name as a C string, or an error for a name that contains a NUL byte, which no object has.
 #[inline]
 #[track_caller]
 fn c_name(name: &str, function: sys::Function) -> Result<CString> {

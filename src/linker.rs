@@ -162,7 +162,9 @@ impl Linker {
             CUjitInputType::CU_JIT_INPUT_CUBIN | CUjitInputType::CU_JIT_INPUT_FATBINARY => match jit::recognise(data) {
                 Ok(Format::Binary) => {}
                 Ok(Format::Text(_)) => {
-                    return Err(refused("the data is text, not a cubin or a fat binary".to_owned()));
+                    return Err(refused(
+                        "the data is text, not a cubin or a fat binary: use `CU_JIT_INPUT_PTX` for PTX".to_owned(),
+                    ));
                 }
                 Err(reason) => return Err(refused(reason)),
             },
@@ -171,7 +173,11 @@ impl Linker {
                     // SAFETY: the text is PTX, and NUL-terminated.
                     return unsafe { self.add(kind, name, text.as_bytes_with_nul(), options) };
                 }
-                Ok(Format::Binary) => return Err(refused("the data is a binary, not PTX".to_owned())),
+                Ok(Format::Binary) => {
+                    return Err(refused(
+                        "the data is a binary, not PTX: use the input type of the binary".to_owned(),
+                    ));
+                }
                 Err(reason) => return Err(refused(reason)),
             },
             _ => {}

@@ -147,7 +147,7 @@ impl<T> ManagedBuffer<T> {
         Ok(unsafe { slice::from_raw_parts_mut(values, self.len) })
     }
 
-    /// Returns the values' address for the host, when the host may access it.
+    /// Waits until the host may access the values, and returns their address on the host.
     #[inline]
     #[track_caller]
     fn settle(&self) -> Result<*mut T> {
@@ -176,7 +176,7 @@ impl<T> ManagedBuffer<T> {
     pub unsafe fn attach(&self, stream: &Stream, flags: CUmemAttach_flags) -> Result<()> {
         let function = Function::cuStreamAttachMemAsync;
         if !matches!(flags.0, 1 | 2 | 4) {
-            // A driver may crash on 0.
+            // A driver may crash if the flags are 0.
             let code = CUresult::CUDA_ERROR_INVALID_VALUE;
             return Err(Error::refused(code, function, Refusal::Attach));
         }

@@ -104,7 +104,7 @@ impl MemoryOperation {
         )
     }
 
-    /// Returns an operation that makes all writes of other devices that arrived before it visible.
+    /// Returns an operation that makes writes of other devices visible that arrived before it.
     #[inline]
     #[must_use]
     pub fn flush_remote_writes() -> Self {
@@ -150,7 +150,7 @@ impl Stream {
     /// Queues a write of a 64-bit number ([`cuStreamWriteValue64`](checked::stream_write_value64)).
     ///
     /// # Safety
-    /// Same as [`write_value32`](Self::write_value32), with a multiple of 8.
+    /// Same as [`write_value32`](Self::write_value32), but the address must be a multiple of 8.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not a multiple of 8 or invalid flags, and
@@ -185,7 +185,7 @@ impl Stream {
     /// ([`cuStreamWaitValue64`](checked::stream_wait_value64)).
     ///
     /// # Safety
-    /// Same as [`wait_value32`](Self::wait_value32), with a multiple of 8.
+    /// Same as [`wait_value32`](Self::wait_value32), but the address must be a multiple of 8.
     ///
     /// # Errors
     /// Same as [`write_value64`](Self::write_value64).

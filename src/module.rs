@@ -92,7 +92,7 @@ impl Drop for Inner {
     }
 }
 
-/// The function that errors of loading name.
+/// The function that is named in errors of loading code.
 const LOAD: sys::Function = sys::Function::cuModuleLoadDataEx;
 
 impl Module {
@@ -314,13 +314,14 @@ impl Module {
     /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name, and `CUDA_ERROR_INVALID_VALUE` if the name is empty.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no variable has that name, and `CUDA_ERROR_INVALID_VALUE` if the name is
+    /// empty.
     #[inline]
     #[doc(alias = "cuModuleGetGlobal")]
     #[track_caller]
     pub fn global(&self, name: &str) -> Result<Global> {
         let Ok(name) = CString::new(name) else {
-            // No variable has such a name.
+            // No variable has a name that contains a NUL byte.
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetGlobal,
@@ -406,7 +407,7 @@ impl Module {
 pub struct Global {
     ptr: DevicePtr,
     size: usize,
-    /// `None` for a variable of a borrowed module, and for a managed one of a library.
+    /// `None` for a variable of a borrowed module, and for a managed variable of a library.
     context: Option<Context>,
     /// The module or library.
     _owner: Arc<dyn Send + Sync>,

@@ -85,7 +85,8 @@ impl Multicast {
     /// Same as [`bind_memory`](Self::bind_memory).
     ///
     /// # Errors
-    /// Same as [`bind_memory`](Self::bind_memory), and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is too old.
+    /// Same as [`bind_memory`](Self::bind_memory), and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is
+    /// older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuMulticastBindMem_v2")]
     #[track_caller]

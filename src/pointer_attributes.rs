@@ -142,7 +142,7 @@ impl DevicePtr {
     /// ([`cuMemGetAddressRange`](checked::mem_get_address_range)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no allocation contains it.
     #[inline]
     #[doc(alias = "cuMemGetAddressRange")]
     #[track_caller]

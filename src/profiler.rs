@@ -4,7 +4,7 @@ use crate::checked::{profiler_start, profiler_stop};
 use crate::error::dropping;
 use crate::{Context, Result};
 
-/// A guard of [`Context::profile`]: an attached profiler records until it is dropped.
+/// A guard of [`Context::profile`]: an attached profiler records until the guard is dropped.
 #[derive(Debug)]
 #[must_use = "dropping the guard stops the profiler at once"]
 pub struct Profiling {

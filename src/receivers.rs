@@ -37,11 +37,11 @@ impl<F: ?Sized> Receivers<F> {
             let at = receivers.iter().position(|(other, _)| *other == number);
             at.map(|at| receivers.swap_remove(at))
         };
-        // Dropped after the lock is released, because dropping the closure may take it.
+        // Dropped after the lock is released, because dropping the closure may take the lock.
         drop(removed);
     }
 
-    /// Passes the closure with a number to `call`. A panic must not unwind through the driver, so it is ignored.
+    /// Passes the closure with this number to `call`. A panic must not unwind through the driver, so it is ignored.
     #[inline]
     pub(crate) fn with(&self, number: usize, call: impl FnOnce(&F)) {
         let receiver = {
@@ -57,7 +57,7 @@ impl<F: ?Sized> Receivers<F> {
             drop(receiver);
         });
         if let Err(payload) = catch_unwind(run) {
-            // Dropping it might panic, too.
+            // Leaked, because dropping the payload may panic, too.
             mem::forget(payload);
         }
     }

@@ -56,7 +56,7 @@ impl Refusal {
         ),
         (
             Self::Unit,
-            "the memory's size in bytes is not a multiple of the size of the fill value",
+            "the memory's size in bytes is not a multiple of the size of the fill value: fill with a smaller value",
         ),
         (Self::Alignment, "the type needs a larger alignment than the memory has"),
         (
@@ -64,12 +64,18 @@ impl Refusal {
             "a cooperative launch does not accept packed arguments: pass a tuple",
         ),
         (Self::NulByte, "the name contains a NUL byte"),
-        (Self::Variable, "the variable is smaller than the type"),
+        (
+            Self::Variable,
+            "the variable is smaller than the type: read or write a smaller type",
+        ),
         (
             Self::Count,
-            "the slice is too long: its length does not fit into the driver's count",
+            "the slice is too long, because its length does not fit into the driver's count: pass a part of it",
         ),
-        (Self::Lengths, "slices that share a count have different lengths"),
+        (
+            Self::Lengths,
+            "slices that share a count have different lengths: pass slices of the same length",
+        ),
         (
             Self::KernelNode,
             "this driver only has the older function, which does not accept `kern` or `ctx`: leave both null",
@@ -86,11 +92,11 @@ impl Refusal {
         (Self::HostMemory, "out of host memory for the buffer or list"),
         (
             Self::Attribute,
-            "there is no such attribute; a driver would crash on a negative number",
+            "there is no such attribute, and a driver crashes on a negative number: pass a named constant",
         ),
         (
             Self::Elsewhere,
-            "the stream belongs to another context than both buffers",
+            "the stream belongs to another context than both buffers: use a stream of a buffer's context",
         ),
         (Self::LogMemory, "out of host memory for the logs: reduce `log_bytes`"),
         (
@@ -108,11 +114,11 @@ impl Refusal {
         ),
         (
             Self::UnitAddress,
-            "the memory's address is not a multiple of the size of the fill value",
+            "the memory's address is not a multiple of the size of the fill value: fill with a smaller value",
         ),
         (
             Self::Texel,
-            "the type's size is not that of the format and channels: pass the format that fits the type",
+            "the type does not have the size of a texel: pass a format and a number of channels that fit the type",
         ),
         (
             Self::Texels,
@@ -124,7 +130,8 @@ impl Refusal {
         ),
         (
             Self::Pitch,
-            "the pitch is shorter than offset and width of a row, or the slices have fewer rows than offset and height",
+            "the pitch is shorter than offset and width of a row, or the slices have fewer rows than offset and height: \
+             pass a larger pitch or number of rows",
         ),
         (
             Self::CapturedMemory,
@@ -134,7 +141,7 @@ impl Refusal {
             Self::MapRange,
             "the memory is larger than the rest of the address range: map it at a smaller offset, or reserve more",
         ),
-        (Self::Mapped, "something is mapped there: unmap it first"),
+        (Self::Mapped, "memory is mapped in a part of the range: unmap it first"),
         (
             Self::NotMapped,
             "nothing is mapped in a part of the range: map memory there first",
@@ -149,11 +156,11 @@ impl Refusal {
         ),
         (
             Self::Attach,
-            "managed memory is attached with exactly one of the three flags",
+            "the flags are not one of `CU_MEM_ATTACH_GLOBAL`, `CU_MEM_ATTACH_HOST` and `CU_MEM_ATTACH_SINGLE`: pass one",
         ),
         (
             Self::PeerContext,
-            "both views must know their context: give it when they are made from raw parts",
+            "the context of a view is not known: pass it when the view is made from raw parts",
         ),
         (
             Self::LaunchAttribute,
@@ -161,13 +168,16 @@ impl Refusal {
         ),
         (
             Self::NoResource,
-            "a green context needs at least one resource; a driver would crash",
+            "the list of resources is empty: pass at least one, because a driver crashes on an empty list",
         ),
         (
             Self::Unmapped,
             "an array with deferred mapping has no memory, and copies to it fault: create it with `unmapped`",
         ),
-        (Self::Path, "the path is not Unicode or contains a NUL byte"),
+        (
+            Self::Path,
+            "the path is not Unicode or contains a NUL byte: choose another path",
+        ),
         (
             Self::OwnChild,
             "a graph cannot contain itself, a graph that it is part of, or its own child graph: pass a clone",

@@ -216,8 +216,8 @@ impl Stream {
 
     /// Queues a call of a host function, which later work in the stream waits for
     /// ([`cuLaunchHostFunc`](checked::launch_host_func)). The function runs at most once. If earlier work in the stream
-    /// faults, it does not run and is leaked. If another thread begins to capture the stream at the same time, it runs in
-    /// the first launch of the graph.
+    /// faults, it does not run and is leaked. If another thread begins to capture the stream at the same time, the
+    /// function runs in the first launch of the graph.
     ///
     /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that release
     /// a resource: an object of this crate that is dropped there is leaked.

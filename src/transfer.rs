@@ -14,7 +14,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
-    /// if the current context is not that of one of the buffers. The error [returns the buffers](QueueError::into_value).
+    /// if the current context is not the context of a buffer. The error [returns the buffers](QueueError::into_value).
     #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
@@ -45,7 +45,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
-    /// if the current context is not that of one of the buffers. The error [returns the buffers](QueueError::into_value).
+    /// if the current context is not the context of a buffer. The error [returns the buffers](QueueError::into_value).
     #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
@@ -71,8 +71,8 @@ impl Stream {
         }
     }
 
-    /// Creates an event that this stream can record. For a default or borrowed stream, the event is in the stream's context,
-    /// which must be that of one of the buffers: the buffers keep that context alive until the copy is done.
+    /// Creates an event that this stream can record. For a default or borrowed stream, the event is in the stream's
+    /// context, which must be the context of a buffer: the buffers keep it alive until the copy is done.
     #[inline]
     #[track_caller]
     fn event_for(&self, host: &Context, device: &Context) -> Result<Event> {

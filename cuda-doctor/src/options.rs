@@ -25,9 +25,9 @@ Exit code:
   1  there is no GPU to use: no driver, or no device
   2  something is broken, or an option is wrong
 
-The software driver is not a GPU, so it exits with 1, unless it was asked for: with CUDA_DRIVER=software, or with CUDA_DRIVER or
-CUDA_DRIVER_LIBRARY set to its path, it exits with 0 if its test kernel gives correct results. A CI job without a GPU can
-therefore run `CUDA_DRIVER=software soft-cuda run cuda-doctor`.
+The software driver is not a GPU, so with it the exit code is 1, unless the user chose it: with CUDA_DRIVER=software, or with
+CUDA_DRIVER or CUDA_DRIVER_LIBRARY set to its path, the exit code is 0 if its test kernel gives correct results. A CI job
+without a GPU can therefore run `CUDA_DRIVER=software soft-cuda run cuda-doctor`.
 
 As root, NVIDIA's driver may load its kernel module and make device nodes when it is initialised.";
 

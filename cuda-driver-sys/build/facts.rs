@@ -1,5 +1,6 @@
-//! The data of `Function` and `Parameter`. Macros could make it from the table of functions, but about ten thousand
-//! macro calls take too long to compile. Structs instead of plain numbers also take four times as long.
+//! Generates the tables of numbers behind `Function` and `Parameter`. Macros could derive them from the table of
+//! functions, but about ten thousand macro calls take too long to compile. Tables of structs instead of plain numbers
+//! would take four times as long to compile.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -82,7 +83,7 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
     for kind in kinds {
         let shape = match kind {
             pointer if pointer.starts_with('*') => "Shape::Pointer".to_owned(),
-            // To the compiler it is an integer.
+            // The type is an alias of an integer, but its values are printed as addresses.
             "CUdeviceptr" => "Shape::Address".to_owned(),
             other => format!("<{other}>::SHAPE"),
         };

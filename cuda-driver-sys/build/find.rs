@@ -8,8 +8,8 @@ use crate::pkg_config;
 /// Environment variables that name a toolkit, in order of precedence.
 pub(crate) const VARIABLES: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 
-/// Returns the folder that contains `cuda.h`: that of the toolkit in `CUDA_PATH` or `CUDA_HOME`, then that of
-/// pkg-config, then the usual folders, then that of a header package installed by pip.
+/// Returns the folder that contains `cuda.h`. Searches the toolkit in `CUDA_PATH` or `CUDA_HOME`, then the folders of
+/// pkg-config, then the usual folders, then a header package installed by pip.
 ///
 /// # Errors
 /// A list of every place that was searched.

@@ -102,7 +102,7 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
         .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|_| "bindgen does not know Rust 1.85".to_owned())?)
         .rust_edition(bindgen::RustEdition::Edition2024)
         .use_core()
-        // The header's comments are NVIDIA's.
+        // The header's comments are NVIDIA's, and must not be copied.
         .generate_comments(false)
         // A Rust enum would make a value newer than the header undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::NewType {

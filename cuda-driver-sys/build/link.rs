@@ -53,12 +53,12 @@ pub(crate) fn link() -> Result<(), String> {
         .map(|folder| folder.join(FILE))
         .find(|file| fits(file, &arch));
     // Every dependent program is linked with this folder in its search path. A folder of the toolkit or the system
-    // could change which other libraries they find, so this folder contains nothing else.
+    // could change which other libraries these programs find, so this folder contains nothing else.
     let out = PathBuf::from(variable("OUT_DIR")?);
     let folder = out.join("linked");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let there = folder.join(FILE);
-    // It may be a link from an earlier build, whose target must not be overwritten.
+    // An earlier build may have made a link there, whose target must not be overwritten.
     if let Err(error) = std::fs::remove_file(&there) {
         if error.kind() != std::io::ErrorKind::NotFound {
             return Err(format!("{}: {error}", there.display()));
@@ -66,7 +66,7 @@ pub(crate) fn link() -> Result<(), String> {
     }
     match found {
         Some(file) => {
-            // Without it the link is dangling; another version may be in another folder.
+            // If the file is removed, the link is dangling, and another version may be in another folder.
             println!("cargo::rerun-if-changed={}", file.display());
             provide(&file, &there).map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?;
         }
@@ -81,8 +81,8 @@ fn variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Returns true if pkg-config describes the target: for another target than this machine only if it is configured for
-/// that.
+/// Returns the folders that pkg-config names. If the target is not this machine, returns none unless pkg-config is
+/// configured for cross-compiling.
 fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     let cross = variable("TARGET")? != variable("HOST")?;
     let for_cross = ["PKG_CONFIG_ALLOW_CROSS", "PKG_CONFIG_SYSROOT_DIR"];

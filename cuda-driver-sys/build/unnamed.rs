@@ -16,7 +16,7 @@ pub(crate) const ANONYMOUS: &str = "anonymous";
 /// The text before bindgen's numbers.
 const NUMBERED: &str = "__bindgen_ty_";
 
-/// The separator between the name of a record and that of its member; no name in the header contains it.
+/// The separator between the names of a record and of its member; no name in the header contains it.
 pub(crate) const BETWEEN: &str = "__";
 
 /// A record without a name in C: its generated name, and the prefix of the names of its members' types.

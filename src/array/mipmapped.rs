@@ -53,7 +53,7 @@ impl Inner {
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
-        // Before the call, because an interposer may panic after the array was destroyed.
+        // Cleared before the call, because an interposer may panic after the array was destroyed.
         if !mem::replace(&mut self.owned, false) {
             return Ok(());
         }
@@ -112,8 +112,8 @@ impl<T> MipmappedArray<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
-    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). Sizes in formats of blocks and planes are
-    /// not checked.
+    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). The size of `T` is not checked
+    /// for block-compressed and planar formats.
     #[inline]
     #[doc(alias = "cuMipmappedArrayCreate")]
     #[track_caller]
@@ -172,8 +172,8 @@ impl<T> MipmappedArray<T> {
         Ok(Self::of(raw, Some(context)))
     }
 
-    /// Returns a level, counted from 0, the largest one
-    /// ([`cuMipmappedArrayGetLevel`](checked::mipmapped_array_get_level)). The level is a reference to this array.
+    /// Returns a level ([`cuMipmappedArrayGetLevel`](checked::mipmapped_array_get_level)). Level 0 is the largest one.
+    /// The returned array is a reference to this one.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such level.

@@ -28,7 +28,7 @@ use crate::{Context, Device, Result, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// [`Copy3d`](crate::copy::Copy3d) copies parts of an array, and from and to device memory and other arrays.
+/// [`Copy3d`](crate::copy::Copy3d) copies parts of an array from and to host memory, device memory and other arrays.
 ///
 /// Clones, textures and surfaces are references to an array. The last reference destroys it.
 pub struct Array<T> {
@@ -68,7 +68,7 @@ impl Inner {
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
-        // Before the call, because an interposer may panic after the array was destroyed.
+        // Replaced before the call, because an interposer may panic after the array was destroyed.
         if !matches!(mem::replace(&mut self.owner, Owner::Foreign), Owner::Created) {
             return Ok(());
         }
@@ -150,8 +150,8 @@ impl<T> Array<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
-    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). Sizes in formats of blocks and planes are
-    /// not checked.
+    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). The size of `T` is not checked
+    /// for block-compressed and planar formats.
     #[inline]
     #[doc(alias = "cuArray3DCreate")]
     #[track_caller]

@@ -109,7 +109,8 @@ impl ArrayShape {
         self.with_flags(sys::CUDA_ARRAY3D_TEXTURE_GATHER)
     }
 
-    /// Allocates no memory: parts of the array are mapped later (`CUDA_ARRAY3D_SPARSE`). Copies to the other parts are dropped.
+    /// Allocates no memory: parts of the array are mapped later (`CUDA_ARRAY3D_SPARSE`). Copies to parts that are not
+    /// mapped are dropped.
     #[inline]
     #[must_use]
     pub const fn sparse(self) -> Self {

@@ -81,7 +81,7 @@ macro_rules! texels_of_channels {
         )*
     };
 }
-// Components are numbers, so these are not channels of channels.
+// `T: Component` allows numbers only, so that an array of arrays is not a texel.
 texels_of_channels! {
     2 [T; 2];
     4 [T; 4];
@@ -89,7 +89,7 @@ texels_of_channels! {
     4 Vector4<T>;
 }
 
-/// Returns the bytes of a texel; `None` for formats of blocks and planes.
+/// Returns the size of a texel in bytes; `None` for block-compressed and planar formats.
 #[inline]
 fn bytes(format: Format, channels: u32) -> Option<usize> {
     let channel = match format {

@@ -1,4 +1,4 @@
-//! The profiler's functions, which `cuda.h` does not declare, so that they are not generated.
+//! The profiler's functions. They are not generated, because `cuda.h` does not declare them.
 
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};

@@ -9,7 +9,8 @@ use crate::sys::{
 };
 use crate::{Device, Result, checked};
 
-/// Options of a context, for [`Context::create_with`]. The default is that of [`Context::create`].
+/// Options of a context, for [`Context::create_with`]. The default options create the same context as
+/// [`Context::create`].
 ///
 /// Later versions may add fields: a literal ends in `..Default::default()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -246,7 +246,7 @@ impl<'a> Plan<'a> {
         Ok(Some(Self {
             source,
             target,
-            // The box is inside memory of fewer bytes, or inside an array, whose size in bytes the driver has accepted.
+            // Does not saturate: the memory or the array that contains the box has at least as many bytes.
             extent: [width.saturating_mul(value), height, depth],
         }))
     }

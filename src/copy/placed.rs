@@ -67,7 +67,7 @@ impl<'a> Placed<'a> {
             return Err(outside());
         }
         let [x, y, z] = side.offset;
-        // Before the end of the box, so nothing overflows.
+        // The start of the box is before its end, which was checked above, so nothing overflows.
         let start = placed.byte(y, z).ok_or_else(outside)? + x * value;
         match side.memory {
             Memory::Host(address, _) => {

@@ -104,7 +104,7 @@ impl<T> fmt::Debug for Target<'_, T> {
 impl<'a, T: Upload> From<&'a [T]> for Source<'a, T> {
     #[inline]
     fn from(values: &'a [T]) -> Self {
-        // Only read.
+        // Copies only read through this pointer.
         let address = values.as_ptr().cast_mut().cast();
         Self::of(Memory::Host(address, size_of_val(values)))
     }

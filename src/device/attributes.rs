@@ -168,7 +168,7 @@ attributes! {
     "true if the device is on a board with several GPUs" multi_gpu_board: bool = CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD;
     "a number that the devices of one board share" multi_gpu_board_group_id: u32 = CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID;
     "true if atomic operations between the device and the host are native" host_native_atomic_supported: bool = CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED;
-    "the speed of single precision divided by that of double precision" single_to_double_precision_perf_ratio: u32 = CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO;
+    "the ratio of single-precision to double-precision speed" single_to_double_precision_perf_ratio: u32 = CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO;
     "true if kernels can access pageable host memory that was not registered" pageable_memory_access: bool = CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
     "true if the host and the device can access managed memory at once" concurrent_managed_access: bool = CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS;
     "true if kernels can be preempted" compute_preemption_supported: bool = CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED;
@@ -214,7 +214,7 @@ attributes! {
     "the nearest NUMA node of the host; -1 if there is none" host_numa_id: i32 = CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID;
     "true if contexts can share a D3D12 command queue" d3d12_cig_supported: bool = CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED;
     "the algorithms of hardware decompression, as bits" mem_decompress_algorithm_mask: u32 = CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK;
-    "the largest hardware decompression in bytes" mem_decompress_maximum_length: u32 = CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH;
+    "the largest size of a hardware decompression in bytes" mem_decompress_maximum_length: u32 = CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH;
     "true if contexts can share a Vulkan queue" vulkan_cig_supported: bool = CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED;
     "the PCI device and vendor number: the upper and the lower 16 bits" gpu_pci_device_id: u32 = CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID;
     "the PCI subsystem and its vendor number: the upper and the lower 16 bits" gpu_pci_subsystem_id: u32 = CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID;

@@ -109,7 +109,8 @@ impl ExternalMemory {
         description.handle.fd = fd.as_raw_fd();
         // SAFETY: upheld by the caller.
         let memory = unsafe { Self::import(context, &description) };
-        // The driver closes it, also if the descriptor turns out to be of something else (driver 580: UNKNOWN).
+        // The driver closes the descriptor if the import succeeds. Driver 580 also closes it if it returns
+        // `CUDA_ERROR_UNKNOWN`, because the descriptor is not of memory.
         if !matches!(&memory, Err(e) if e.code() != sys::CUresult::CUDA_ERROR_UNKNOWN) {
             mem::forget(fd);
         }
@@ -173,7 +174,7 @@ impl ExternalMemory {
     pub fn destroy(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
             Ok(mut inner) if inner.is_owned => {
-                // `drop` does not use the handle.
+                // Keeps `drop` from using the handle again.
                 inner.is_owned = false;
                 // SAFETY: the handle is live, and this is its last use.
                 unsafe { inner.end(inner.raw) }
@@ -199,11 +200,12 @@ impl ExternalMemory {
         Self::of(raw, true, context)
     }
 
-    /// Borrows memory that was imported in `context`, with which buffers are mapped. No reference destroys the handle.
+    /// Borrows memory that was imported in `context`. Buffers are mapped in that context. No reference releases the
+    /// memory.
     ///
     /// # Safety
-    /// The handle must belong to that context, and stay valid as long as any reference to it, and the buffers made from
-    /// them.
+    /// The handle must belong to that context, and stay valid as long as all references to the memory and all buffers
+    /// in it.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUexternalMemory, context: &Context) -> Self {

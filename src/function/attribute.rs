@@ -43,7 +43,7 @@ impl Function {
     ///
     /// # Safety
     /// Same as [`launch`](Self::launch). With [`LaunchAttribute::programmatic_serialization`], the previous work of the
-    /// stream may not be done.
+    /// stream may still be running.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an attribute or the device does not support it,

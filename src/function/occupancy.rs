@@ -48,7 +48,7 @@ thread_local! {
     static QUERY: Cell<Option<NonNull<Query<'static>>>> = const { Cell::new(None) };
 }
 
-/// Restores the query of the caller, also if an interposer panics.
+/// Restores the thread's previous query when it is dropped, also if an interposer panics.
 struct Restore(Option<NonNull<Query<'static>>>);
 
 impl Drop for Restore {

@@ -1,4 +1,4 @@
-//! Memory allocation and memory free nodes.
+//! Graph nodes that allocate and free memory.
 
 use super::node::{Node, handles};
 use super::owner::Graph;
@@ -10,8 +10,9 @@ impl Graph {
     /// The address is the same in all launches.
     ///
     /// The memory is valid from this node on, until a node that [frees](Self::add_free) it, or until the address is
-    /// freed by other means, in stream order or with `cuMemFree`. Without a free node, the memory must be freed so
-    /// before each launch but the first, or the graph needs the flag `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`.
+    /// freed by other means, in stream order or with `cuMemFree`. Without a free node, the memory must be freed by
+    /// such means before each launch but the first, or the graph needs the flag
+    /// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceSliceMut, Graph, Stream};
@@ -77,7 +78,7 @@ impl Graph {
     /// ([`cuGraphAddMemFreeNode`](checked::graph_add_mem_free_node)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that no node allocates, and one that another node frees.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that no node allocates or that another node frees.
     #[inline]
     #[doc(alias = "cuGraphAddMemFreeNode")]
     #[track_caller]

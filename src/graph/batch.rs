@@ -1,4 +1,4 @@
-//! Batch memory operation nodes.
+//! Graph nodes that run batches of memory operations.
 
 use super::exec::GraphExec;
 use super::node::{Node, handles};

@@ -1,4 +1,4 @@
-//! Child graph nodes.
+//! Child graph nodes: graphs inside nodes of other graphs.
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -84,8 +84,8 @@ impl Graph {
             graph: child.as_raw(),
             ownership: sys::CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
         };
-        // SAFETY: all handles are live. No node owns the child, and this graph is borrowed, so the child neither
-        // contains this graph nor is it.
+        // SAFETY: all handles are live. No node owns the child, and this graph is borrowed, so the child is not this
+        // graph and does not contain it.
         let raw = unsafe { checked::graph_add_node(self.as_raw(), &handles(after), &mut params) }?;
         child.disown();
         Ok(Node::of(raw, self))

@@ -1,4 +1,4 @@
-//! Conditional nodes.
+//! Conditional graph nodes: bodies that run depending on a value that kernels set.
 
 use core::{ptr, slice};
 
@@ -93,7 +93,7 @@ impl Graph {
         self.add_conditional(after, handle, CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF, 1)
     }
 
-    /// Adds a node that runs its first body if the value is not 0, and its second body if it is
+    /// Adds a node that runs its first body if the value is not 0, and its second body if the value is 0
     /// ([`cuGraphAddNode`](checked::graph_add_node)). The driver must support CUDA 12.8.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Copy nodes.
+//! Graph nodes that copy memory.
 
 use core::ffi::c_void;
 

@@ -1,4 +1,4 @@
-//! Event record and event wait nodes.
+//! Graph nodes that record events or wait for them.
 
 use std::sync::Arc;
 

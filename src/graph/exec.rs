@@ -155,7 +155,7 @@ impl GraphExec {
     pub fn flags(&self) -> Result<sys::CUgraphInstantiate_flags> {
         // SAFETY: the handle is live.
         let flags = unsafe { checked::graph_exec_get_flags(self.raw) }?;
-        // All flags are in the lower half.
+        // All flags are in the lower 32 bits.
         Ok(sys::CUgraphInstantiate_flags(u32::try_from(flags).unwrap_or(u32::MAX)))
     }
 
@@ -197,7 +197,7 @@ impl GraphExec {
         Self::of(raw, Some(context.clone()), Kept::new())
     }
 
-    /// Borrows an executable graph. Values that changed nodes use, such as modules, are never dropped.
+    /// Borrows an executable graph. Values that it keeps for changed nodes, such as modules, are never dropped.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and host

@@ -1,4 +1,4 @@
-//! Fill nodes.
+//! Graph nodes that fill memory.
 
 use super::exec::GraphExec;
 use super::node::{Node, handles};
@@ -95,7 +95,8 @@ impl Graph {
     pub fn add_fill(&self, after: &[Node<'_>], params: FillParams) -> Result<Node<'_>> {
         let _current = self.enter()?;
         let context = self.context_raw();
-        // SAFETY: the handles are live. The driver checks the memory, which launches access, and these are `unsafe`.
+        // SAFETY: the handles are live. The driver checks the address; memory is accessed by launches, which are
+        // `unsafe`.
         let raw = unsafe { checked::graph_add_memset_node(self.as_raw(), &handles(after), &params.raw, context) }?;
         Ok(Node::of(raw, self))
     }

@@ -1,4 +1,4 @@
-//! Host function nodes.
+//! Graph nodes that call host functions.
 
 use core::any::Any;
 use core::ffi::c_void;
@@ -27,7 +27,7 @@ struct Entry {
 /// The functions of nodes, by their numbers. The driver gets the number instead of a pointer: if a pending launch calls
 /// a function that was removed, nothing happens.
 ///
-/// Statics are never dropped. `ManuallyDrop` keeps the code for that out of this crate.
+/// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the functions out of this crate.
 static FUNCTIONS: Mutex<ManuallyDrop<Functions>> = Mutex::new(ManuallyDrop::new(Functions {
     entries: BTreeMap::new(),
     last: 0,

@@ -32,7 +32,7 @@ impl Value {
 }
 
 /// The values that a graph and its child graphs keep alive. Values are never removed, because executable graphs and
-/// pending launches may still use those of a node that was changed.
+/// pending launches may still use the values of a node that was changed.
 #[derive(Clone)]
 pub(super) struct Kept {
     /// `None` for a borrowed graph, whose lifetime is not known: its values are leaked.
@@ -92,7 +92,7 @@ impl Kept {
         }
     }
 
-    /// Returns a list of its own with the same values.
+    /// Returns a separate list with the same values.
     #[inline]
     pub(super) fn copy(&self) -> Self {
         let copy = Self::new();

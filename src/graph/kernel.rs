@@ -1,4 +1,4 @@
-//! Kernel nodes and their attributes.
+//! Graph nodes that run kernels, and their attributes.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -52,13 +52,14 @@ fn enter<'a>(function: &'a Function, other: Option<&'a Context>, called: sys::Fu
 }
 
 impl Graph {
-    /// Adds a kernel ([`cuGraphAddKernelNode`](checked::graph_add_kernel_node)). The configuration and the arguments are
-    /// those of [`Function::launch`]; the values are copied before the call returns. The graph keeps the module loaded.
+    /// Adds a kernel ([`cuGraphAddKernelNode`](checked::graph_add_kernel_node)). The configuration and the arguments
+    /// are as in [`Function::launch`]; the values are copied before the call returns. The graph keeps the module
+    /// loaded.
     ///
     /// # Safety
     /// The arguments must have the number, order and types that the kernel was compiled with. A borrowed function must
-    /// stay valid as long as the graph and everything made from it. The conditions for memory that the kernel accesses
-    /// are those of [the launch](GraphExec::launch).
+    /// stay valid as long as the graph and everything made from it. [`GraphExec::launch`] has the conditions for memory
+    /// that the kernel accesses.
     ///
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
     /// [compared](Function::check_args) with the kernel's parameters before the call.
@@ -144,7 +145,7 @@ impl Node<'_> {
     /// Returns an attribute of a kernel node ([`cuGraphKernelNodeGetAttribute`](checked::graph_kernel_node_get_attribute)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind, and an attribute that kernel nodes do not have.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind, or an attribute that kernel nodes do not have.
     #[inline]
     #[doc(alias = "cuGraphKernelNodeGetAttribute")]
     #[track_caller]
@@ -159,8 +160,8 @@ impl Node<'_> {
     /// An address or a handle in the value must be valid, also whenever the graph runs.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind, an attribute that cannot be set, and a value that is
-    /// not valid for it.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind, an attribute that cannot be set, or a value that
+    /// is not valid for it.
     #[inline]
     #[doc(alias = "cuGraphKernelNodeSetAttribute")]
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Nodes and edges.
+//! Nodes and edges of graphs.
 
 use core::{fmt, hash, ptr};
 
@@ -222,7 +222,7 @@ impl hash::Hash for Node<'_> {
 pub struct Edge<'g> {
     /// The node that runs first.
     pub from: Node<'g>,
-    /// The node that waits for it.
+    /// The node that waits for `from`.
     pub to: Node<'g>,
     /// The ports and the type of the edge; all zero for a plain edge.
     pub data: sys::CUgraphEdgeData,
@@ -258,7 +258,7 @@ const fn fields(data: &sys::CUgraphEdgeData) -> [u8; 3] {
     [data.from_port, data.to_port, data.type_]
 }
 
-/// Continues the data of edges with the data of plain edges, because an old driver returns none.
+/// Appends the data of plain edges without end, because an old driver returns no data.
 #[inline]
 fn or_plain(data: Vec<sys::CUgraphEdgeData>) -> impl Iterator<Item = sys::CUgraphEdgeData> {
     data.into_iter().chain(core::iter::repeat_with(Default::default))

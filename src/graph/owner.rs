@@ -60,7 +60,7 @@ impl Graph {
         }
     }
 
-    /// Returns the graph of a node of this graph, which the node destroys. It keeps values in the list of this graph.
+    /// Returns the graph of a node of this graph, which the node destroys. Both graphs keep values in the same list.
     #[inline]
     pub(super) fn inner(&self, raw: sys::CUgraph) -> Self {
         Self {
@@ -170,7 +170,7 @@ impl Graph {
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
         self.is_owned = false;
-        // SAFETY: the handle is live and owned, because a graph that is not is only lent. `drop` does not use it.
+        // SAFETY: the handle is live and owned: callers get other graphs by reference only. `drop` does not use it.
         unsafe { checked::graph_destroy(self.raw) }
     }
 
@@ -185,8 +185,8 @@ impl Graph {
         Self::of(raw, Some(context.clone()), Kept::new())
     }
 
-    /// Borrows a graph. A context must be current for the calls that add nodes or instantiate it. Values that added nodes
-    /// use, such as modules, are never dropped.
+    /// Borrows a graph. A context must be current for the calls that add nodes or instantiate it. Values that
+    /// the graph keeps for added nodes, such as modules, are never dropped.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and

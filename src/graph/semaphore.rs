@@ -1,4 +1,4 @@
-//! External semaphore nodes.
+//! Graph nodes that signal external semaphores or wait for them.
 
 use super::exec::GraphExec;
 use super::node::{Node, handles};

@@ -14,7 +14,7 @@ use crate::{Borrowed, Result, checked};
 /// [`Graph::keep`] does not wait for pending launches, but its values may call the driver when they are dropped.
 ///
 /// The value is dropped on a thread of the driver, where no driver call may be made: an object of this crate that is
-/// dropped there is leaked. Use it for host memory and other resources of the host.
+/// dropped there is leaked. Use this type for host memory and other resources of the host.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, Graph};

@@ -77,8 +77,8 @@ impl DeviceResource {
         Ok(Split::new(parts, split.remainder))
     }
 
-    /// Splits multiprocessors into parts of given sizes ([`cuDevSmResourceSplit`](checked::dev_sm_resource_split)). A size of
-    /// 0 lets the driver choose, which it writes to the parameters.
+    /// Splits multiprocessors into parts of given sizes ([`cuDevSmResourceSplit`](checked::dev_sm_resource_split)). For
+    /// a size of 0, the driver chooses a size and writes it to the parameters.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`
@@ -112,7 +112,7 @@ impl DeviceResource {
     }
 }
 
-/// More groups than any device has multiprocessors.
+/// The largest number of groups that a split returns: more than any device has multiprocessors.
 const MAX_GROUPS: usize = 4096;
 
 impl fmt::Debug for DeviceResource {
@@ -126,7 +126,7 @@ impl fmt::Debug for DeviceResource {
 }
 
 impl Device {
-    /// Returns all of a device's resource of a kind ([`cuDeviceGetDevResource`](checked::device_get_dev_resource)).
+    /// Returns the device's whole resource of a kind ([`cuDeviceGetDevResource`](checked::device_get_dev_resource)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a kind that the device does not have, and a

@@ -108,10 +108,10 @@ impl Default for JitOptions {
 /// The architecture to compile for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JitTarget {
-    /// That of the context's device.
+    /// The architecture of the context's device.
     Context,
-    /// A chosen one. Driver 580 returns `CUDA_ERROR_INVALID_SOURCE` from a load for another architecture than the device's;
-    /// a linker makes an image for it.
+    /// A chosen architecture. Driver 580 returns `CUDA_ERROR_INVALID_SOURCE` from a load for another architecture than
+    /// the device's; a linker makes an image for it.
     Compute(CUjit_target),
 }
 
@@ -152,8 +152,8 @@ impl HostSymbol {
     /// Returns the symbol with this name at an address.
     ///
     /// # Safety
-    /// The address must be one that the device may access, of a variable of the declared size, as long as code that was
-    /// loaded with the symbol is.
+    /// The address must be of a variable of the declared size that the device may access, as long as code that was
+    /// loaded with the symbol stays loaded.
     #[inline]
     #[must_use]
     pub const unsafe fn new(name: CString, address: *mut c_void) -> Self {

@@ -13,8 +13,8 @@ use crate::{Error, Version};
 
 /// The arrays of one call: options, and for each a value that is a number or an address.
 ///
-/// The driver writes results into the values and the buffers, also after the call if a linker was created: the request
-/// must live as long as that. It writes only during calls.
+/// The driver writes results into the values and the buffers. After a call that creates a linker, later calls for the
+/// linker write to them, too: the request must live as long as the linker. The driver writes only during calls.
 pub(crate) struct Request {
     options: Vec<CUjit_option>,
     values: Vec<*mut c_void>,
@@ -56,7 +56,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Returns the arrays without logs and time, for an input of a linker, which has its own.
+    /// Returns the arrays for an input of a linker, without logs and time: the linker's own request has them.
     #[inline]
     #[track_caller]
     pub(crate) fn of_input(options: &JitOptions, function: Function) -> Result<Self, JitError> {

@@ -357,7 +357,7 @@ impl AccessPolicyWindow {
     }
 }
 
-/// Returns C's description of a launch with attributes. It points to them, and the driver only reads them.
+/// Returns C's description of a launch with attributes. It points to the attributes, which the driver only reads.
 #[inline]
 pub(crate) const fn described(
     config: &super::LaunchConfig,

@@ -117,7 +117,7 @@ impl Kernel {
         unsafe { self.as_function().queue_with(stream, config, attributes, arguments) }
     }
 
-    /// Returns the kernel as a function, for launches only: they accept a kernel in its place.
+    /// Returns the kernel as a function, for launches only: they accept a kernel in place of a function.
     #[inline]
     const fn as_function(&self) -> Function {
         Function::new(self.raw.cast(), None)

@@ -106,8 +106,8 @@ impl<T> ManagedBuffer<T> {
         Ok(value[0])
     }
 
-    /// Returns the ordinals of the devices, or `CU_DEVICE_CPU` (−1) for the host, that all of a range of values is advised
-    /// to be accessed by ([`cuMemRangeGetAttribute`](checked::mem_range_get_attribute)).
+    /// Returns the locations by which a whole range of values is advised to be accessed: ordinals of devices, or
+    /// `CU_DEVICE_CPU` (−1) for the host ([`cuMemRangeGetAttribute`](checked::mem_range_get_attribute)).
     ///
     /// # Errors
     /// Same as [`attribute`](Self::attribute).
@@ -159,7 +159,7 @@ impl<T> ManagedBuffer<T> {
     }
 }
 
-/// Returns true if the driver does not have the function with locations.
+/// Returns true if the driver does not have the newer function, which takes a location.
 #[inline]
 fn is_missing(error: &Error) -> bool {
     error.is_missing_function()

@@ -190,7 +190,8 @@ impl<T> PitchedBuffer<T> {
         Ok(values)
     }
 
-    /// Returns a copy of all rows, without source and target. The `len` values on the host have no gaps.
+    /// Returns the description of a copy of all rows, without source and target. The `len` values on the host have no
+    /// gaps.
     #[inline]
     #[track_caller]
     fn copy(&self, len: usize) -> Result<CUDA_MEMCPY2D> {

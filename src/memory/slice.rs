@@ -32,8 +32,8 @@ use crate::{Context, DevicePtr, Result, Stream, checked};
 /// are in values, not bytes.
 ///
 /// A view borrows the memory on the host only: the compiler keeps the owner from freeing it while the view exists.
-/// Later work of a device with the memory is not covered: the asynchronous methods and launches that start it are
-/// `unsafe`.
+/// Work that a device does with the memory later is not covered: the asynchronous methods and launches that queue such
+/// work are `unsafe`.
 ///
 /// ```compile_fail,E0505
 /// # fn f(buffer: cuda_driver::DeviceBuffer<f32>) -> cuda_driver::Result<()> {
@@ -79,8 +79,8 @@ impl<'a, T> DeviceSlice<'a, T> {
     /// for the methods that copy.
     ///
     /// # Safety
-    /// For all of `'a`, and until the work that the view's methods queue is done, the address must be that of device memory
-    /// with `len` values, which belongs to `context` if that is given.
+    /// For all of `'a`, and until the work that the view's methods queue is done, the address must point to device
+    /// memory with `len` values, which belongs to `context` if one is given.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
@@ -113,8 +113,8 @@ impl<'a, T> DeviceSlice<'a, T> {
     /// of the host's page size.
     ///
     /// # Safety
-    /// The memory must stay allocated as long as a device uses the descriptor, and work of that device must be ordered with
-    /// that of this one.
+    /// The memory must stay allocated as long as a device uses the descriptor, and work of that device must be ordered
+    /// with work of this device.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that is not aligned, and `CUDA_ERROR_NOT_SUPPORTED` if the device lacks

@@ -26,7 +26,7 @@ use crate::{Context, DevicePtr, Result, Stream, checked};
 /// ```
 ///
 /// The rules are the same as for a [`DeviceSlice`]. [`DeviceBuffer`](crate::DeviceBuffer) describes copies without a stream.
-#[repr(transparent)] // As an argument of a kernel, the view is the first field of the other type.
+#[repr(transparent)] // As an argument of a kernel, the view is the first field of its `DeviceSlice`.
 pub struct DeviceSliceMut<'a, T> {
     view: DeviceSlice<'a, T>,
     exclusive: PhantomData<&'a mut ()>,

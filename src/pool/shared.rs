@@ -91,8 +91,8 @@ impl MemPool {
     /// ([`cuMemPoolImportPointer`](checked::mem_pool_import_pointer)).
     ///
     /// # Safety
-    /// The exported buffer must have at least `len` values of this type. It must not be used here before its allocation is
-    /// done there, and must not be freed there before it is freed here.
+    /// The exported buffer must have at least `len` values of this type. This process must not use it before the
+    /// other process has allocated it, and the other process must not free it before this one does.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the bytes were not exported from a buffer of this pool.

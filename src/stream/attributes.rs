@@ -112,7 +112,7 @@ impl Stream {
         unsafe { self.set_attribute(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) }
     }
 
-    /// Returns the memory synchronization domain of kernels.
+    /// Returns the memory synchronisation domain of kernels.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver is older than CUDA 12.0.
@@ -124,7 +124,7 @@ impl Stream {
         Ok(unsafe { value.memSyncDomain })
     }
 
-    /// Sets the memory synchronization domain of kernels.
+    /// Sets the memory synchronisation domain of kernels.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown domain, and if the driver is older than CUDA 12.0.

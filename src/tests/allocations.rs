@@ -17,7 +17,7 @@ struct Counting;
 // SAFETY: the system's allocator does the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // The count has no destructor, so every thread has one to its end.
+        // The count has no destructor, so every thread can access its count until it ends.
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         // SAFETY: upheld by the caller.
         unsafe { System.alloc(layout) }
@@ -74,7 +74,7 @@ fn launches_allocate_nothing() {
         (&raw mut values.3).cast(),
     ];
     assert_eq!(allocations(&pointers.as_slice()), 0, "an array of pointers");
-    // The count works.
+    // Checks that an allocation is counted.
     let before = ALLOCATIONS.get();
     drop(core::hint::black_box(Box::new(before)));
     assert_eq!(ALLOCATIONS.get(), before + 1);

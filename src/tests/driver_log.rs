@@ -42,7 +42,7 @@ fn errors_have_the_messages_of_their_thread() {
     let error = failed(&context, "Returning 2 (CUDA_ERROR_OUT_OF_MEMORY) from cuMemAlloc_v2");
     assert_eq!(error.log(), None);
 
-    // An error without a message has none, nor has one for which the driver was not called.
+    // An error has no log if the driver logged nothing, or if this crate rejected the call without calling the driver.
     fake::fail("cuMemAlloc_v2", 2);
     assert_eq!(DeviceBuffer::<u8>::alloc(&context, 7).unwrap_err().log(), None);
     fake::fail_with_message("cuMemAlloc_v2", 2, "of a raw call");

@@ -285,7 +285,7 @@ fn the_compilers_messages_are_kept() {
     );
     assert_eq!(error.error_log(), "line 1; error : nonsense");
     assert_eq!(error.info_log(), "4 registers");
-    // Also by `?` in a function that returns this crate's `Result`.
+    // An error that `?` converted to this crate's `Error` prints the same.
     let (bare, message) = (error.error(), error.to_string());
     let converted = Error::from(error.clone());
     assert_eq!(converted.to_string(), message);

@@ -155,8 +155,8 @@ fn note(name: &'static str, detail: &str) -> CUresult {
     }
 }
 
-/// Returns a handle or address that is unique in the process, because the crate keeps some state by handle, or the one
-/// that a test chose.
+/// Returns the handle that a test chose, or else a new handle or address. New ones are unique in the process, because
+/// the crate keeps some state by handle.
 fn handle() -> usize {
     if let Some(handle) = NEXT_HANDLE.take() {
         return handle;
@@ -178,7 +178,7 @@ macro_rules! fakes {
                     PUSHED_BY.set(None);
                     STACK.with_borrow_mut(|stack| stack.push(FOREIGN));
                 }
-                // Those of the fake driver do not count.
+                // Allocations of the fake driver do not count.
                 ALLOCATIONS.set(allocations);
                 code
             }

@@ -1,5 +1,5 @@
-//! Tests, on the fake driver, of handles whose objects no test on a device can make: each passes through its owner, and
-//! is destroyed once: also if the call fails, on another thread, and after its context was dropped.
+//! Tests, on the fake driver, of handles whose objects no test on a device can create. Each handle passes through its
+//! owner and is destroyed once, also if the call fails, on another thread, and after its context was dropped.
 //!
 //! `tests/contract/every_handle.rs` has the other types.
 

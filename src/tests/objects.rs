@@ -119,7 +119,7 @@ fn destroying_reports_and_dropping_does_not() {
         context.destroy().unwrap_err().code(),
         CUresult::CUDA_ERROR_DEINITIALIZED
     );
-    // Once, and not again when the value is dropped.
+    // The context is destroyed once, and not again when the value is dropped.
     assert_eq!(fake::calls(), ["cuCtxDestroy_v2"]);
 }
 
@@ -277,14 +277,14 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
     for (name, wait) in waits {
         stream.launch_host_fn(|| panic!("from the host function")).unwrap();
         event.record(&stream).unwrap();
-        // These wait for other work.
+        // These calls wait for other work, so they do not resume the panic.
         other.synchronize().unwrap();
         before.synchronize().unwrap();
         foreign.synchronize().unwrap();
-        // These may be calls of another library.
+        // Other libraries may make these calls, so they do not resume the panic.
         asks_otherwise();
         assert_eq!(panic_of(&wait), Some("from the host function"), "{name}");
-        // Once.
+        // The panic resumes once.
         assert_eq!(panic_of(wait), None, "{name}");
     }
 }

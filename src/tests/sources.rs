@@ -253,7 +253,7 @@ fn every_checked_call_is_documented() {
             let safety = above.iter().position(|line| *line == "/// # Safety");
             assert!(
                 safety.is_some_and(|at| at > 0 && above[at - 1].starts_with("/// ")),
-                "{name}: no promise"
+                "{name}: no safety conditions"
             );
             // The line "C: [`cuName`](link), export `cuExport`, since CUDA 1.2."
             let link = above.iter().find(|line| line.starts_with("/// C: [`cu"));

@@ -179,8 +179,8 @@ pub struct ResourceView {
 }
 
 impl ResourceView {
-    /// Returns a view with a format, of an array of this shape. If the format consists of blocks, width and height of
-    /// the view are 4 times those of the array. Driver 580 accepts the array's own format, but not
+    /// Returns a view with a format, of an array of this shape. With a block-compressed format, the view is 4 times
+    /// as wide and as high as the array. Driver 580 accepts the array's own format, but not
     /// `CU_RES_VIEW_FORMAT_NONE`.
     #[inline]
     pub fn new(format: sys::CUresourceViewFormat, shape: ArrayShape) -> Self {

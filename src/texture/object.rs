@@ -219,7 +219,7 @@ impl<'a> Texture<'a> {
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
-        // Before the call, because an interposer may panic after the texture was destroyed.
+        // Cleared before the call, because an interposer may panic after the texture was destroyed.
         let raw = mem::take(&mut self.raw);
         if raw == 0 {
             return Ok(());
@@ -260,7 +260,7 @@ impl<'a> Texture<'a> {
 handle! {
     [Texture<'_>] CUtexObject,
     leaked: "The references to the context and the array are leaked, so that they stay alive.",
-    context: "of the texture; `None` for a borrowed one, and if the resource's is not known."
+    context: "of the texture; `None` for a borrowed texture, and if the resource's context is not known."
 }
 
 impl Drop for Texture<'_> {

@@ -32,13 +32,13 @@ impl Module {
     /// Finds a texture reference by its name ([`cuModuleGetTexRef`](checked::module_get_tex_ref), which is deprecated).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no reference has that name.
     #[inline]
     #[doc(alias = "cuModuleGetTexRef")]
     #[track_caller]
     pub fn texture_reference(&self, name: &str) -> Result<TextureReference> {
         let Ok(name) = CString::new(name) else {
-            // No reference has such a name.
+            // No reference has a name that contains a NUL byte.
             let code = CUresult::CUDA_ERROR_NOT_FOUND;
             return Err(Error::refused(code, sys::Function::cuModuleGetTexRef, Refusal::NulByte));
         };
@@ -480,7 +480,7 @@ impl TextureReference {
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
-        // Before the call, because an interposer may panic after the reference was destroyed.
+        // Taken before the call, because an interposer may panic after the reference was destroyed.
         let Some(context) = self.context.take() else {
             return Ok(());
         };

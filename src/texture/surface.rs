@@ -144,7 +144,7 @@ impl Surface {
     #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
-        // Before the call, because an interposer may panic after the surface was destroyed.
+        // Cleared before the call, because an interposer may panic after the surface was destroyed.
         let raw = mem::take(&mut self.raw);
         if raw == 0 {
             return Ok(());

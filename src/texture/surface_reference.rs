@@ -29,13 +29,13 @@ impl Module {
     /// Finds a surface reference by its name ([`cuModuleGetSurfRef`](checked::module_get_surf_ref), which is deprecated).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no reference has that name.
     #[inline]
     #[doc(alias = "cuModuleGetSurfRef")]
     #[track_caller]
     pub fn surface_reference(&self, name: &str) -> Result<SurfaceReference> {
         let Ok(name) = CString::new(name) else {
-            // No reference has such a name.
+            // No reference has a name that contains a NUL byte.
             let code = CUresult::CUDA_ERROR_NOT_FOUND;
             return Err(Error::refused(
                 code,

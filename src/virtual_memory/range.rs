@@ -110,7 +110,7 @@ impl AddressRange {
         if self.mappings.get(at).is_some_and(|next| next.start < end) {
             return Err(refused(Function::cuMemMap, Refusal::Mapped));
         }
-        // After a failed call nothing may be mapped, so the list must have room before.
+        // The list gets room before the call, because nothing may be mapped after an error.
         if self.mappings.try_reserve(1).is_err() {
             let code = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
             return Err(Error::refused(code, Function::cuMemMap, Refusal::HostMemory));
@@ -168,7 +168,7 @@ impl AddressRange {
         self.require(&(offset..offset.saturating_add(1)), Function::cuMemGetAccess)?;
         // SAFETY: the address is mapped, and the driver checks the location.
         let flags = unsafe { checked::mem_get_access(location, self.at(offset)) }?;
-        // Truncation: the flags are those of a 32-bit enumeration.
+        // Truncation loses nothing, because the flags are a 32-bit enumeration.
         Ok(sys::CUmemAccess_flags(flags as u32))
     }
 

@@ -17,7 +17,7 @@ pub(crate) enum Driver {
     File,
     /// The software driver.
     Software,
-    /// The software driver, taken for a GPU's.
+    /// The software driver, which is reported as the driver of a GPU.
     Gpu,
     /// A driver whose `cuInit` returns a code.
     Init(u32),

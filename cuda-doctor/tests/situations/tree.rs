@@ -9,7 +9,7 @@ use cuda_doctor::Surroundings;
 /// The user that the fake machine's processes run as.
 const USER: u32 = 1000;
 
-/// A folder that stands for `/`. It is removed in the end.
+/// A folder that stands for `/`. Dropping removes it.
 pub(crate) struct Tree {
     root: PathBuf,
     surroundings: Surroundings,
@@ -75,7 +75,8 @@ impl Tree {
         for name in ["nvidia0", "nvidiactl", "nvidia-uvm"] {
             let path = self.file(&format!("dev/{name}"), "");
             fs::set_permissions(&path, Permissions::from_mode(mode)).expect("permissions");
-            // Only root can give files away; other users keep them, and the permission bits of an owner count.
+            // Only root can change the owner. Other users stay the owner, and the owner's permission bits apply to
+            // them.
             _ = chown(&path, Some(0), Some(44));
         }
         self

@@ -1,4 +1,4 @@
-//! Shared objects.
+//! Loads shared objects and looks up their symbols.
 
 use core::ffi::{CStr, c_void};
 use std::path::Path;

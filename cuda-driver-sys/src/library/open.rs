@@ -179,7 +179,7 @@ impl OpenOnce {
             .unwrap_or_else(|| (Source::by_default(), Options::new()));
         drop(opening);
 
-        // Without the lock, because the resolver may use this library: such a call must fail rather than deadlock.
+        // The lock is not held here, because the resolver may use this library: such a call must fail, not deadlock.
         let wake = WakeWaiters(self);
         let result = open(source, options);
         _ = self.opened.set(result);

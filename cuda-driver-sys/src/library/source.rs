@@ -101,9 +101,9 @@ impl Source {
         return Self(SourceKind::NotChosen);
     }
 
-    /// Functions from a resolver, for instance those of a driver that is linked into the program or was opened by
-    /// another loader. The resolver gets a symbol, such as `cuMemAlloc_v2`, and returns its address, or null if there
-    /// is none. Messages call the library `name`.
+    /// Returns functions from a resolver as a source, for instance of a driver that is linked into the program or was
+    /// opened by another loader. The resolver gets a symbol, such as `cuMemAlloc_v2`, and returns its address, or null
+    /// if there is none. Messages call the library `name`.
     ///
     /// ```
     /// use std::collections::HashMap;

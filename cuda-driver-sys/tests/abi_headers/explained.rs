@@ -152,14 +152,14 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "CUDA 12 aligned it to 64 bytes. It is passed by pointer only, and an alignment of 128 includes that of 64.",
+        why: "CUDA 12 aligned this record to 64 bytes. It is passed by pointer only, and every address that is aligned to 128 bytes is aligned to 64 bytes.",
         facts: &[
             ("alignment of CUtensorMap_st", 12000, 12090, "64"),
             ("typedef CUtensorMap", 12000, 12090, "record of 128 aligned to 64"),
         ],
     },
     Explained {
-        why: "Used inside the header and undefined at its end from 13.1 on.",
+        why: "Macros that the header uses inside. From 13.1 on, it undefines them at its end.",
         facts: &[
             ("macro RESOURCE_ABI_EXTERNAL_BYTES", 12040, 13000, "48"),
             ("macro RESOURCE_ABI_VERSION", 12040, 13000, "1"),

@@ -113,8 +113,9 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     found
 }
 
-/// Removes differences in signedness that do not matter. C enumerations are signed if a value is negative, but those of
-/// the bindings are always unsigned. C's `char` is signed on some targets, also in Rust.
+/// Returns true if two descriptions of a type are equal, or differ only in a signedness that does not matter. C
+/// enumerations are signed if a value is negative, but enumerations of the bindings are always unsigned. C's `char` is
+/// signed on some targets, also in Rust.
 fn agree(ours: &str, theirs: &str) -> bool {
     let same_but_for = |kind: &str, other: &str| {
         let rest = ours.strip_prefix(kind).and_then(|ours| ours.strip_prefix(' '));

@@ -213,7 +213,7 @@ pub(crate) fn signatures() -> BTreeMap<String, Vec<String>> {
     exports().into_iter().map(signature).collect()
 }
 
-/// Returns the size, alignment and kind of a type of the bindings.
+/// The types of the bindings, to find the size, alignment and kind of each.
 struct Types {
     records: BTreeMap<&'static str, (usize, usize)>,
     enumerations: Vec<&'static str>,
@@ -382,7 +382,7 @@ fn add_fields(
     Ok(())
 }
 
-/// bindgen appends an underscore to Rust's keywords.
+/// Removes the underscore that bindgen appends to Rust's keywords.
 fn without_escape(name: &str) -> &str {
     match name {
         "type_" => "type",

@@ -1,4 +1,4 @@
-//! Vectors of `f32` on a GPU: an example of a crate over `cuda-driver`, with a safe interface.
+//! Vectors of `f32` on a GPU: an example of a crate with a safe interface that uses `cuda-driver`.
 
 mod kernel;
 
