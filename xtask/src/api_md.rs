@@ -31,7 +31,7 @@ pub(crate) struct Table<'a> {
 const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - checkpoints and core dumps, which store the state of a GPU in formats that are not documented;\n\
     - multicast objects, logical endpoints, cliques and copies over a fabric, which need several devices that NVLink connects;\n\
-    - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system make or take;\n\
+    - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system create or use;\n\
     - decompression by an engine that an H200 does not have either;\n\
     - sparse arrays and arrays with deferred mapping; recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
     `cuTensorMapSetAllocationClass`, which are newer than the drivers that were compared; and the deprecated \
@@ -232,10 +232,10 @@ impl<'a> Table<'a> {
         let percent = with * 100 / (with + missing);
         let percent_of_all = (with + replaced) * 100 / (with + old + missing);
         format!(
-            "{with} checked functions have a method of an object. {old} others are old forms of newer functions, and the \
-             methods of these stand for {replaced} of them. In the families that objects cover, that is {percent} % of the \
-             functions that are not old forms, and {percent_of_all} % of all. The column *Methods* gives the reason for each \
-             of the rest.",
+            "{with} checked functions have a method of an object. {old} others are old forms of newer functions; for \
+             {replaced} of these, the newer function has a method. In the groups of the manual for which there are objects, \
+             {percent} % of the functions that are not old forms have a method, and {percent_of_all} % of all functions have \
+             one or have a newer function with one. The column *Methods* gives the reason for each other function.",
         )
     }
 

@@ -151,8 +151,8 @@ impl Forms {
         let missing: usize = rows().map(|row| row.missing.len()).sum();
         let whole = self.later.keys().filter(|root| !self.rows.contains_key(*root));
         format!(
-            "{} instructions run, in {} forms; {} forms of them and {} more instructions load, but a kernel that reaches \
-             them is refused at its launch, by their name.",
+            "{} instructions run, in {} forms. {} other forms of them and {} more instructions load, but the launch of a \
+             kernel that reaches them returns an error that names them.",
             self.rows.len(),
             forms - missing,
             missing,
@@ -168,7 +168,7 @@ impl Forms {
         );
         _ = writeln!(
             out,
-            "{} Modules up to PTX 9.5 are taken, for targets up to the device's architecture.\n",
+            "{} Modules up to PTX 9.5 are accepted, for targets up to the device's architecture.\n",
             self.summary()
         );
         out.push_str(
@@ -178,7 +178,7 @@ impl Forms {
              says so; `~` registers may be wider; `?` may be `_`.\n\
              - **Forms**: opcodes with all their modifiers that the line stands for; none where the operands decide.\n\
              - **PTX**, **sm**: the version and architecture that the line needs; a modifier may need more.\n\
-             - **Not there**: which of the forms do not run.\n",
+             - **Missing**: the forms that do not run.\n",
         );
         let mut left: BTreeSet<&str> = self.rows.keys().chain(self.later.keys()).map(String::as_str).collect();
         for (title, roots) in GROUPS {
@@ -202,7 +202,7 @@ impl Forms {
     fn group(&self, out: &mut String, title: &str, roots: &[&str]) {
         _ = writeln!(
             out,
-            "\n## {title}\n\n| Syntax | Forms | PTX | sm | Not there |\n| --- | --- | --- | --- | --- |"
+            "\n## {title}\n\n| Syntax | Forms | PTX | sm | Missing |\n| --- | --- | --- | --- | --- |"
         );
         for name in roots {
             let note = NOTES.iter().find(|(root, _)| root == name).map(|(_, note)| *note);
@@ -275,8 +275,8 @@ mod tests {
         let known = Forms::parse(text).expect("the text is right");
         assert_eq!(
             known.summary(),
-            "3 instructions run, in 7 forms; 2 forms of them and 2 more instructions load, but a kernel that reaches them \
-             is refused at its launch, by their name."
+            "3 instructions run, in 7 forms. 2 other forms of them and 2 more instructions load, but the launch of a kernel \
+             that reaches them returns an error that names them."
         );
         let document = known.text();
         for line in [

@@ -13,8 +13,9 @@ pub(super) fn file(header: &str, name: &str, calls: &[&Call], facts: &Facts<'_>)
     let page = group.replace('_', "__");
     // Only in the documentation, so that builds do not store the text in the metadata.
     let mut out = format!(
-        "{header}\n//! The group [`{group}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html) of the \
-         manual.\n#![cfg_attr(doc, doc = include_str!(\"../examples/{name}.md\"))]\n\n"
+        "{header}\n//! The checked calls of the group \
+         [`{group}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html) of the manual.\n\
+         #![cfg_attr(doc, doc = include_str!(\"../examples/{name}.md\"))]\n\n"
     );
     let (legacy, own): (Vec<&Call>, Vec<&Call>) = calls.iter().partition(|call| call.legacy);
     let own = texts(&own, facts)?;
