@@ -40,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         n as i32,
         k as i32,
     );
-    // SAFETY: the arguments are those of the kernel, and the buffers hold m * k, k * n and m * n values until it is done.
+    // SAFETY: the arguments match the kernel's parameters, and the buffers hold m * k, k * n and m * n values until it
+    // is done.
     unsafe { multiply.launch(&stream, config, arguments) }?;
     end.record(&stream)?;
     end.synchronize()?;

@@ -119,7 +119,7 @@ mod linux {
 
         // Memory of this crate, freed by the runtime.
         let ours = DeviceBuffer::from_slice(&context, &[2.5_f32; 1000])?;
-        // SAFETY: the address is that of an allocation, whose ownership was released.
+        // SAFETY: the address is the start of an allocation, whose ownership was released.
         ok(unsafe { free(ours.into_raw() as *mut c_void) }, "cudaFree")?;
         println!("memory of this crate was freed by cudaFree");
 

@@ -57,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let v = float3::new(sin, cos, cy - sin * cx - cos * cy);
     let config = LaunchConfig::covering((WIDTH as u32, HEIGHT as u32), (16, 16));
     let arguments = (texture.handle(), surface.handle(), WIDTH as u32, HEIGHT as u32, u, v);
-    // SAFETY: the arguments are those of the kernel, which writes only the surface; both objects live until it is done.
+    // SAFETY: the arguments match the parameters of the kernel, which writes only the surface; both objects live until
+    // it is done.
     unsafe { affine.launch(&stream, config, arguments) }?;
     stream.synchronize()?;
 

@@ -1,7 +1,7 @@
 //! Checkpoints: moving the CUDA state of a process to host memory and back, for tools such as CRIU. They need Linux and
 //! a driver that supports CUDA 12.8.
 //!
-//! These calls are tested on a recording library, not on a GPU.
+//! Tests check these calls with a fake driver that records them, not on a GPU.
 
 use crate::sys::{self, CUcheckpointGpuPair, CUcheckpointLockArgs, CUcheckpointRestoreArgs};
 use crate::{Result, checked};

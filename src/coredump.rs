@@ -50,8 +50,8 @@ impl Settings<'static> {
 impl Settings<'_> {
     /// Returns a setting as bytes: a C `bool`, a number, or text that ends with a NUL byte
     /// ([`cuCoredumpGetAttribute`](checked::coredump_get_attribute),
-    /// [`cuCoredumpGetAttributeGlobal`](checked::coredump_get_attribute_global)). The methods below return the known ones with
-    /// their types.
+    /// [`cuCoredumpGetAttributeGlobal`](checked::coredump_get_attribute_global)). The methods below return the known
+    /// settings with their types.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting, `CUDA_ERROR_NOT_PERMITTED` if a debugger is attached, and
@@ -73,8 +73,8 @@ impl Settings<'_> {
     }
 
     /// Changes a setting ([`cuCoredumpSetAttribute`](checked::coredump_set_attribute),
-    /// [`cuCoredumpSetAttributeGlobal`](checked::coredump_set_attribute_global)). The methods below set the known ones with
-    /// their types.
+    /// [`cuCoredumpSetAttributeGlobal`](checked::coredump_set_attribute_global)). The methods below set the known
+    /// settings with their types.
     ///
     /// # Safety
     /// The bytes must be a value of the setting's type; text must end with a NUL byte.

@@ -22,22 +22,22 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// ```
 ///
 /// The location is the line outside this crate that made the call. An error that `?` converted from a
-/// [`JitError`](crate::JitError) prints that error's [messages](Self::log), too, and so does an error with messages of the
-/// [driver's log](crate::driver_log).
+/// [`JitError`](crate::JitError) also prints the compiler's [messages](Self::log). If the
+/// [driver's log](crate::driver_log) is attached, an error also prints the driver's messages.
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
     location: &'static Location<'static>,
-    /// From the lowest bit: 32 bits for the code, [`FUNCTION_BITS`] for the function's index, 6 for the number of a
-    /// [`Refusal`] or [`HAS_LOG`], 16 for the library's number, or with `HAS_LOG` for the number of an [`ErrorLog`]. Packed
-    /// into one number, so that a `Result<()>` has two words and is returned in registers.
+    /// Four bit fields, from the lowest bit: 32 bits for the code, [`FUNCTION_BITS`] for the function's index, 6 for
+    /// the number of a [`Refusal`] or [`HAS_LOG`], and 16 for the library's number, or with `HAS_LOG` for the number of
+    /// an [`ErrorLog`]. They are packed so that a `Result<()>` has two words and is returned in registers.
     packed: u64,
 }
 
 /// The number of bits for a function's index.
 const FUNCTION_BITS: u32 = 10;
 
-/// The number in place of a [`Refusal`]'s in an error with an [`ErrorLog`].
+/// The value of the bit field for the [`Refusal`] in an error with an [`ErrorLog`].
 const HAS_LOG: u16 = (1 << (16 - FUNCTION_BITS)) - 1;
 
 /// The bits for the code and the function's index.
@@ -185,8 +185,8 @@ impl Error {
     /// Returns messages that belong to the error: the compiler's, for an error that was converted from a
     /// [`JitError`](crate::JitError), and the driver's, if its [log](crate::driver_log) is attached.
     ///
-    /// They are kept as long as the process runs, equal ones only once, up to 1 MiB in total. For later messages, this
-    /// method returns a sentence that says so.
+    /// The messages are kept as long as the process runs, equal messages only once, up to 1 MiB in total. For later
+    /// messages, this method returns a sentence that says so.
     #[inline]
     #[must_use]
     pub fn log(&self) -> Option<&'static str> {

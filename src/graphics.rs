@@ -1,7 +1,8 @@
 //! Buffers and images of graphics APIs.
 //!
 //! A program registers them with a function of the graphics API's own header, such as `cuGraphicsGLRegisterBuffer`,
-//! whose address [`sys::Library::symbol`] returns. These calls are tested on a recording library, not on a GPU.
+//! whose address [`sys::Library::symbol`] returns. Tests check these calls with a fake driver that records them, not
+//! on a GPU.
 
 use core::{mem, ptr};
 

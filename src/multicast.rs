@@ -1,6 +1,6 @@
 //! Multicast objects: one address range that writes to, and reduces over, the memory of several devices (NVLink SHARP).
 //!
-//! These calls are tested on a recording library, not on a GPU.
+//! Tests check these calls with a fake driver that records them, not on a GPU.
 
 use core::mem;
 

@@ -163,7 +163,7 @@ macro_rules! aliases {
 macro_rules! components {
     ($($ty:ident $name:literal $one:ident $two:ident $four:ident: $v1:ident $v2:ident $v3:ident $v4:ident;)*) => {
         $(
-            // SAFETY: the alignments are those of CUDA C++, and the sizes are asserted below.
+            // SAFETY: the alignments are the same as in CUDA C++, and the sizes are asserted below.
             unsafe impl Component for $ty {
                 const NAME: &'static str = $name;
                 type One = $one;

@@ -29,7 +29,7 @@ pub struct Findings {
     pub system: System,
     /// The environment variables that are set and affect CUDA programs.
     pub variables: Vec<Variable>,
-    /// Device nodes of GPUs: those of NVIDIA's kernel modules, and WSL's.
+    /// Device nodes of GPUs, which NVIDIA's kernel modules or WSL create.
     pub nodes: Vec<Node>,
     /// Files of driver libraries and toolkit stubs, on the search path or not.
     pub library_files: Vec<LibraryFile>,

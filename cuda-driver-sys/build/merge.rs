@@ -62,7 +62,7 @@ pub(crate) fn merge(
     Ok((committed, registry))
 }
 
-/// Returns the functions of a header that neither the registry contains nor [`merge`] adds: those of a vendor, in a
+/// Returns the functions of a header that neither the registry contains nor [`merge`] adds: functions of a vendor, in a
 /// header whose CUDA version is not newer than the committed bindings.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn left_out<'a>(committed: &Model, registry: &[Entry], header: &'a Model) -> Vec<&'a str> {

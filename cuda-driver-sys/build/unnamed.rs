@@ -25,7 +25,7 @@ struct Named {
     prefix: String,
 }
 
-/// Names the unnamed records after their members, and hides those of anonymous members from the documentation.
+/// Names the unnamed records after their members, and hides the records of anonymous members from the documentation.
 ///
 /// # Errors
 /// An unnamed record that is not the type of a member, or two with the same generated name.

@@ -10,7 +10,7 @@ use crate::text::piece;
 ///
 /// The callback first gets the tokens after its name, in brackets. Each entry has the form
 /// `symbol(parameter: Type, …) base-name since stream-mode;`, where the stream mode is `none`, `legacy(twin)` or
-/// `per_thread`. The types are those of this crate's root and of `core::ffi`; both must be in scope.
+/// `per_thread`. The types are in this crate's root and in `core::ffi`; both must be in scope.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_function {

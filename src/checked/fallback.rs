@@ -46,7 +46,7 @@ fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
     }
 }
 
-/// Converts the parameters of a kernel node to those of CUDA 10.0, which have neither `kern` nor `ctx`.
+/// Converts the parameters of a kernel node to the record of CUDA 10.0, which has neither `kern` nor `ctx`.
 #[inline]
 #[track_caller]
 fn older(params: &CUDA_KERNEL_NODE_PARAMS, function: Function) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {

@@ -262,7 +262,7 @@ impl<T> ExternalBuffer<T> {
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
-    /// Returns a view of all values. Order accesses with those of the other API by an
+    /// Returns a view of all values. Order accesses here and by the other API with an
     /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
     #[must_use]
@@ -271,7 +271,7 @@ impl<T> ExternalBuffer<T> {
         unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(self.memory.context())) }
     }
 
-    /// Returns a mutable view of all values. Order accesses with those of the other API by an
+    /// Returns a mutable view of all values. Order accesses here and by the other API with an
     /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
     #[must_use]

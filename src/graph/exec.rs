@@ -75,8 +75,8 @@ impl GraphExec {
     /// # Safety
     /// The nodes run as if each were queued by its own call: all memory that kernels, copies, fills and memory
     /// operations access must stay allocated until the launch is done, and must not be accessed by work that does not
-    /// wait for it. That includes host memory. The modules of captured kernels must stay loaded; those of other kernels
-    /// stay loaded until this object is dropped.
+    /// wait for it. That includes host memory. The modules of captured kernels must stay loaded; this object keeps
+    /// the modules of other kernels loaded.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the graph allocates memory that an earlier launch allocated and nothing freed,
@@ -89,7 +89,7 @@ impl GraphExec {
         unsafe { checked::graph_launch(self.raw, stream.as_raw()) }
     }
 
-    /// Queues the transfer of the graph to the device, so that the first launch takes no longer than later ones
+    /// Queues the transfer of the graph to the device, so that the first launch takes no longer than later launches
     /// ([`cuGraphUpload`](checked::graph_upload)).
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::launch::{KernelArgs, LaunchConfig};
 use crate::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUresult};
 use crate::{Context, Error, Function, Module, Result, checked};
 
-/// Returns the parameters of a node. The pointers are null or those of [`KernelArgs::pointers`].
+/// Returns the parameters of a node. The pointers are null or come from [`KernelArgs::pointers`].
 #[inline]
 fn params(
     function: &Function,

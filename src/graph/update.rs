@@ -9,10 +9,10 @@ use crate::sys::{CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo};
 use crate::{Result, checked};
 
 impl GraphExec {
-    /// Replaces the parameters of all nodes by those of a graph with the same nodes and edges
+    /// Replaces the parameters of all nodes by the parameters of a graph with the same nodes and edges
     /// ([`cuGraphExecUpdate`](checked::graph_exec_update)). This takes less time than instantiating the graph. Nodes
     /// that were [disabled](Self::set_enabled) stay disabled. [User objects](super::UserObject) of the graph replace
-    /// the earlier ones.
+    /// the earlier user objects.
     ///
     /// If the graphs differ too much, the executable graph is unchanged:
     ///

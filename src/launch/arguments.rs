@@ -10,8 +10,8 @@ use crate::{DevicePtr, DeviceSlice, DeviceSliceMut, sys};
 
 /// A type that can be passed to a kernel by value.
 ///
-/// The driver copies the bytes, so the type's size and alignment in Rust must be those of the parameter in device code. They
-/// are equal for numbers, addresses, the types of [`vector`](crate::vector), and `repr(C)` structs of these:
+/// The driver copies the bytes, so the type must have the same size and alignment in Rust as the parameter in device
+/// code. They are equal for numbers, addresses, the types of [`vector`](crate::vector), and `repr(C)` structs of these:
 ///
 /// ```
 /// use cuda_driver::{KernelArg, vector::float4};

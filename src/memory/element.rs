@@ -6,8 +6,9 @@ use bytemuck::{AnyBitPattern, NoUninit};
 /// A type whose values can be copied to a device: any that implements [`bytemuck::NoUninit`], and therefore
 /// [`bytemuck::Pod`].
 ///
-/// All bytes of a value are read, so the type must not have padding. Numbers, `bool`, arrays, the types of
-/// [`vector`](crate::vector), and those of `half`, `num-complex` and `glam` with their feature `bytemuck` are such types.
+/// All bytes of a value are read, so the type must not have padding. Numbers, `bool`, arrays, and the types of
+/// [`vector`](crate::vector), and with their feature `bytemuck` the types of `half`, `num-complex` and `glam`, have
+/// none.
 ///
 /// This trait is implemented for all of them; its purpose is the compiler's message for other types. Generic code needs
 /// only the trait of `bytemuck`:

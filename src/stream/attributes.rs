@@ -5,8 +5,8 @@ use crate::{Device, Result, checked, sys};
 use sys::{CUstreamAttrID as Id, CUstreamAttrValue as Value};
 
 impl Stream {
-    /// Returns an attribute ([`cuStreamGetAttribute`](checked::stream_get_attribute)). The methods below return the known ones
-    /// with their types.
+    /// Returns an attribute ([`cuStreamGetAttribute`](checked::stream_get_attribute)). The methods below return the
+    /// known attributes with their types.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that streams do not have.
@@ -18,8 +18,8 @@ impl Stream {
         unsafe { checked::stream_get_attribute(self.as_raw(), attribute) }
     }
 
-    /// Sets an attribute for later launches ([`cuStreamSetAttribute`](checked::stream_set_attribute)). The methods below set
-    /// the known ones with their types.
+    /// Sets an attribute for later launches ([`cuStreamSetAttribute`](checked::stream_set_attribute)). The methods
+    /// below set the known attributes with their types.
     ///
     /// # Safety
     /// Pointers and handles in the value must be valid as the manual requires for the attribute.

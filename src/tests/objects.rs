@@ -33,7 +33,7 @@ fn a_context_is_current_only_for_the_call() {
     current.pop().unwrap();
     assert!(!context.is_current().unwrap());
 
-    // Also when the call fails.
+    // The context is also popped if the call fails.
     fake::fail("cuMemAlloc_v2", 2);
     assert!(DeviceBuffer::<u32>::alloc(&context, 5).is_err());
     assert!(!context.is_current().unwrap());

@@ -47,7 +47,7 @@ impl Driver {
         if self == Self::File || !Path::new(path).exists() {
             return cuda_doctor::open(place);
         }
-        // SAFETY: the functions are those of the software driver, or of the same type.
+        // SAFETY: the functions are the software driver's, or have the same types.
         let library = unsafe { Library::from_resolver("the driver of a test", move |symbol| self.resolve(symbol)) };
         library.map_err(|error| error.to_string())
     }

@@ -17,7 +17,7 @@ pub(super) trait Arguments {
     /// Calls an export through its slot.
     ///
     /// # Safety
-    /// The types must be those of the parameters of `function` in `cuda.h`, and the contract of the call must hold.
+    /// The types must be the types of the parameters of `function` in `cuda.h`, and the contract of the call must hold.
     /// These types are `Copy`; the trait does not require it, because that bound is slow to compile.
     unsafe fn call(self, library: &Library, function: Function) -> CUresult;
 }
@@ -61,7 +61,7 @@ macro_rules! arguments {
                             transmute::<*const c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(function)
                         };
                         $(
-                            // SAFETY: the caller guarantees that the pointers are those of the arguments, in order.
+                            // SAFETY: the caller guarantees that the pointers point to the arguments, in order.
                             let $arg = unsafe { arguments.read().cast::<$ty>().read() };
                             // SAFETY: there is one pointer for each argument, so the result is at most one past the
                             // end.

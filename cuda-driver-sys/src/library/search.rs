@@ -197,7 +197,7 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
     Ok((object, Origin::of(init, named)))
 }
 
-/// Returns true if a path is that of a toolkit's stub library, which the search passes over: toolkits keep it in a
+/// Returns true if a path names a toolkit's stub library, which the search passes over: toolkits keep it in a
 /// folder named `stubs`.
 #[must_use]
 pub fn is_stub(path: &Path) -> bool {

@@ -95,8 +95,7 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
         }
     }
     for (what, known) in ours.iter().filter(|(what, _)| !theirs.contains_key(*what)) {
-        // An older header may lack any declaration, except those of its version and the fields of records that it
-        // declares.
+        // An older header may lack any declaration, except `CUDA_VERSION` and the fields of records that it declares.
         let record = what.strip_prefix("field ").and_then(|field| field.split('.').next());
         let expected = newest
             || what.starts_with("PFN_") && since(what) <= version
