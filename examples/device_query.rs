@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Err(error) => println!("  clusters                 unknown: {error}"),
         }
 
-        // The same device by its address and by its UUID.
+        // The PCI address and the UUID lead to the same device.
         assert_eq!(Device::by_pci_bus_id(&device.pci_bus_id()?)?, *device);
         assert_eq!(Device::by_uuid(device.uuid()?)?, *device);
     }

@@ -1,4 +1,4 @@
-//! GPU core dumps: files that the driver writes when a kernel faults, for `cuda-gdb`. These settings need a driver from
+//! GPU core dumps: files that the driver writes when a kernel faults, for `cuda-gdb`. Their settings need a driver from
 //! CUDA 12.1 on; on older drivers, environment variables such as `CUDA_ENABLE_COREDUMP_ON_EXCEPTION` have the same
 //! effect.
 
@@ -110,7 +110,7 @@ impl Settings<'_> {
     #[inline]
     #[track_caller]
     fn set_bool(&self, setting: CUcoredumpSettings, value: bool) -> Result<()> {
-        // SAFETY: a C `bool`.
+        // SAFETY: the callers pass settings whose type is a C `bool`.
         unsafe { self.set(setting, &[u8::from(value)]) }
     }
 
@@ -125,7 +125,7 @@ impl Settings<'_> {
     #[inline]
     #[track_caller]
     fn set_text(&self, setting: CUcoredumpSettings, value: &CStr) -> Result<()> {
-        // SAFETY: text that ends with a NUL byte.
+        // SAFETY: the callers pass settings that are text, and the text ends with a NUL byte.
         unsafe { self.set(setting, value.to_bytes_with_nul()) }
     }
 
@@ -285,7 +285,7 @@ impl Settings<'_> {
     #[doc(alias = "CU_COREDUMP_GENERATION_FLAGS")]
     #[track_caller]
     pub fn set_generation_flags(&self, flags: CUCoredumpGenerationFlags) -> Result<()> {
-        // SAFETY: the type of this setting.
+        // SAFETY: the number has the type of this setting.
         unsafe { self.set(CUcoredumpSettings::CU_COREDUMP_GENERATION_FLAGS, &flags.0.to_ne_bytes()) }
     }
 }

@@ -287,7 +287,7 @@ impl Device {
     #[doc(alias = "cuDeviceGetAttribute")]
     #[track_caller]
     pub fn attribute(self, attribute: sys::CUdevice_attribute) -> Result<i32> {
-        // SAFETY: the driver checks both.
+        // SAFETY: the driver checks both arguments.
         unsafe { checked::device_get_attribute(attribute, self.0) }
     }
 

@@ -30,8 +30,8 @@ pub struct Event {
     context: Option<Context>,
     /// The address of the stream in which the event was last recorded, or [`NO_STREAM`].
     stream: AtomicUsize,
-    /// The number of the newest host function at that time: the event does not wait for later ones, which may be in another
-    /// stream with the same address.
+    /// The number of the newest host function when the event was recorded. The event does not wait for later functions,
+    /// which may be in another stream with the same address.
     last: AtomicUsize,
 }
 

@@ -149,7 +149,7 @@ impl MemPool {
         location: &sys::CUmemLocation,
         allocation_type: sys::CUmemAllocationType,
     ) -> Result<Borrowed<'static, Self>> {
-        // SAFETY: the driver checks both.
+        // SAFETY: the driver checks both arguments.
         let raw = unsafe { checked::mem_get_default_mem_pool(location, allocation_type) }?;
         Ok(Borrowed::new(Self { raw }))
     }
@@ -186,7 +186,7 @@ impl MemPool {
         location: &sys::CUmemLocation,
         allocation_type: sys::CUmemAllocationType,
     ) -> Result<Borrowed<'a, Self>> {
-        // SAFETY: the driver checks both.
+        // SAFETY: the driver checks both arguments.
         let raw = unsafe { checked::mem_get_mem_pool(location, allocation_type) }?;
         Ok(Borrowed::new(Self { raw }))
     }

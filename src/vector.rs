@@ -212,7 +212,7 @@ aliases! {
     ulong2 = Vector2<c_ulong>;
     ulong3 = Vector3<c_ulong>;
     ulong4 = Vector4<c_ulong>;
-    // The variants with an explicit alignment, which CUDA 13 added.
+    // CUDA 13 added these variants with an explicit alignment.
     long4_16a = Vector4<c_long>;
     ulong4_16a = Vector4<c_ulong>;
     longlong4_16a = Vector4<i64>;

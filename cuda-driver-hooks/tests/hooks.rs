@@ -190,7 +190,7 @@ fn counter_counts_each_function() {
 /// Returns the outputs of `cuGetProcAddress`: the pointer and the status.
 fn ask(library: &Library, name: &CStr, version: c_int) -> (*const c_void, Status) {
     let (mut answer, mut status) = (ptr::null_mut(), Status(77));
-    // SAFETY: a string and valid output pointers.
+    // SAFETY: the arguments are a C string and valid output pointers.
     let code = unsafe { library.cuGetProcAddress(name.as_ptr(), &raw mut answer, version, 0, &raw mut status) };
     assert_eq!(code, CUresult::CUDA_SUCCESS);
     (answer, status)
@@ -222,7 +222,7 @@ fn hidden_functions_are_missing_everywhere() {
 
     // The first cuGetProcAddress has no status, so it returns an error.
     let mut answer = ptr::null_mut();
-    // SAFETY: a string and a valid output pointer.
+    // SAFETY: the arguments are a C string and a valid output pointer.
     let code = unsafe {
         library
             .legacy()
@@ -536,7 +536,7 @@ mod over_a_driver {
     /// Calls the `cuGetProcAddress` of CUDA 11.
     fn ask_as_of_cuda_11(library: &Library, name: &CStr, version: c_int) -> Result<*const c_void, CUresult> {
         let mut answer = ptr::null_mut();
-        // SAFETY: a string and a valid output pointer.
+        // SAFETY: the arguments are a C string and a valid output pointer.
         let code = unsafe {
             library
                 .legacy()
@@ -555,7 +555,7 @@ mod over_a_driver {
         let library = over(Options::new().hook(DriverVersion::claim(11070)));
         let (mut answer, mut status) = (ptr::null_mut(), Status(77));
         let name = c"cuInit".as_ptr();
-        // SAFETY: a string and valid output pointers.
+        // SAFETY: the arguments are a C string and valid output pointers.
         let code = unsafe { library.cuGetProcAddress(name, &raw mut answer, 11070, 0, &raw mut status) };
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
         let missing = library.missing(Function::cuGetProcAddress);

@@ -170,7 +170,7 @@ impl Model {
         Ok(())
     }
 
-    /// The typedef becomes the name, the tag its alias; further typedefs of one enumeration become type aliases.
+    /// Names enumerations: the typedef becomes the name, the tag its alias, and further typedefs become type aliases.
     fn name_enumerations(&mut self, typedefs: Vec<(String, String)>) {
         for (target, alias) in typedefs {
             let untagged = self

@@ -71,7 +71,7 @@ fn typedef_versions(typedefs: &str) -> BTreeMap<(String, String), Vec<u32>> {
         let (rest, suffix) = split_stream(name);
         let (base, version) = split_version(rest);
         if version < 2000 {
-            // A variant number, not a CUDA version.
+            // The name ends in the number of a variant, not in a CUDA version.
             continue;
         }
         found

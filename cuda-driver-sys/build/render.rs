@@ -105,7 +105,7 @@ fn enumerations(model: &Model) -> String {
         }
         out.push_str(" {\n");
         for (name, value) in &enumeration.values {
-            // Negative in C.
+            // The value is negative in C, so the hexadecimal form shows its bits.
             if *value > i32::MAX as u32 {
                 _ = writeln!(out, "    {name} = {value:#x},");
             } else {

@@ -68,7 +68,7 @@ fn choose_driver() -> Result<(), Box<dyn std::error::Error>> {
     Ok(selection.install()?)
 }
 
-/// On other systems there is no software driver. The default library finds the system's driver.
+/// Does nothing: on other systems there is no software driver, and the default library finds the system's driver.
 #[cfg(not(target_os = "linux"))]
 fn choose_driver() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())

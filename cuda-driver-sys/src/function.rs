@@ -181,7 +181,7 @@ impl Function {
     #[must_use]
     pub const fn name(self) -> &'static str {
         let (start, end) = self.symbol_range();
-        // Without the NUL.
+        // The NUL byte after the symbol is left out.
         piece(SYMBOLS, start, end - 1)
     }
 

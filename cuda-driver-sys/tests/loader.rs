@@ -37,7 +37,7 @@ fn missing_file() {
     assert_eq!(error.kind(), LoadErrorKind::Named);
 }
 
-/// The system's loader would return the program itself.
+/// For an empty path, the system's loader would return the program itself.
 #[test]
 fn empty_path() {
     let error = load_from("").expect_err("no driver").to_string();

@@ -36,7 +36,7 @@ fn enumerations_keep_unknown_values() {
     // Tag and typedef are one type.
     let tagged: cudaError_enum = CUresult::CUDA_SUCCESS;
     assert_eq!(tagged.name(), Some("CUDA_SUCCESS"));
-    // The first of the names that share a value.
+    // If several names share a value, `name` returns the first one in the header.
     assert_eq!(
         CUctx_flags::CU_CTX_BLOCKING_SYNC.name(),
         Some("CU_CTX_SCHED_BLOCKING_SYNC")
@@ -45,12 +45,12 @@ fn enumerations_keep_unknown_values() {
 
 #[test]
 fn every_enumeration_has_one_representation() {
-    // i32 in C, because a value is negative; the bits are the same.
+    // C's type is signed, because a value is negative; the bits are the same.
     assert_eq!(
         CUshared_carveout::CU_SHAREDMEM_CARVEOUT_DEFAULT,
         CUshared_carveout(0xffff_ffff)
     );
-    // i32 from CUDA 13.2 and 13.3, u32 before.
+    // C's types of these two are signed from CUDA 13.2 and 13.3 on, and unsigned before.
     assert_eq!(
         CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID.0,
         0xffff_ffff

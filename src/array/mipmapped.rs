@@ -125,7 +125,7 @@ impl<T> MipmappedArray<T> {
         channels: u32,
     ) -> Result<Self> {
         check_mapped(shape, Function::cuMipmappedArrayCreate)?;
-        // SAFETY: the array has memory.
+        // SAFETY: `check_mapped` rejects deferred mapping, so the array has memory.
         unsafe { Self::create(context, shape, levels, format, channels) }
     }
 

@@ -162,7 +162,7 @@ impl<T> Array<T> {
         channels: u32,
     ) -> Result<Self> {
         check_mapped(shape, Function::cuArray3DCreate_v2)?;
-        // SAFETY: the array has memory.
+        // SAFETY: `check_mapped` rejects deferred mapping, so the array has memory.
         unsafe { Self::create(context, shape, format, channels) }
     }
 

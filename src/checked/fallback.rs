@@ -11,7 +11,7 @@ use crate::sys::{
 };
 use crate::{Error, Result};
 
-/// `cuGetProcAddress` of CUDA 11.3 returns no status. The status is derived from the driver's exports.
+/// Calls `cuGetProcAddress` of CUDA 11.3, which returns no status, and derives the status from the driver's exports.
 #[cold]
 #[inline]
 #[track_caller]
@@ -131,7 +131,7 @@ pub(super) unsafe fn graph_exec_kernel_node_set_params(
     unsafe { legacy::graph_exec_kernel_node_set_params(graph_exec, node, &params) }
 }
 
-/// The older function does not return which node of the new graph caused the failure.
+/// Calls the older `cuGraphExecUpdate`, which does not return `errorFromNode`.
 #[cold]
 #[inline]
 #[track_caller]

@@ -60,7 +60,7 @@ impl Attributes {
     #[inline]
     #[track_caller]
     fn get<T: Value>(self, attribute: CUdevice_attribute) -> Result<T> {
-        // SAFETY: the driver checks both.
+        // SAFETY: the driver checks both arguments.
         unsafe { checked::device_get_attribute(attribute, self.0.as_raw()) }.map(T::of)
     }
 }

@@ -88,7 +88,7 @@ impl ExternalSemaphore {
         description.handle.fd = fd.as_raw_fd();
         // SAFETY: upheld by the caller.
         let semaphore = unsafe { Self::import(context, &description) }?;
-        // The driver closes it.
+        // The driver closes the descriptor.
         mem::forget(fd);
         Ok(semaphore)
     }

@@ -61,7 +61,7 @@ impl Drop for Restore {
 /// Calls the closure of this thread's query.
 #[inline]
 unsafe extern "system" fn shared_bytes(threads: c_int) -> usize {
-    // Taken, so that the closure is not called while it runs.
+    // The query is taken out of the cell, so that the closure is not called while it runs.
     let Some(query) = QUERY.take() else {
         return 0;
     };

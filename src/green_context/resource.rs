@@ -135,7 +135,7 @@ impl Device {
     #[doc(alias = "cuDeviceGetDevResource")]
     #[track_caller]
     pub fn resource(self, kind: CUdevResourceType) -> Result<DeviceResource> {
-        // SAFETY: the driver checks both.
+        // SAFETY: the driver checks both arguments.
         unsafe { checked::device_get_dev_resource(self.as_raw(), kind) }.map(DeviceResource)
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     fn binaries_are_never_taken_for_text() {
         assert!(text(b"\x7fELF\x02\x01").is_err());
         assert!(text(b"one\0two").is_err());
-        // Other formats that a driver may know: Tile IR, the record in a C program that points to a fat binary, and
+        // A driver may also know these formats: Tile IR, the record in a C program that points to a fat binary, and
         // LLVM bitcode.
         assert!(recognise(b"\x7fTileIR\0\x0d\x01").is_err());
         assert!(recognise(&0x4662_43b1_u64.to_le_bytes()).is_err());

@@ -178,7 +178,7 @@ unsafe impl<T: Tuple> KernelArgs for T {
     #[inline]
     fn layout(&self) -> Option<Vec<ParamInfo>> {
         let mut end = 0usize;
-        // The same layout as in a `ParamBuffer`.
+        // Places the arguments as a `ParamBuffer` does.
         let place = |argument: &Layout| {
             let offset = end.next_multiple_of(argument.align());
             end = offset + argument.size();

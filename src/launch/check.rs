@@ -74,13 +74,14 @@ pub(crate) fn check_launch(
     let compared = if !arguments.is_packed() || params.len() == given.len() {
         compare(arguments, param).map(drop)
     } else if is_long_enough(&given, &params) {
-        // A parameter may be packed as several values. If the driver does not report parameters, none is known here.
+        // The caller may have packed one parameter as several values, so only the total length is compared. If the
+        // driver does not report parameters, `params` is empty.
         Ok(())
     } else {
         Err(ArgumentError::TooFew { given: given.len() })
     };
     let error = match compared {
-        // The launch itself reports an error of the driver.
+        // If the query of the parameters failed, the launch itself returns the driver's error.
         Ok(()) | Err(ArgumentError::Driver(_)) => return Ok(()),
         Err(error) => error,
     };

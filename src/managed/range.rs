@@ -116,7 +116,7 @@ impl<T> ManagedBuffer<T> {
     #[track_caller]
     pub fn accessed_by(&self, range: impl RangeBounds<usize>) -> Result<Vec<i32>> {
         let part = self.as_slice().slice(range)?;
-        // One more for the host.
+        // The host takes one more place.
         let mut devices = vec![sys::CU_DEVICE_INVALID; Device::count()? as usize + 1];
         let attribute = Attribute::CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
         let _current = self.context.enter()?;

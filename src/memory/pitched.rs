@@ -52,7 +52,7 @@ impl<T> PitchedBuffer<T> {
         let (mut raw, mut pitch) = (0, 0);
         if bytes > 0 && height > 0 {
             let _current = context.enter()?;
-            // The largest element size that the driver accepts.
+            // The driver accepts 4, 8 and 16 bytes: the largest of these that divides the size of a value, or else 4.
             let access = match size_of::<T>() {
                 size if size % 16 == 0 => 16,
                 size if size % 8 == 0 => 8,

@@ -55,7 +55,7 @@ impl Stream {
     #[track_caller]
     pub fn access_policy_window(&self) -> Result<sys::CUaccessPolicyWindow> {
         let value = self.attribute(Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)?;
-        // SAFETY: the field of this attribute.
+        // SAFETY: the driver wrote the field of this attribute.
         Ok(unsafe { value.accessPolicyWindow })
     }
 
@@ -81,7 +81,7 @@ impl Stream {
     #[track_caller]
     pub fn synchronization_policy(&self) -> Result<sys::CUsynchronizationPolicy> {
         let value = self.attribute(Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)?;
-        // SAFETY: the field of this attribute.
+        // SAFETY: the driver wrote the field of this attribute.
         Ok(unsafe { value.syncPolicy })
     }
 
@@ -120,7 +120,7 @@ impl Stream {
     #[track_caller]
     pub fn mem_sync_domain(&self) -> Result<sys::CUlaunchMemSyncDomain> {
         let value = self.attribute(Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN)?;
-        // SAFETY: the field of this attribute.
+        // SAFETY: the driver wrote the field of this attribute.
         Ok(unsafe { value.memSyncDomain })
     }
 
@@ -145,7 +145,7 @@ impl Stream {
     #[track_caller]
     pub fn mem_sync_domain_map(&self) -> Result<sys::CUlaunchMemSyncDomainMap> {
         let value = self.attribute(Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)?;
-        // SAFETY: the field of this attribute.
+        // SAFETY: the driver wrote the field of this attribute.
         Ok(unsafe { value.memSyncDomainMap })
     }
 

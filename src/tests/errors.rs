@@ -228,7 +228,7 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_driver_call() {
     let line = line!() - 1;
     std::fs::write(&path, b"some text").unwrap();
     let module = Module::load_ptx(&context, &path);
-    // A complete fat binary without entries.
+    // The file becomes a complete fat binary without entries.
     std::fs::write(&path, b"\x50\xed\x55\xba\x01\0\x10\0\0\0\0\0\0\0\0\0").unwrap();
     let binary = Module::load_ptx(&context, &path).unwrap_err();
     std::fs::remove_file(&path).unwrap();

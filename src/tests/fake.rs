@@ -473,12 +473,12 @@ unsafe fn image_and_log(
         let (option, value) = unsafe { (options.add(index).read(), values.add(index).read()) };
         if option == sys::CUjit_option::CU_JIT_INFO_LOG_BUFFER {
             let text = b"4 registers\n\0";
-            // SAFETY: the buffer is larger.
+            // SAFETY: the buffer is larger than the text.
             unsafe { ptr::copy_nonoverlapping(text.as_ptr(), value.cast(), text.len()) };
         }
         if option == sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER {
             let text = b"line 1; error : nonsense\n\0";
-            // SAFETY: the buffer is larger.
+            // SAFETY: the buffer is larger than the text.
             unsafe { ptr::copy_nonoverlapping(text.as_ptr(), value.cast(), text.len()) };
         }
     }

@@ -359,7 +359,7 @@ struct Bomb;
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        // Its payload panics, too.
+        // The payload of this panic is a `Bomb`, too.
         std::panic::panic_any(Self);
     }
 }

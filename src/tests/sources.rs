@@ -123,7 +123,7 @@ fn calls_in_closures(text: &str) -> Vec<usize> {
                 closures.retain(|&closure| closure <= depth);
             }
             ',' | ';' if !parameters => closures.retain(|&closure| closure < depth),
-            // The bars after and before the parameters.
+            // The bar after the parameters, and in the next arm the bar before them.
             '|' if parameters => {
                 parameters = false;
                 closures.push(depth);

@@ -24,7 +24,7 @@ mod imp {
     use crate::CUresult;
 
     unsafe extern "system" {
-        // Linked by build.rs.
+        // `build.rs` adds the library that contains it to the linker's arguments.
         fn cuInit(flags: c_uint) -> CUresult;
     }
 

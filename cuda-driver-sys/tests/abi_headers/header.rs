@@ -232,7 +232,7 @@ impl Parser<'_> {
                 "static" | "extern" => self.at += 1,
                 "struct" | "union" => self.record(&mut declared),
                 "enum" => self.enumeration(&mut declared),
-                // The body of an inline function; no semicolon follows.
+                // This is the body of an inline function, which no semicolon follows.
                 "{" => {
                     self.group();
                     break;

@@ -216,7 +216,7 @@ fn said(out: &mut String, what: &str, value: &str) {
 
 /// Returns true if a macro is a number, and false for example for a part of the syntax.
 fn is_value(name: &str) -> bool {
-    // Calling conventions, on Windows.
+    // On Windows, these macros are calling conventions.
     let syntax = ["CUDAAPI", "CUDA_CB"].contains(&name);
     !syntax && (name.starts_with("CU") || name.starts_with("RESOURCE_"))
 }
