@@ -18,7 +18,7 @@ impl Variant {
 }
 
 /// Returns nanoseconds per call: the tenth percentile of the rounds. Other work on the machine only slows rounds down,
-/// so a fast one is the measure; the fastest would be an outlier.
+/// so the result is a fast round; the fastest round would be an outlier.
 pub(crate) fn all(variants: Vec<Variant>) -> Vec<(&'static str, f64)> {
     const CALLS: usize = 50_000;
     const ROUNDS: usize = 400;

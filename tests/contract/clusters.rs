@@ -130,7 +130,7 @@ fn sizes_of_clusters() {
             c.is(*want, &format!("{name}: {grid} blocks in {cluster:?}"), got);
         }
     }
-    // More than eight blocks if the function allows them, up to sixteen.
+    // A cluster has more than 8 blocks, up to 16, only if the function allows it.
     let function = gpu.function(module, "plain");
     let large = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
     is!(c, 0, cuFuncSetAttribute(function, large, 1));

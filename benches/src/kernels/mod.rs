@@ -132,7 +132,7 @@ impl<'c> Loaded<'c> {
         Ok(loaded)
     }
 
-    /// Fills the buffers with their first content.
+    /// Fills the buffers with their initial contents.
     fn reset(&self) -> Result<(), Box<dyn Error>> {
         for (buffer, address) in self.case.buffers.iter().zip(&self.addresses) {
             address_space().write(*address, &buffer.to_bytes())?;

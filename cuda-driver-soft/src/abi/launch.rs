@@ -175,7 +175,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Attribute
                 return Err(Error::CUDA_ERROR_INVALID_CLUSTER_SIZE);
             }
         }
-        // Driver 580 accepts only 0 and 1 for these.
+        // Driver 580 accepts only 0 and 1 for these attributes.
         Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
             if !matches!(flag, 0 | 1) =>
         {

@@ -3,7 +3,7 @@
 use crate::bindings::registry::StreamMode;
 use crate::registry::Registry;
 
-/// Adds the problems that these have.
+/// Adds the problems of fallbacks and replacements.
 pub(super) fn check(registry: &Registry, found: &mut Vec<String>) {
     let annotations = &registry.annotations;
     for entry in &registry.functions {

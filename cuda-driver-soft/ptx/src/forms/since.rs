@@ -38,7 +38,7 @@ const ORDER: &[(Word, Since)] = &[(Feature, Sm(70))];
 const FRAGMENT: &[(Word, Since)] = &[(Feature, Ptx(65)), (Modifier, Sm(75))];
 const HINT: &[(Word, Since)] = &[(Modifier, Ptx(74)), (Modifier, Sm(80))];
 
-/// Lines that come before those about the whole instruction.
+/// Lines that come before the lines about the whole instruction.
 #[rustfmt::skip] // a rule is a line
 const BEFORE: &[Rule] = &[
     (&[], ".bf16", "", BF16),
@@ -46,7 +46,7 @@ const BEFORE: &[Rule] = &[
     (&["mma", "wmma"], ".tf32", "", BF16),
     (&[], ".relu", "", &[(Feature, Ptx(70))]),
 ];
-/// Lines that come after those about the whole instruction.
+/// Lines that come after the lines about the whole instruction.
 #[rustfmt::skip] // a rule is a line
 const AFTER: &[Rule] = &[
     (ARITHMETIC, ".f16", "f16 arithemetic and compare instructions", &[(Feature, Sm(53))]),
@@ -116,7 +116,7 @@ pub(crate) fn unmet(form: &Form, opcode: &str, ptx: u32, sm: u32) -> Vec<String>
     after.dedup();
     let instruction = INSTRUCTIONS.contains(&form.root);
     let target_first = instruction || TARGET_FIRST.contains(&form.root);
-    // The requirements of the form are those of the instruction, or of a modifier that is newer than the instruction.
+    // The form has the requirements of its instruction, or of a modifier that is newer than the instruction.
     let named = |text: String| !target_first && messages.iter().chain(&after).any(|m| m.ends_with(&text));
     let name = match modifiers.last() {
         // A type that is newer than the instruction.
