@@ -65,8 +65,8 @@ pub(crate) fn granularity(device: &Device) -> Granularity {
 }
 
 impl Multiprocessors {
-    /// Splits these into parts of at least `least` multiprocessors each. With `scattered`, the multiprocessors of a
-    /// part need not be close to each other, so parts can be smaller.
+    /// Splits these multiprocessors into parts of at least `least` multiprocessors each. With `scattered`, the
+    /// multiprocessors of a part need not be close to each other, so parts can be smaller.
     pub(crate) fn split(self, least: u32, scattered: bool) -> Result<Split> {
         if self.split || least > self.count {
             return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);

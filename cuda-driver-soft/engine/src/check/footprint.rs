@@ -25,7 +25,7 @@ pub(super) struct Who {
 
 /// The accesses to a page, with one bit for each byte.
 struct Page {
-    /// The identity of the allocation: a later one may have the same address.
+    /// The identity of the allocation: a later allocation may have the same address.
     allocation: u64,
     read: [u64; UNITS],
     written: [u64; UNITS],

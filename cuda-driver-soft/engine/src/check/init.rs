@@ -1,5 +1,5 @@
-//! The checker of uninitialised reads: records the written bytes of shared and local memory, and looks up those of
-//! device memory.
+//! The checker of uninitialised reads: records the written bytes of shared and local memory, and looks up the
+//! written bytes of device memory.
 
 use super::race::Effect;
 use crate::lanes::{self, FULL, LANES, Mask};

@@ -87,7 +87,7 @@ pub(super) enum HostThread {
     #[default]
     NotStarted,
     Runs,
-    /// The system refused it: threads that wait or query run host functions.
+    /// The system refused the thread: threads that wait or query run host functions.
     Refused,
 }
 
@@ -134,7 +134,7 @@ impl Tasks {
         if self.fault.is_some() {
             return None;
         }
-        // Skips finished kernels: if threads kept entering and leaving one, none would be the last to leave.
+        // Skips finished kernels: if threads kept entering and leaving one, no thread would be the last to leave.
         let at = self.running.iter().position(|r| !r.kernel.finished())?;
         let mut running = self.running.remove(at)?;
         running.inside += 1;
