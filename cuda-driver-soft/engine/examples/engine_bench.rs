@@ -1,11 +1,10 @@
 //! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [compiled] [auto]
+//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [compiled] [auto]
 //! [profile] [checks] [short] [KERNEL]`
 //!
 //! `baseline` uses only instructions that every CPU has. The other words add columns to the output:
 //!
-//! * `plain`: the time without the code for converged warps, and how many times as long that takes;
 //! * `compiled`: the time of compiled kernels, in groups of 16 or 32 lanes, and how many times as long the interpreter
 //!   takes;
 //! * `auto`: the same for kernels that are compiled once they have run often, and the percentages of instructions that
@@ -64,7 +63,7 @@ struct Case<'a> {
     args: &'a [&'a [u8]],
 }
 
-/// Runs launches alternately with and without the code for converged warps, and prints the best times.
+/// Runs launches alternately in all ways that are asked for, and prints the best times.
 fn time(asked: &CommandLine, case: &Case<'_>) {
     let Case {
         module,
@@ -84,15 +83,14 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     }
     let threads: u64 = grid.iter().chain(&block).map(|n| u64::from(*n)).product();
     let ways = [
-        (true, true, Engine::Interpreter),
-        (asked.plain, false, Engine::Interpreter),
-        (asked.compiled, true, Engine::Compiled { lanes: 32 }),
-        (asked.profile, true, Engine::Interpreter),
-        (asked.checks, true, Engine::Interpreter),
-        (asked.checks, true, Engine::Interpreter),
-        (asked.auto, true, Engine::Auto),
+        (true, Engine::Interpreter),
+        (asked.compiled, Engine::Compiled { lanes: 32 }),
+        (asked.profile, Engine::Interpreter),
+        (asked.checks, Engine::Interpreter),
+        (asked.checks, Engine::Interpreter),
+        (asked.auto, Engine::Auto),
     ];
-    let mut best = [Duration::MAX; 7];
+    let mut best = [Duration::MAX; 6];
     let mut counts = Counts::default();
     let profile = Profile::new();
     let races = Checker::new(Checks::RACE);
@@ -100,9 +98,9 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     while begin.elapsed() < asked.long {
         if !settled && begin.elapsed() > asked.long / 2 {
             // The first launches with `Auto` were interpreted, so their times do not count.
-            (settled, best[6]) = (true, Duration::MAX);
+            (settled, best[5]) = (true, Duration::MAX);
         }
-        for (way, ((wanted, converged, engine), best)) in ways.into_iter().zip(&mut best).enumerate() {
+        for (way, ((wanted, engine), best)) in ways.into_iter().zip(&mut best).enumerate() {
             if !wanted {
                 continue;
             }
@@ -114,12 +112,11 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
                 params: params.clone().into(),
                 options: Options {
                     isa: asked.isa,
-                    converged,
                     engine,
                     observers: match way {
-                        3 => profile.observers(),
-                        4 => asked.init.observers(),
-                        5 => races.observers(),
+                        2 => profile.observers(),
+                        3 => asked.init.observers(),
+                        4 => races.observers(),
                         _ => Observers::default(),
                     },
                     ..Options::default()
@@ -130,7 +127,7 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
             let progress = execution.work(u64::MAX);
             *best = (processor_time() - start).min(*best);
             assert_eq!(progress, Progress::Finished);
-            if way == 6 {
+            if way == 5 {
                 counts = execution.counts();
             }
             if let Some(fault) = execution.fault() {
@@ -142,23 +139,20 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
     let [x, y, _] = block;
     let block = format!("{x} x {y}");
     print!("{:16} {block:8} {:8.2}", kernel.name(), each(best[0]));
-    if asked.plain {
-        print!(" {:8.2} {:5.2}", each(best[1]), each(best[1]) / each(best[0]));
-    }
     if asked.compiled {
-        print!(" {:8.2} {:5.2}", each(best[2]), each(best[0]) / each(best[2]));
+        print!(" {:8.2} {:5.2}", each(best[1]), each(best[0]) / each(best[1]));
     }
     if asked.auto {
         let percent = |steps: u64| 100 * steps / counts.all.max(1);
         let (compiled, called) = (percent(counts.compiled), percent(counts.called));
-        let times = each(best[0]) / each(best[6]);
-        print!(" {:8.2} {times:5.2} {compiled:3} % {called:3} %", each(best[6]));
+        let times = each(best[0]) / each(best[5]);
+        print!(" {:8.2} {times:5.2} {compiled:3} % {called:3} %", each(best[5]));
     }
     if asked.profile {
-        print!(" {:8.2} {:5.2}", each(best[3]), each(best[3]) / each(best[0]));
+        print!(" {:8.2} {:5.2}", each(best[2]), each(best[2]) / each(best[0]));
     }
     if asked.checks {
-        for best_of in &best[4..6] {
+        for best_of in &best[3..5] {
             print!(" {:8.2} {:5.2}", each(*best_of), each(*best_of) / each(best[0]));
         }
     }
@@ -168,7 +162,6 @@ fn time(asked: &CommandLine, case: &Case<'_>) {
 /// The command line's options.
 struct CommandLine {
     isa: Isa,
-    plain: bool,
     compiled: bool,
     auto: bool,
     profile: bool,
@@ -182,7 +175,6 @@ struct CommandLine {
 fn main() {
     let mut asked = CommandLine {
         isa: Isa::best(),
-        plain: false,
         compiled: false,
         auto: false,
         profile: false,
@@ -194,7 +186,6 @@ fn main() {
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "baseline" => asked.isa = Isa::Baseline,
-            "plain" => asked.plain = true,
             "compiled" => asked.compiled = true,
             "auto" => asked.auto = true,
             "profile" => asked.profile = true,

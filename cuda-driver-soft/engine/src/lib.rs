@@ -5,8 +5,7 @@
 //! [`Execution::work`]. An error raised by the kernel is a [`Fault`]; it never reaches the host process as a signal or
 //! panic.
 //!
-//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. A kernel is decoded twice: for
-//! any lanes, and for converged warps, whose lanes all take the same branches. With [`Engine::Compiled`] or
+//! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. With [`Engine::Compiled`] or
 //! [`Engine::Auto`], warps whose lanes are all active run machine code instead, in groups of neighbouring lanes.
 //!
 //! The interpreter is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]`

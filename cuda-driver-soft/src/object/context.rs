@@ -377,9 +377,7 @@ impl Context {
         engine::Options {
             stack_limit: limits.stack,
             heap_limit: limits.heap,
-            // A fault can show registers only as the plain interpreter keeps them: the code for converged warps and
-            // compiled code keep them in other forms.
-            converged: !host::environment::registers(),
+            // Compiled code keeps registers in another form.
             engine: match host::environment::registers() {
                 true => engine::Engine::Interpreter,
                 false => defaults.engine,

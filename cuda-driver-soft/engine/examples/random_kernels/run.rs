@@ -12,34 +12,33 @@ use std::sync::Arc;
 pub(crate) struct Tier {
     /// The instruction set of the handlers.
     pub(crate) isa: Isa,
-    /// True if converged warps run the code that is specialised for them.
-    pub(crate) converged: bool,
     /// The engine.
     pub(crate) engine: Engine,
 }
 
 impl Tier {
-    /// Returns all ways on this CPU. The first one is the reference: the plain interpreter.
+    /// Returns all ways on this CPU. The first one, the interpreter, is the reference.
     pub(crate) fn all() -> Vec<Tier> {
-        let tier = |isa, converged, engine| Tier { isa, converged, engine };
-        let interpreted = |isa| [false, true].map(|converged| tier(isa, converged, Engine::Interpreter));
+        let tier = |isa, engine| Tier { isa, engine };
         let compiled = [
             Engine::Compiled { lanes: 32 },
             Engine::Compiled { lanes: 16 },
             Engine::Compiled { lanes: 8 },
             Engine::Leaving { lanes: 32 },
         ];
-        let compiled = compiled.map(|engine| tier(Isa::Wide, true, engine));
+        let compiled = compiled.map(|engine| tier(Isa::Wide, engine));
         let compiled = compiled
             .into_iter()
             .filter(|tier| Isa::available().any(|isa| isa == tier.isa));
-        Isa::available().flat_map(interpreted).chain(compiled).collect()
+        Isa::available()
+            .map(|isa| tier(isa, Engine::Interpreter))
+            .chain(compiled)
+            .collect()
     }
 
     fn options(self) -> Options {
         Options {
             isa: self.isa,
-            converged: self.converged,
             engine: self.engine,
             budget: Some(100_000_000),
             ..Options::default()

@@ -41,14 +41,6 @@ pub(crate) enum Action {
     Stack(StackOp),
 }
 
-impl Action {
-    /// Returns true for a barrier whose number or count is in a register.
-    pub(crate) fn has_operands(&self) -> bool {
-        let in_register = |operand: &BarrierOperand| matches!(operand, BarrierOperand::Register(_));
-        matches!(self, Action::Barrier(b) if b.id.iter().chain(&b.count).any(in_register))
-    }
-}
-
 /// An operation on the threads' stacks. Addresses are in a row of 4 or 8 bytes per lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StackOp {

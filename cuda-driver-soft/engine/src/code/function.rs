@@ -5,7 +5,6 @@
 use super::action::{Action, ValueLocation};
 use super::compiled::CompiledSlots;
 use super::constant::Constant;
-use super::converged::Converged;
 use super::inst::Inst;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use super::site::Site;
@@ -42,8 +41,6 @@ pub(crate) struct Code {
     pub(crate) local_bytes: u32,
     /// Alignment of the local memory, a power of two.
     pub(crate) local_align: u32,
-    /// The function's code for converged warps.
-    pub(crate) converged: Option<Converged>,
     /// The origin of each decoded instruction. Empty unless the function was decoded for observation.
     pub(crate) sites: Vec<Site>,
     /// For a kernel, the places of the IR's registers and instructions in this code.

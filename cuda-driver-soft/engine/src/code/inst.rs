@@ -66,8 +66,6 @@ pub(crate) enum Flow {
     Barrier,
     /// As [`Act`](Self::Act), for the end of a kernel.
     End,
-    /// Continue with the same instruction in the code for any lanes: see [`Converged`](super::converged::Converged).
-    Leave,
     /// End the execution; [`Machine::fault`] holds the reason.
     Fault,
 }

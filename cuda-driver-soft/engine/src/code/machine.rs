@@ -7,7 +7,6 @@ use super::watch::Watch;
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
 use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
-use crate::semantics::affine::Rows;
 use ptx::ir::{FuncId, Space};
 
 /// Number of freed bytes after which a worker ends.
@@ -54,8 +53,6 @@ pub(crate) struct Machine<'m> {
     pub(crate) owner: u64,
     /// Lanes of the running warp that have not exited.
     pub(crate) live: Mask,
-    /// The arrangement of the lanes of each warp in the block.
-    pub(crate) rows: Rows,
     /// True for a launch with clusters.
     pub(crate) clusters: bool,
     /// The running warp's number in its block.
@@ -79,12 +76,6 @@ impl Machine<'_> {
     #[inline]
     pub(crate) fn has_freed_much(&self) -> bool {
         self.freed >= MUCH_FREED
-    }
-
-    /// Returns the arrangement of the lanes of a warp in the block: several rows with `GRID`, else one row.
-    #[inline(always)]
-    pub(crate) fn lane_rows<const GRID: bool>(&self) -> Rows {
-        if GRID { self.rows } else { Rows::ONE }
     }
 
     /// Makes `function`, which has `caches` access caches, the running function.

@@ -9,7 +9,7 @@
 //! | `action` | instructions that the warp's scheduler runs |
 //! | `collective`, `matrix`, `tensor`, `texture` | operands of such instructions |
 //! | `constant` | slots that no instruction writes |
-//! | `function`, `converged` | a whole function |
+//! | `function` | a whole function |
 //! | `compiled`, `share` | machine code of a function, and how its instructions run |
 //! | `site`, `watch` | the origin of instructions, and the observers that see them run |
 
@@ -17,7 +17,6 @@ pub(crate) mod action;
 pub(crate) mod collective;
 pub(crate) mod compiled;
 pub(crate) mod constant;
-pub(crate) mod converged;
 pub(crate) mod function;
 pub(crate) mod handlers;
 pub(crate) mod inst;

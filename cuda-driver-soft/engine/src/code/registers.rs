@@ -6,7 +6,6 @@
 use crate::lanes::{self, FULL, LANES, Lanes, Mask};
 use crate::memory::buffer::Buffer;
 use crate::memory_budget::MemoryReservation;
-use crate::semantics::affine::{self, Affine, Rows};
 use ptx::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -16,9 +15,6 @@ pub(crate) struct Slot(pub(crate) u32);
 
 /// Size of a predicate, which is a mask, in bytes.
 pub(crate) const PREDICATE_BYTES: u32 = 4;
-
-/// Size of a row that is kept as an [`Affine`] in bytes, and the alignment of its slot.
-pub(crate) const AFFINE_BYTES: u32 = 32;
 
 /// Size of the widest row that a handler reads or writes at once, in bytes.
 pub(crate) const WIDEST_ROW: u32 = 8 * 32;
@@ -123,87 +119,8 @@ impl RegFile {
         }
     }
 
-    /// Sets a row that is kept as an [`Affine`].
-    pub(crate) fn set_affine(&mut self, slot: Slot, value: Affine) {
-        let start = slot.0 as usize;
-        if let Some(at) = self.bytes_mut().get_mut(start..start + AFFINE_BYTES as usize) {
-            at[..8].copy_from_slice(&value.base.to_ne_bytes());
-            at[8..16].copy_from_slice(&value.step.to_ne_bytes());
-            at[16..24].copy_from_slice(&value.row.to_ne_bytes());
-        }
-    }
-
-    /// Writes the row of values of `width` bytes (4 or 8) that the [`Affine`] in slot `from` describes.
-    pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot, rows: Rows) {
-        let (start, from) = (row.0 as usize, from.0 as usize);
-        let bytes = self.bytes_mut();
-        let number = |at: usize| match bytes.get(at..at + 8) {
-            Some(bytes) => bytes.try_into().map_or(0, u64::from_ne_bytes),
-            None => 0,
-        };
-        let value = Affine {
-            base: number(from),
-            step: number(from + 8),
-            row: if rows.count() == 1 { 0 } else { number(from + 16) },
-        };
-        macro_rules! fill {
-            ($ty:ty, $bytes:literal) => {
-                if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
-                    for (i, lane) in (0..).zip(row.chunks_exact_mut($bytes)) {
-                        let value: $ty = affine::lane(value, rows, i);
-                        lane.copy_from_slice(&value.to_ne_bytes());
-                    }
-                }
-            };
-        }
-        match width {
-            8 => fill!(u64, 8),
-            _ => fill!(u32, 4),
-        }
-    }
-
-    /// Stores a row of values of `width` bytes (4 or 8) as an [`Affine`] in slot `to`. Returns false if the row is not
-    /// affine.
-    pub(crate) fn gather(&mut self, row: Slot, width: u8, to: Slot, rows: Rows) -> bool {
-        let start = row.0 as usize;
-        macro_rules! gather {
-            ($ty:ty, $bytes:literal) => {{
-                let Some(row) = self.bytes_mut().get(start..start + 32 * $bytes) else {
-                    return false;
-                };
-                let mut values = [0; LANES];
-                for (value, bytes) in values.iter_mut().zip(row.chunks_exact($bytes)) {
-                    *value = bytes.try_into().map_or(0, <$ty>::from_ne_bytes);
-                }
-                let difference = |lane: u32, exists: bool| {
-                    let value: $ty = if exists { values[lane as usize] } else { values[0] };
-                    u64::from(value.wrapping_sub(values[0]))
-                };
-                let value = Affine {
-                    base: u64::from(values[0]),
-                    step: difference(1, rows.lanes() > 1),
-                    row: difference(rows.lanes() % 32, rows.count() > 1),
-                };
-                let mut differs = 0;
-                for (i, found) in (0..).zip(values) {
-                    differs |= found ^ affine::lane::<$ty>(value, rows, i);
-                }
-                (differs == 0).then_some(value)
-            }};
-        }
-        let value = match width {
-            8 => gather!(u64, 8),
-            _ => gather!(u32, 4),
-        };
-        if let Some(value) = value {
-            self.set_affine(to, value);
-        }
-        value.is_some()
-    }
-
-    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is
-    /// `step` more than the one before. For a predicate (`width` 0), returns true if all lanes of each group are the
-    /// same.
+    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is `step`
+    /// more than the one before; of a predicate (`width` 0), all lanes are the same.
     pub(crate) fn is_affine(&mut self, row: Slot, width: u8, step: i64, lanes: u32) -> bool {
         let (start, lanes) = (row.0 as usize, lanes as usize);
         macro_rules! check {
@@ -336,42 +253,6 @@ impl Regs<'_> {
     #[inline(always)]
     pub(crate) unsafe fn row_ptr<T: Lane>(self, slot: Slot) -> *mut Lanes<T> {
         self.row(slot)
-    }
-
-    /// Reads a row that is kept as an [`Affine`]; without `GRID` the lanes are in one row.
-    ///
-    /// # Safety
-    /// See [`Regs`].
-    #[inline(always)]
-    pub(crate) unsafe fn affine<const GRID: bool>(self, slot: Slot) -> Affine {
-        let at = self.row::<()>(slot).cast::<u64>();
-        // Volatile accesses keep the compiler from merging them, here and below. A wide load of two numbers that were
-        // stored separately would have to wait until the stores have left the CPU's store buffer.
-        // SAFETY: the caller upholds the contract of `Regs`; slots of affine rows are multiples of 32.
-        unsafe {
-            Affine {
-                base: at.read_volatile(),
-                step: at.add(1).read_volatile(),
-                row: if GRID { at.add(2).read_volatile() } else { 0 },
-            }
-        }
-    }
-
-    /// Sets a row that is kept as an [`Affine`].
-    ///
-    /// # Safety
-    /// See [`Regs`].
-    #[inline(always)]
-    pub(crate) unsafe fn set_affine<const GRID: bool>(self, slot: Slot, value: Affine) {
-        // SAFETY: as in `affine`.
-        unsafe {
-            let at = self.row::<()>(slot).cast::<u64>();
-            at.write_volatile(value.base);
-            at.add(1).write_volatile(value.step);
-            if GRID {
-                at.add(2).write_volatile(value.row);
-            }
-        }
     }
 
     /// Reads a predicate.

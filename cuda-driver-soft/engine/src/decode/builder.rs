@@ -4,12 +4,11 @@ use super::constants;
 use crate::code::action::{Action, ValueLocation};
 use crate::code::compiled::CompiledSlots;
 use crate::code::constant::{Constant, Lifetime};
-use crate::code::converged::Converged;
 use crate::code::function::{Code, SourceMap};
 use crate::code::handlers::Handlers;
 use crate::code::inst::Inst;
 use crate::code::isa::Isa;
-use crate::code::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of, lane_bytes};
+use crate::code::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of, lane_bytes};
 use crate::code::site::{Site, SiteAccess};
 use crate::ops::{Form, control};
 use crate::plan::defined::Use;
@@ -55,10 +54,6 @@ pub(super) struct Builder<'b> {
     cleared: (u32, u32),
     next_row: u32,
     sink_row: Option<Slot>,
-    /// Offset of the next affine row.
-    next_affine: u32,
-    /// Number of affine rows that still fit from `next_affine` on.
-    affine_left: u32,
     /// Scratch rows by class and purpose.
     scratch: HashMap<(RegClass, Scratch), Slot>,
 }
@@ -92,8 +87,6 @@ impl<'b> Builder<'b> {
             cleared: (0, 0),
             next_row: 0,
             sink_row: None,
-            next_affine: 0,
-            affine_left: 0,
             scratch: HashMap::new(),
         };
         builder.place_registers(uses);
@@ -141,11 +134,6 @@ impl<'b> Builder<'b> {
             self.registers[i] = slot;
         }
         (self.cleared, self.next_row) = (cleared, next_row);
-    }
-
-    /// Returns the constant that a register is an alias of.
-    pub(super) fn alias(&self, reg: Reg) -> Option<Constant> {
-        self.aliases[reg.0 as usize]
     }
 
     /// Returns true if an instruction only copies a constant to an alias, so that nothing has to run.
@@ -211,17 +199,6 @@ impl<'b> Builder<'b> {
         let slot = Slot(self.next_row);
         self.next_row += bytes_of(class).next_multiple_of(64);
         slot
-    }
-
-    /// Allocates a slot for an affine row.
-    pub(super) fn affine(&mut self) -> Slot {
-        if self.affine_left == 0 {
-            self.next_affine = self.row(RegClass::B64).0;
-            self.affine_left = bytes_of(RegClass::B64) / AFFINE_BYTES;
-        }
-        self.affine_left -= 1;
-        self.next_affine += AFFINE_BYTES;
-        Slot(self.next_affine - AFFINE_BYTES)
     }
 
     /// Returns a row for an intermediate value of one instruction.
@@ -391,38 +368,12 @@ impl<'b> Builder<'b> {
         }
     }
 
-    /// Replaces the handlers of an instruction.
-    pub(super) fn set_handlers(&mut self, inst: u32, handlers: Handlers) {
-        let entry = handlers.entry(self.isa);
-        let inst = &mut self.insts[inst as usize];
-        (inst.full, inst.masked) = (entry.full, entry.masked);
-    }
-
-    /// Merges the branch after an instruction into that instruction. The branch stays, for jumps to it.
-    pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
-        self.set_handlers(inst, handlers);
-        let at = inst as usize;
-        let branch = self.insts[at + 1];
-        let inst = &mut self.insts[at];
-        (inst.aux, inst.mods) = (branch.aux, branch.mods);
-    }
-
     /// Returns the code.
-    pub(super) fn finish(self, converged: Option<Converged>, steps: Vec<(u32, u32)>, end: u32) -> Code {
+    pub(super) fn finish(self, steps: Vec<(u32, u32)>, end: u32) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
         let for_block = |c: &&(Slot, u8, Constant)| c.2.lifetime() >= Lifetime::Block;
         let block_constants: Vec<_> = constants.iter().filter(for_block).copied().collect();
-        let converged = converged.map(|converged| {
-            let insts = &self.insts[converged.first as usize..];
-            let mut slots = insts.iter().flat_map(Inst::slots);
-            let read = slots.any(|slot| block_constants.iter().any(|c| c.0 == slot));
-            Converged {
-                // Actions have slots too.
-                reads_block_constants: read || self.actions.iter().any(Action::has_operands),
-                ..converged
-            }
-        });
         let kernel = self.source.is_kernel();
         let map = kernel.then(|| SourceMap {
             slots: self.registers.clone(),
@@ -447,7 +398,6 @@ impl<'b> Builder<'b> {
             registers: self.registers,
             local_bytes: self.source.body.frame_size,
             local_align: self.source.body.frame_align.max(1),
-            converged,
             sites: self.sites.unwrap_or_default(),
         }
     }

@@ -3,18 +3,16 @@
 use super::builder::Builder;
 use super::unsupported::UnsupportedInst;
 use crate::code::action::Action;
-use crate::code::handlers::Handlers;
 use crate::code::site::Site;
 use crate::ops::control;
 use crate::plan::steps::{Block, Layout, Step};
 use ptx::ir::Op;
 
 /// Adds the instructions of all blocks, and returns the index of the first instruction of each. `step` is called for
-/// each step, and adds its instructions unless it is a branch. `branch` has the handlers of a guarded branch.
+/// each step, and adds its instructions unless it is a branch.
 pub(super) fn emit(
     layout: &Layout<'_>,
     builder: &mut Builder<'_>,
-    branch: Handlers,
     mut step: impl FnMut(&mut Builder<'_>, usize, &Step<'_>) -> Result<(), UnsupportedInst>,
 ) -> Result<Vec<u32>, UnsupportedInst> {
     // The first instruction of each block, and the branches whose targets are set at the end.
@@ -60,7 +58,7 @@ pub(super) fn emit(
                     }
                     fixups.push((builder.here() as usize, target));
                     let predicate = builder.register(reg);
-                    builder.push_control(branch, Some((predicate, negated)), line);
+                    builder.push_control(control::branch(), Some((predicate, negated)), line);
                     let inverted = target != layout.block_of[to];
                     builder.set_site(|site| site.inverted = inverted);
                 }

@@ -8,7 +8,6 @@
 //! | `asynchronous`, `atomic`, `calls`, `matrix`, `stack`, `texture` | instructions of these kinds |
 //! | `lower` | one instruction of any kind |
 //! | `emit` | turns basic blocks and branches into instructions |
-//! | `converged` | a second version of the code, for converged warps |
 //! | `unsupported` | the error for an unsupported instruction |
 
 #![forbid(unsafe_code)]
@@ -18,7 +17,6 @@ mod atomic;
 mod builder;
 mod calls;
 mod constants;
-mod converged;
 mod emit;
 mod lower;
 mod matrix;
@@ -43,12 +41,8 @@ use unsupported::UnsupportedInst;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To run fast.
-    Run {
-        /// True if the lanes of a warp are in several rows of their block.
-        rows: bool,
-    },
-    /// To be observed. The code has [`sites`](Code::sites), at least one decoded instruction for each PTX instruction,
-    /// and no code for converged warps.
+    Run,
+    /// To be observed: with [`sites`](Code::sites), and at least one decoded instruction for each PTX instruction.
     Observe,
 }
 
@@ -68,7 +62,7 @@ pub(crate) fn decode(
     // The first instruction of each step.
     let mut places = vec![0; layout.steps.len()];
     let mut ends = vec![0; layout.steps.len()];
-    let begins = emit::emit(&layout, &mut builder, control::branch(), |builder, number, step| {
+    let begins = emit::emit(&layout, &mut builder, |builder, number, step| {
         places[number] = builder.here();
         if observed {
             let (inst, guarded) = layout.origin(number);
@@ -96,16 +90,12 @@ pub(crate) fn decode(
         ends[number] = builder.here() + u32::from(branch);
         Ok(())
     })?;
-    let converged = match purpose {
-        Purpose::Run { rows } if source.is_kernel() => converged::lower(&mut builder, &layout, &uses, &places, rows)?,
-        _ => None,
-    };
     let steps = places.into_iter().zip(ends).collect();
     let end = layout
         .block_of
         .get(layout.steps.len())
         .map_or(0, |block| begins[*block]);
-    let mut code = builder.finish(converged, steps, end);
+    let mut code = builder.finish(steps, end);
     for action in &mut code.actions {
         if let Action::Branch { targets, .. } = action {
             for target in targets {

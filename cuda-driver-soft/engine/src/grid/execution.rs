@@ -11,7 +11,6 @@ use super::worker::Worker;
 use crate::code::isa::Isa;
 use crate::fault::{Fault, FaultKind, Report};
 use crate::launch::Launch;
-use crate::launch::threads::lane_rows;
 use crate::memory::address_space;
 use crate::observe::ObservedLaunch;
 use crate::program::history::Counts;
@@ -55,8 +54,7 @@ impl Launch {
     /// Returns text for debugging: the instructions that the interpreter runs when the kernel runs as machine code in
     /// groups of 16 lanes, or the reason why it is never compiled.
     pub fn describe_code(&self) -> String {
-        let rows = lane_rows(self.block).is_some_and(|rows| rows.count() > 1);
-        match self.kernel.loaded().code(self.kernel.id(), Isa::Wide, rows) {
+        match self.kernel.loaded().code(self.kernel.id(), Isa::Wide) {
             Some(Ok(code)) => tier::describe(self, code),
             _ => "not compiled: unsupported instructions\n".to_owned(),
         }
@@ -71,12 +69,11 @@ impl Launch {
             Isa::Baseline
         };
         let loaded = self.kernel.loaded();
-        let rows = lane_rows(self.block).is_some_and(|rows| rows.count() > 1);
         let mut codes = vec![None; loaded.module.functions.len()];
         let mut fault = None;
         for id in self.kernel.reachable() {
             let code = if self.options.observers.is_empty() {
-                loaded.code(*id, isa, rows)
+                loaded.code(*id, isa)
             } else {
                 loaded.observed_code(*id, isa)
             };

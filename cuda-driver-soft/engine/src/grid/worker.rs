@@ -9,12 +9,10 @@ use super::started::StartedLaunch;
 use crate::code::compiled::MOST_UNIFORMS;
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
-use crate::launch::threads::lane_rows;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
 use crate::program::history::Counts;
-use crate::semantics::affine::Rows;
 use crate::warp::frame::Frames;
 
 /// The state of one host thread that runs blocks of a launch.
@@ -66,7 +64,6 @@ impl<'e> Worker<'e> {
             freed: 0,
             owner: kernel.loaded().owner,
             live: 0,
-            rows: lane_rows(launch.block).unwrap_or(Rows::ONE),
             warp: 0,
             clusters: launch.options.cluster.is_some(),
             steps: 0,

@@ -80,8 +80,6 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
-    /// True if converged warps may run the code that is specialised for them. Results do not depend on this option.
-    pub converged: bool,
     /// Bytes of local memory per thread for recursive and indirect calls, whose depth is not known before they run. The
     /// frames of direct calls are added; the sum is limited to the local memory that a thread can have.
     pub stack_limit: u64,
@@ -116,7 +114,6 @@ impl Default for Options {
             engine: Engine::chosen(),
             budget: None,
             isa: Isa::best(),
-            converged: true,
             stack_limit: 128 << 10,
             heap_limit: 8 << 20,
             parallel: host::environment::parallel(),

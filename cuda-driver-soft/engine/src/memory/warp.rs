@@ -164,17 +164,6 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| anchor.wrapping_add(self.to_host) as usize as *mut u8)
     }
 
-    /// Returns the host address of `span` bytes at `address`, if they are in the last allocation and `address` is a
-    /// multiple of `align`.
-    #[inline(always)]
-    pub(crate) fn range(&self, address: u64, span: u64, align: u64) -> Option<*mut u8> {
-        let length = self.record?.length();
-        let offset = address.wrapping_sub(self.base);
-        let fits = length >= span && offset <= length - span;
-        let aligned = address & (align - 1) == 0;
-        (fits && aligned).then(|| address.wrapping_add(self.to_host) as usize as *mut u8)
-    }
-
     /// Does the same as [`global`](Self::global) for memory that starts at address `start` in its space and has
     /// `length` bytes from `host` on.
     #[inline(always)]

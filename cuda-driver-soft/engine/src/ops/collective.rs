@@ -22,21 +22,11 @@ pub(crate) struct CollectiveResult {
 }
 
 impl Collective {
-    /// Returns the handlers of the code for any lanes. If lanes are missing, the handlers leave the operation to the
-    /// scheduler.
+    /// Returns the handlers. If lanes are missing, they leave the operation to the scheduler.
     pub(crate) fn handlers(self) -> Handlers {
         match self {
-            Collective::Shuffle(_) => Common::compile::<Shuffle<false>>(),
-            _ => Rare::compile::<RunCollective<false>>(),
-        }
-    }
-
-    /// Returns the handlers of the code for converged warps. If lanes are missing, the handlers make the warp
-    /// continue in the code for any lanes.
-    pub(crate) fn handlers_together(self) -> Handlers {
-        match self {
-            Collective::Shuffle(_) => Common::compile::<Shuffle<true>>(),
-            _ => Rare::compile::<RunCollective<true>>(),
+            Collective::Shuffle(_) => Common::compile::<Shuffle>(),
+            _ => Rare::compile::<RunCollective>(),
         }
     }
 }
@@ -169,15 +159,10 @@ unsafe fn all_here(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> 
     differs == 0 && wanted & m.live == mask
 }
 
-/// Returns how the warp continues if lanes are missing.
-const fn incomplete(together: bool) -> Flow {
-    if together { Flow::Leave } else { Flow::Act }
-}
-
 /// `shfl`
-struct Shuffle<const TOGETHER: bool>;
+struct Shuffle;
 
-impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
+impl Body for Shuffle {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -187,11 +172,11 @@ impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
     ) -> Flow {
         let Collective::Shuffle(mode) = unpack(inst.mods) else {
             // The decoder gives this handler to shuffles only.
-            return incomplete(TOGETHER);
+            return Flow::Act;
         };
         // SAFETY: the slot is of this frame and class, as promised by the caller.
         if !unsafe { all_here(m, regs, inst, mask) } {
-            return incomplete(TOGETHER);
+            return Flow::Act;
         }
         // SAFETY: as above.
         let (a, b, c) = unsafe {
@@ -244,9 +229,9 @@ fn sources(source: impl Fn(usize) -> (u32, bool)) -> (Lanes<u32>, Lanes<bool>) {
 }
 
 /// All operations except `shfl`.
-struct RunCollective<const TOGETHER: bool>;
+struct RunCollective;
 
-impl<const TOGETHER: bool> Body for RunCollective<TOGETHER> {
+impl Body for RunCollective {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -257,7 +242,7 @@ impl<const TOGETHER: bool> Body for RunCollective<TOGETHER> {
         let collective = unpack(inst.mods);
         // SAFETY: the slot is of this frame and class, as promised by the caller.
         if !unsafe { all_here(m, regs, inst, mask) } {
-            return incomplete(TOGETHER);
+            return Flow::Act;
         }
         // SAFETY: as above.
         let (a, b, c) = unsafe {

@@ -18,23 +18,6 @@ pub(crate) fn branch() -> Handlers {
     Rare::compile::<Branch>()
 }
 
-/// Returns the handlers of `@p bra` in the code for converged warps.
-pub(crate) fn branch_together() -> Handlers {
-    Rare::compile::<BranchTogether>()
-}
-
-/// Returns the handlers of a jump to the instruction `aux`. The last `mods` instructions, including the jump, are not
-/// counted as steps.
-pub(crate) fn begin() -> Handlers {
-    Rare::compile::<Begin>()
-}
-
-/// Returns the handlers of an instruction that the code for converged warps does not have: the warp leaves for the code
-/// for any lanes.
-pub(crate) fn leave() -> Handlers {
-    Rare::compile::<Leave>()
-}
-
 /// Returns the handlers of `@p` on any instruction other than `bra`. The guarded instruction follows.
 pub(crate) fn guard() -> Handlers {
     Rare::compile::<Guard>()
@@ -119,61 +102,6 @@ impl Body for Branch {
         m.target = inst.aux;
         m.taken = taken;
         if taken == mask { Flow::Jump } else { Flow::Diverge }
-    }
-}
-
-struct BranchTogether;
-
-impl Body for BranchTogether {
-    #[inline(always)]
-    unsafe fn run<const FULL: bool, const FUSED: bool>(
-        m: &mut Machine<'_>,
-        regs: Regs<'_>,
-        inst: &Inst,
-        mask: Mask,
-    ) -> Flow {
-        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
-        let taken = unsafe { holds(regs, inst, mask) };
-        if taken == 0 {
-            return Flow::Next;
-        }
-        if taken != mask {
-            return Flow::Leave;
-        }
-        m.target = inst.aux;
-        Flow::Jump
-    }
-}
-
-struct Begin;
-
-impl Body for Begin {
-    #[inline(always)]
-    unsafe fn run<const FULL: bool, const FUSED: bool>(
-        m: &mut Machine<'_>,
-        _regs: Regs<'_>,
-        inst: &Inst,
-        _mask: Mask,
-    ) -> Flow {
-        // Only a block that finds no registers to reuse runs these instructions. That depends on the host's threads,
-        // but the number of steps must not depend on them.
-        m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
-        m.target = inst.aux;
-        Flow::Jump
-    }
-}
-
-struct Leave;
-
-impl Body for Leave {
-    #[inline(always)]
-    unsafe fn run<const FULL: bool, const FUSED: bool>(
-        _m: &mut Machine<'_>,
-        _regs: Regs<'_>,
-        _inst: &Inst,
-        _mask: Mask,
-    ) -> Flow {
-        Flow::Leave
     }
 }
 

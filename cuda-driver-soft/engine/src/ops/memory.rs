@@ -3,8 +3,6 @@
 //! An access first finds its host addresses, which checks bounds and alignment (`crate::memory::warp`), and then moves
 //! its values.
 
-pub(crate) mod affine;
-mod host_lanes;
 mod parts;
 
 use crate::code::handlers::{Body, Common, Copies, Handlers, Hot, Rare};
@@ -158,19 +156,6 @@ pub(crate) fn store(access: &Access) -> Handlers {
     }
     let handlers = (access.space != Space::Const).then(|| parts::store(access));
     handlers.flatten().unwrap_or_else(Rare::compile::<StoreAny>)
-}
-
-/// Returns the handlers of a load whose address is affine; with `grid` the lanes are in several rows of the block.
-pub(crate) fn load_affine(access: &Access, grid: bool) -> Option<Handlers> {
-    affine::load(access, grid).or_else(|| parts::load(access))
-}
-
-/// Returns the handlers of a store whose address is affine; with `grid` the lanes are in several rows of the block.
-pub(crate) fn store_affine(access: &Access, grid: bool) -> Option<Handlers> {
-    if access.space == Space::Const {
-        return None;
-    }
-    affine::store(access, grid).or_else(|| parts::store(access))
 }
 
 /// A value that one load or store moves between memory and a register of the same size.

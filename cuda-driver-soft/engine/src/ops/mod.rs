@@ -20,13 +20,11 @@
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface`, `texels` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
-//! | `affine`, `memory::affine` | values that converged warps compute once for all lanes, and accesses with them |
 //! | `control` | bra and the other branches, trap, and the instructions that the scheduler runs |
 //!
 //! The meaning of an instruction is a pure function of `semantics`. `shapes` makes a [`Form`] of it: loops over the
 //! lanes, compiled for each instruction set. `mods` packs modifiers that are not compiled into a handler.
 
-pub(crate) mod affine;
 pub(crate) mod asynchronous;
 pub(crate) mod atomic;
 pub(crate) mod atomic128;

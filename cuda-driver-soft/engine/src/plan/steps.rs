@@ -72,12 +72,6 @@ impl<'b> Layout<'b> {
         self.blocks[block].start..self.blocks[block].end
     }
 
-    /// Returns all reachable steps.
-    pub(crate) fn reached(&self) -> impl Iterator<Item = &Step<'b>> {
-        let blocks = self.order.iter();
-        blocks.flat_map(|block| &self.steps[self.steps_of(*block)])
-    }
-
     /// Returns the block of an instruction of the body.
     pub(crate) fn block_at(&self, inst: u32) -> usize {
         self.block_of[self.first_step[inst as usize]]

@@ -233,12 +233,10 @@ impl Properties {
             .filter(|v| v.space == Space::Const)
             .map(|v| v.size)
             .sum::<u64>();
-        let unsupported = functions
-            .iter()
-            .find_map(|id| match loaded.code(*id, Isa::best(), false) {
-                Some(Err(unsupported)) => Some(unsupported.to_string()),
-                _ => None,
-            });
+        let unsupported = functions.iter().find_map(|id| match loaded.code(*id, Isa::best()) {
+            Some(Err(unsupported)) => Some(unsupported.to_string()),
+            _ => None,
+        });
         // State spaces in which results depend on the order of accesses by several threads.
         let insts = bodies.iter().flat_map(|b| &b.insts);
         let ordered: Vec<Space> = insts.filter_map(depends_on_threads).collect();

@@ -7,7 +7,7 @@ use crate::decode::unsupported::UnsupportedInst;
 use crate::decode::{Purpose, decode};
 use crate::memory::{AllocationKind, OutOfMemory, Quota, address_space};
 use crate::window;
-use ptx::ir::{FuncId, FunctionKind, Module, Reloc, RelocTarget, Space, VarId, Variable};
+use ptx::ir::{FuncId, Module, Reloc, RelocTarget, Space, VarId, Variable};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +25,7 @@ pub(crate) struct LoadedModule {
     /// The module whose managed variables this one uses instead of its own.
     managed: Option<Arc<LoadedModule>>,
     /// By instruction set, layout of a warp's lanes (one row or several), and function.
-    codes: [[Vec<LazyCode>; 2]; 2],
+    codes: [Vec<LazyCode>; 2],
     /// Code for observed launches, by instruction set and function; made when it is first needed.
     observed: [OnceLock<Vec<LazyCode>>; 2],
     /// The functions whose addresses the module takes, computed when first needed.
@@ -91,7 +91,7 @@ impl LoadedModule {
             owner,
             globals: Vec::new(),
             managed,
-            codes: [(); 2].map(|()| [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())),
+            codes: [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect()),
             observed: [const { OnceLock::new() }; 2],
             taken: OnceLock::new(),
         };
@@ -138,15 +138,11 @@ impl LoadedModule {
         self.globals[index].map(|g| (g.address, g.bytes))
     }
 
-    /// Returns the decoded code of a function; `None` for a declaration. `rows` is true if the lanes of a warp lie in
-    /// several rows of their block.
-    pub(crate) fn code(&self, id: FuncId, isa: Isa, rows: bool) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
-        let function = self.module.functions.get(id.0 as usize)?;
-        let body = function.body()?;
-        // Only the code of kernels depends on `rows`.
-        let rows = rows && function.kind == FunctionKind::Entry;
-        let slot = self.codes[isa as usize][usize::from(rows)].get(id.0 as usize)?;
-        Some(slot.get_or_init(|| decode(&self.module, id, body, isa, Purpose::Run { rows }).map(Arc::new)))
+    /// Returns the decoded code of a function; `None` for a declaration.
+    pub(crate) fn code(&self, id: FuncId, isa: Isa) -> Option<&Result<Arc<Code>, UnsupportedInst>> {
+        let body = self.module.functions.get(id.0 as usize)?.body()?;
+        let slot = self.codes[isa as usize].get(id.0 as usize)?;
+        Some(slot.get_or_init(|| decode(&self.module, id, body, isa, Purpose::Run).map(Arc::new)))
     }
 
     /// Returns the code of a function for an observed launch; `None` for a declaration.

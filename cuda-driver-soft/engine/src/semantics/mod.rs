@@ -28,12 +28,10 @@
 //! | `texture` | the texels that tex and tld4 read, and their filtering; the texels that sust.p stores |
 //! | `video` | vadd vsub vabsdiff vmin vmax vshl vshr vset vmad, and the forms for two and four elements |
 //! | `collective` | the lanes that shfl reads |
-//! | `affine` | integer instructions on values with the same step from each lane to the next |
 //! | `round`, `elementary` | the rounding of exact values; functions in f64 that `approx` uses |
 
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
-pub mod affine;
 pub mod approx;
 pub mod atomic;
 pub mod bits;

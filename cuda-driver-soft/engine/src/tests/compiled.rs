@@ -122,7 +122,6 @@ pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
             let grid = THREADS.div_ceil(block.0 * block.1);
             let mut launch = bench.launch("k", grid, block, &args);
             launch.options.engine = engine;
-            launch.options.converged = false;
             let execution = Bench::run(launch);
             // Addresses differ from run to run.
             let fault = execution

@@ -43,7 +43,6 @@ fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUM
     ] {
         let mut launch = bench.launch("k", 1, threads, &[Arg::U64(input)]);
         launch.options.engine = engine;
-        launch.options.converged = false;
         let report = Bench::run(launch).fault().map(|fault| fault.to_string());
         let expected = first.get_or_insert_with(|| report.clone());
         assert_eq!(report, *expected, "{engine:?} with {numbers:?}: {body}");

@@ -1,5 +1,6 @@
 //! Runs PTX text on the engine, without a driver.
 
+mod block_shapes;
 mod bulk;
 mod checks;
 mod cluster;
@@ -7,7 +8,6 @@ mod compiled;
 mod compiled_arithmetic;
 mod compiled_collectives;
 mod compiled_faults;
-mod converged;
 mod counters;
 mod faults;
 mod hostile;

@@ -1,8 +1,14 @@
 //! Kernels as users write them, in blocks of many shapes. Results are compared with ones computed here, and must be the
-//! same bits with and without the code for converged warps.
+//! same bits interpreted and compiled.
 
 use super::{Arg, Bench, on_each_isa};
-use crate::Isa;
+use crate::{Engine, Isa};
+
+const ENGINES: [Engine; 3] = [
+    Engine::Interpreter,
+    Engine::Compiled { lanes: 32 },
+    Engine::Compiled { lanes: 8 },
+];
 
 /// A launch and its output.
 struct Trial<'a> {
@@ -17,26 +23,25 @@ struct Trial<'a> {
     rest: &'a [Arg],
 }
 
-/// Runs a launch on each instruction set, with and without the code for converged warps. All outputs must be the same
-/// bytes.
+/// Runs a launch on each instruction set, interpreted and compiled. All outputs must be the same bytes.
 fn run(trial: &Trial<'_>) -> Vec<u8> {
     let mut found: Option<Vec<u8>> = None;
     on_each_isa(|isa: Isa| {
         let mut bench = Bench::file(trial.module, isa);
         let input = bench.put(trial.input, |b| [b]);
-        for converged in [true, false] {
+        for engine in ENGINES {
             let output = bench.put(&vec![0u8; trial.output], |b| [b]);
             let mut args = vec![Arg::U64(input), Arg::U64(output)];
             args.extend(trial.rest.iter().copied());
             let mut launch = bench.launch(trial.kernel, trial.grid, trial.block, &args);
-            launch.options.converged = converged;
+            launch.options.engine = engine;
             let execution = Bench::run(launch);
             assert_eq!(execution.fault().map(|f| f.to_string()), None);
             let got = bench.get(output, trial.output, |[b]: [u8; 1]| b);
             let first = found.get_or_insert_with(|| got.clone());
             let differs = got.iter().zip(first.iter()).position(|(a, b)| a != b);
             let Trial { kernel, block, .. } = trial;
-            assert_eq!(differs, None, "{kernel} {block:?} {isa:?} {converged}");
+            assert_eq!(differs, None, "{kernel} {block:?} {isa:?} {engine:?}");
         }
     });
     found.expect("there is an instruction set")
@@ -313,7 +318,7 @@ fn a_product_by_tensor_cores() {
     let whole = |v: u32| (v % 9) as i32 - 4;
     let a: Vec<i32> = random(m * k).into_iter().map(whole).collect();
     let b: Vec<i32> = random(k * n + 7)[7..].iter().copied().map(whole).collect();
-    for converged in [true, false] {
+    for engine in ENGINES {
         let mut bench = Bench::file("typical.sm_80", Isa::best());
         let da = bench.put(&a, half);
         let db = bench.put(&b, half);
@@ -321,7 +326,7 @@ fn a_product_by_tensor_cores() {
         let sizes = [m, n, k].map(|v| Arg::U32(v as u32));
         let args: Vec<Arg> = [da, db, dc].map(Arg::U64).into_iter().chain(sizes).collect();
         let mut launch = bench.launch("gemm_half", ((n / 16) as u32, (m / 32) as u32), 64, &args);
-        launch.options.converged = converged;
+        launch.options.engine = engine;
         assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
         let c = bench.get(dc, m * n, f32::from_le_bytes);
         for (i, c) in c.into_iter().enumerate() {

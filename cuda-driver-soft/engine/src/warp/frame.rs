@@ -4,18 +4,16 @@
 
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::constant::{Constant, Lifetime, differs_by_lane};
-use crate::code::converged::Converged;
 use crate::code::function::Code;
 use crate::code::machine::Machine;
 use crate::code::registers::{RegFile, Slot};
 use crate::lanes::{FULL, LANES, Lanes, Mask};
 use crate::launch::Launch;
-use crate::launch::threads::{lane_rows, thread_of};
+use crate::launch::threads::thread_of;
 use crate::memory::warp::RANK_SHIFT;
 use crate::program::loaded::LoadedModule;
 use crate::program::shared_layout::SharedLayout;
-use crate::semantics::affine::{self, Affine, Rows};
-use ptx::ir::{FuncId, RegClass, Space, Special};
+use ptx::ir::{FuncId, Space, Special};
 use std::sync::Arc;
 
 /// Index of a frame in its warp.
@@ -73,8 +71,6 @@ pub(crate) struct Frames<'e> {
     launch: &'e Launch,
     pub(super) loaded: &'e LoadedModule,
     shared: &'e SharedLayout,
-    /// The arrangement of the lanes of each warp in the block, if they form whole rows.
-    rows: Option<Rows>,
     /// The kernel's code.
     kernel: Option<&'e Code>,
     /// The kernel's machine code, if the launch runs it.
@@ -111,7 +107,6 @@ impl<'e> Frames<'e> {
         let kernel = codes[launch.kernel.id().0 as usize].as_deref();
         Frames {
             compiled: kernel.and_then(|code| code.compiled.made(machine_code?)),
-            rows: lane_rows(launch.block),
             launch,
             loaded: launch.kernel.loaded(),
             shared: launch.kernel.shared_layout(),
@@ -121,12 +116,7 @@ impl<'e> Frames<'e> {
         }
     }
 
-    /// Returns true if warps may run code that keeps registers in another form.
-    pub(super) fn uses_converged(&self) -> bool {
-        self.launch.options.converged || self.compiled.is_some()
-    }
-
-    /// Returns true if compiled code always leaves: see [`Variant::leaving`].
+    /// Returns true if compiled code takes each of its ways out.
     #[inline(always)]
     pub(super) fn is_leaving(&self) -> bool {
         self.compiled.is_some_and(|compiled| compiled.leaving)
@@ -211,12 +201,6 @@ impl<'e> Frames<'e> {
         frame.file.clear(start, bytes);
         frame.live = live;
         (frame.local_end, frame.allocated) = (frame.local_fixed, None);
-        if let Some(converged) = self.converged(code, live) {
-            self.fill_affine(frame, position, &converged.constants[converged.kept_constants..]);
-            if !converged.reads_block_constants {
-                return;
-            }
-        }
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
@@ -265,56 +249,6 @@ impl<'e> Frames<'e> {
         plain && whole && compiled.entry(0).is_some_and(|entry| entry.scalars.is_empty())
     }
 
-    /// Returns the code for converged warps, if these lanes may run it.
-    fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
-        let converged = code.converged.as_ref()?;
-        if !self.launch.options.converged || self.compiled.is_some() {
-            return None;
-        }
-        (lanes == FULL && (self.rows.is_some() || !converged.needs_rows)).then_some(converged)
-    }
-
-    /// Returns the first instruction for lanes of a kernel's frame. `new` is true if the frame was not reused from
-    /// another block.
-    pub(crate) fn entry(&self, function: FuncId, lanes: Mask, new: bool) -> u32 {
-        let converged = self.converged(self.code(function), lanes);
-        converged.map_or(0, |c| if new { c.first } else { c.entry })
-    }
-
-    /// Leaves the code for converged warps at an instruction: writes the rows that the code for any lanes reads, and
-    /// returns the instruction at which to continue there.
-    pub(crate) fn leave(&self, frame: &mut Frame, position: WarpPosition, at: u32) -> u32 {
-        let code = self.code(frame.function);
-        let (converged, leave) = code
-            .converged
-            .as_ref()
-            .and_then(|converged| Some((converged, converged.leave(at)?)))
-            .expect("instructions that may leave are listed");
-        if !converged.reads_block_constants {
-            self.fill_all(frame, position, code.block_constants.iter());
-        }
-        for (row, width, from) in &converged.kept[leave.spread.clone()] {
-            let rows = self.rows.unwrap_or(Rows::ONE);
-            frame.file.spread(*row, *width, *from, rows);
-        }
-        leave.to
-    }
-
-    /// Returns the instruction at which a warp may return to the code for converged warps, if all its lanes are at
-    /// instruction `at` of the code for any lanes. Returns `Err` if a register is not affine.
-    pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
-        let code = self.code(frame.function);
-        let converged = self.converged(code, frame.live)?;
-        if at >= converged.first {
-            return None;
-        }
-        let resume = converged.resume(at)?;
-        let rows = self.rows.unwrap_or(Rows::ONE);
-        let mut kept = converged.kept[resume.gathered.clone()].iter();
-        let affine = kept.all(|(row, width, to)| frame.file.gather(*row, *width, *to, rows));
-        Some(if affine { Ok(resume.to) } else { Err(()) })
-    }
-
     /// Takes back a frame whose invocation has ended.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         self.pool[frame.function.0 as usize].push(frame.file);
@@ -323,21 +257,11 @@ impl<'e> Frames<'e> {
     /// Fills the constants whose lifetime is `from` or shorter.
     fn fill(&self, frame: &mut Frame, position: WarpPosition, from: Lifetime) {
         let code = self.code(frame.function);
-        if let Some(converged) = &code.converged {
-            self.fill_affine(frame, position, &converged.constants);
-        }
         // Constants are sorted by lifetime.
         let first = code
             .constants
             .partition_point(|(_, _, constant)| constant.lifetime() < from);
         self.fill_all(frame, position, code.constants[first..].iter());
-    }
-
-    fn fill_affine(&self, frame: &mut Frame, position: WarpPosition, constants: &[(Slot, RegClass, Constant)]) {
-        for (slot, class, constant) in constants {
-            let value = self.affine(frame.local_base, position, *class, constant);
-            frame.file.set_affine(*slot, value);
-        }
     }
 
     fn fill_all<'c>(
@@ -361,28 +285,6 @@ impl<'e> Frames<'e> {
                     .file
                     .set_all(*slot, *width, self.value(position, constant, local_base)),
             }
-        }
-    }
-
-    /// Returns the lanes of a constant, which is uniform or affine.
-    fn affine(&self, local_base: u64, position: WarpPosition, class: RegClass, constant: &Constant) -> Affine {
-        let value = match constant {
-            Constant::Special(special) if differs_by_lane(*special) => {
-                let rows = self.rows.unwrap_or(Rows::ONE);
-                let base = self.special(*special, position, 0);
-                let difference = |lane| self.special(*special, position, lane).wrapping_sub(base);
-                Affine {
-                    base,
-                    step: if rows.lanes() > 1 { difference(1) } else { 0 },
-                    row: if rows.count() > 1 { difference(rows.lanes()) } else { 0 },
-                }
-            }
-            Constant::Special(special) => affine::uniform(self.special(*special, position, 0)),
-            constant => affine::uniform(self.value(position, constant, local_base)),
-        };
-        match class {
-            RegClass::B64 => value,
-            _ => affine::truncate(value),
         }
     }
 

@@ -94,9 +94,7 @@ pub(crate) struct Warp {
     turn: usize,
     /// Backward jumps since another split had its turn, including those before the warp was interrupted.
     since_turn: i64,
-    /// Instructions run since the warp last returned to the code for converged warps.
-    stay: u64,
-    /// Number of consecutive returns to that code, or to compiled code, that saved no time.
+    /// Number of consecutive returns to compiled code that saved no time.
     in_vain: u32,
     /// The instruction at which compiled code has left the warp, if all registers have the shapes that it expects.
     trusted: Option<u32>,
@@ -147,7 +145,7 @@ const QUANTUM: i64 = 16_384;
 const SPIN_QUANTUM: i64 = 64;
 /// Backward jumps of a split in its turn.
 const TURN: i64 = 64;
-/// Instructions that a warp must run in the code for converged warps for a return to it to save time.
+/// Instructions that a warp must run in compiled code for a return to it to save time.
 const WORTH_COMING_BACK: u64 = 24;
 /// Number of consecutive returns without benefit after which a warp stops returning, until its next block.
 const MOST_IN_VAIN: u32 = 3;
@@ -186,14 +184,13 @@ impl Warp {
             local_reservation: MemoryReservation::default(),
             turn: 0,
             since_turn: 0,
-            stay: 0,
             in_vain: 0,
             trusted: None,
             order: None,
             is_behind: false,
             group_ends: None,
         };
-        warp.begin(frames, lanes, true)?;
+        warp.begin(frames, lanes)?;
         Some(warp)
     }
 
@@ -212,16 +209,16 @@ impl Warp {
         let frame = self.frames[0].as_mut()?;
         frames.reuse(frame, self.position, lanes);
         self.registers = frame.file.bytes();
-        self.begin(frames, lanes, false)
+        self.begin(frames, lanes)
     }
 
     #[inline]
-    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask, new: bool) -> Option<()> {
+    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask) -> Option<()> {
         self.ready.clear();
         self.parked.clear();
         self.turn = 0;
         self.since_turn = 0;
-        (self.stay, self.in_vain) = (u64::MAX, 0);
+        self.in_vain = 0;
         self.trusted = None;
         self.order = None;
         (self.is_behind, self.group_ends) = (false, None);
@@ -229,7 +226,7 @@ impl Warp {
         self.ready.push(Split {
             frame: 0,
             depth: 0,
-            pc: frames.entry(function, lanes, new),
+            pc: 0,
             mask: lanes,
         });
         let bytes = u64::from(frames.code(function).local_bytes);
@@ -284,8 +281,7 @@ impl Warp {
     }
 
     /// Fast path for a warp whose lanes are all at one instruction: runs it until an [`Event`], and returns the
-    /// instruction and the event. Returns `None` for other warps, and for a warp that could return to the code for
-    /// converged warps.
+    /// instruction and the event. Returns `None` for other warps.
     #[inline(always)]
     fn run_together(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, share: i64) -> Option<(u32, Event)> {
         let [Split { frame: 0, pc, mask, .. }] = *self.ready.as_slice() else {
@@ -293,8 +289,7 @@ impl Warp {
         };
         // The first frame is the kernel's.
         let (frame, code) = (self.frames[0].as_mut()?, frames.kernel()?);
-        let may_come_back = code.converged.as_ref().is_some_and(|c| pc < c.first);
-        if !self.parked.is_empty() || may_come_back {
+        if !self.parked.is_empty() {
             return None;
         }
         (m.live, m.warp) = (self.live, self.position.warp);
@@ -302,11 +297,8 @@ impl Warp {
         m.spaces.local_end = frame.local_end;
         self.since_turn = 0;
         m.quantum = share.max(1);
-        let before = m.steps;
         // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
-        let ran = unsafe { run(m, code, frame.file.regs(), pc, mask, u32::MAX) };
-        self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
-        Some(ran)
+        Some(unsafe { run(m, code, frame.file.regs(), pc, mask, u32::MAX) })
     }
 
     /// Records that the whole warp has arrived at a plain barrier. No lanes are parked; the warp stays ready until the
@@ -363,7 +355,7 @@ impl Warp {
             let Some(Split {
                 frame: id,
                 depth,
-                mut pc,
+                pc,
                 mut mask,
             }) = self.ready.pop()
             else {
@@ -416,18 +408,6 @@ impl Warp {
             let Some(frame) = self.frames[id as usize].as_mut() else {
                 continue;
             };
-            if ran.is_none()
-                && mask == lanes::FULL
-                && self.in_vain < MOST_IN_VAIN
-                && self.ready.is_empty()
-                && self.parked.is_empty()
-                && let Some(resumed) = frames.resume(frame, pc)
-            {
-                match resumed {
-                    Ok(to) => (pc, self.stay) = (to, 0),
-                    Err(()) => self.in_vain += 1,
-                }
-            }
             let had_turn = std::mem::take(&mut in_turn);
             if had_turn || self.ready.is_empty() {
                 self.since_turn = 0;
@@ -443,11 +423,8 @@ impl Warp {
             }
             let (pc, event) = ran.take().unwrap_or_else(|| {
                 m.quantum = quantum;
-                let before = m.steps;
                 // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
-                let ran = unsafe { run(m, code, frame.file.regs(), pc, mask, stop) };
-                self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
-                ran
+                unsafe { run(m, code, frame.file.regs(), pc, mask, stop) }
             });
             // Every kind of loop counts: backward jumps, divergent branches, jump tables, recursive calls. Otherwise
             // the lanes that these lanes wait for might never run.
@@ -459,16 +436,6 @@ impl Warp {
                     rounds += i64::from(m.target <= pc);
                     self.push(split(pc + 1, mask & !m.taken));
                     self.push(split(m.target, m.taken));
-                }
-                Event::Leave => {
-                    self.in_vain = if self.stay < WORTH_COMING_BACK {
-                        self.in_vain + 1
-                    } else {
-                        0
-                    };
-                    // All lanes are in this split, so there is no order to keep.
-                    let pc = frames.leave(frame, self.position, pc);
-                    self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
                     if self.hold_fault(m, code, split(pc, mask)) {

@@ -59,7 +59,7 @@ impl Warp {
     fn be_ready_at(&mut self, frames: &Frames<'_>, block: ([u32; 3], u64), pc: u32) {
         self.catch_up(frames, block);
         // There is no local memory, so this cannot run out of it.
-        let _ = self.begin(frames, FULL, false);
+        let _ = self.begin(frames, FULL);
         self.ready.clear();
         self.ready.push(Split {
             frame: 0,

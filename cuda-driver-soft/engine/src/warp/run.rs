@@ -20,8 +20,6 @@ pub(crate) enum Event {
     Barrier,
     /// The loop reached the end of a kernel.
     End,
-    /// The loop reached an instruction that the code for any lanes must run.
-    Leave,
     /// An instruction raised a fault.
     Fault,
     /// A backward jump used up [`Machine::quantum`].
@@ -117,7 +115,6 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
         match flow {
             Flow::Next => pc += 1,
             Flow::Jump => {
-                // `control::begin` has already subtracted the instructions that do not count as steps.
                 m.steps = m.steps.wrapping_add((pc - since + 1) as u64);
                 let target = m.target as usize;
                 let back = target <= pc;
@@ -156,7 +153,6 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
             Flow::Act => break Event::Act,
             Flow::Barrier => break Event::Barrier,
             Flow::End => break Event::End,
-            Flow::Leave => break Event::Leave,
             Flow::Fault => break Event::Fault,
         }
     };

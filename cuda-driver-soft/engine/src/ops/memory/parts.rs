@@ -1,7 +1,5 @@
 //! Handlers of loads and stores of vectors, and of numbers that are narrower than their registers.
 
-use super::affine;
-use super::host_lanes::{Arrangement, HostLanes};
 use super::{Access, load_slow, store_slow, widened};
 use crate::code::handlers::{Body, Common, Copies, Handlers};
 use crate::code::inst::{Flow, Inst};
@@ -161,7 +159,30 @@ pub(super) fn store(access: &Access) -> Option<Handlers> {
     }
 }
 
-/// Finds the host addresses of the lanes if pattern and memory are known. The distances may be written to `own`.
+/// The host addresses of an access. Each is valid for the access, and aligned.
+struct HostLanes<'c> {
+    /// The address of the first lane; with [`LanePattern::Any`] the address to which the distances are added.
+    host: *mut u8,
+    /// The arrangement of the lanes.
+    pattern: LanePattern,
+    /// The distances of the lanes, for [`LanePattern::Any`].
+    deltas: &'c Lanes<u32>,
+}
+
+impl HostLanes<'_> {
+    /// Returns the address of a lane, for accesses of `bytes` bytes.
+    #[inline(always)]
+    fn lane(&self, i: usize, bytes: usize) -> *mut u8 {
+        let distance = match self.pattern {
+            LanePattern::Same => 0,
+            LanePattern::Row => i * bytes,
+            LanePattern::Any => self.deltas[i] as usize,
+        };
+        self.host.wrapping_add(distance)
+    }
+}
+
+/// Finds the host addresses of the lanes if pattern and memory are known.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -172,12 +193,7 @@ unsafe fn find<'c>(
     inst: &Inst,
     bytes: u64,
     mask: Mask,
-    own: &'c mut Lanes<u32>,
 ) -> Option<HostLanes<'c>> {
-    if affine::is_affine(inst.mods) {
-        // SAFETY: as promised by the caller.
-        return unsafe { affine::find(m, regs, inst, bytes, own) };
-    }
     // SAFETY: as promised by the caller.
     let addresses = unsafe { widened(regs, inst) };
     let cache = &m.caches[inst.aux as usize];
@@ -190,30 +206,9 @@ unsafe fn find<'c>(
     };
     Some(HostLanes {
         host: host?,
-        arrangement: match cache.pattern {
-            LanePattern::Row => Arrangement::Row,
-            LanePattern::Same => Arrangement::Same,
-            LanePattern::Any => Arrangement::Any,
-        },
-        lanes: LANES,
+        pattern: cache.pattern,
         deltas: &cache.deltas,
     })
-}
-
-/// Returns the address of each lane.
-///
-/// # Safety
-/// See [`Regs`].
-#[inline(never)]
-unsafe fn addresses(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        if affine::is_affine(inst.mods) {
-            affine::addresses(m, regs, inst)
-        } else {
-            widened(regs, inst)
-        }
-    }
 }
 
 /// A load of `N` numbers of type `P`.
@@ -228,16 +223,15 @@ impl<P: Number, const N: usize> Body for LoadParts<P, N> {
         mask: Mask,
     ) -> Flow {
         let bytes = (N * P::BYTES) as u64;
-        let mut own = [0; LANES];
         // SAFETY: as promised by the caller.
-        if let Some(found) = unsafe { find(m, regs, inst, bytes, mask, &mut own) } {
+        if let Some(found) = unsafe { find(m, regs, inst, bytes, mask) } {
             // SAFETY: `find` returns addresses that are valid for reads; the destinations are of this frame and class.
             unsafe { load_found::<P, N, WIDE>(&found, regs, inst, mask) };
             return Flow::Next;
         }
         // SAFETY: as promised by the caller.
         unsafe {
-            let addresses = addresses(m, regs, inst);
+            let addresses = widened(regs, inst);
             load_slow(m, regs, inst, &addresses, mask)
         }
     }
@@ -256,7 +250,7 @@ unsafe fn load_found<P: Number, const N: usize, const WIDE: bool>(
 ) {
     let slots: [Slot; 4] = [inst.d, inst.b, inst.c, inst.e];
     let mut rows = [[P::Row::default(); LANES]; N];
-    if found.arrangement == Arrangement::Same {
+    if found.pattern == LanePattern::Same {
         // SAFETY: all lanes have this address, which is valid, as promised by the caller.
         let values = unsafe { load_lane::<P, N>(found.host) };
         for (row, value) in rows.iter_mut().zip(values) {
@@ -264,15 +258,11 @@ unsafe fn load_found<P: Number, const N: usize, const WIDE: bool>(
         }
     } else {
         let mut all = [[P::Memory::default(); N]; LANES];
-        match found.arrangement {
-            Arrangement::Row if mask == FULL_MASK => {
+        match found.pattern {
+            LanePattern::Row if mask == FULL_MASK => {
                 let bytes = LANES * N * P::BYTES;
                 // SAFETY: the addresses are contiguous and valid, as promised by the caller; any bytes are numbers.
                 unsafe { access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, bytes) };
-            }
-            Arrangement::Rows(_) if mask == FULL_MASK => {
-                // SAFETY: all addresses are valid, as promised by the caller; any bytes are numbers.
-                unsafe { found.copy::<false, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
             }
             _ if mask == FULL_MASK => {
                 for (i, values) in all.iter_mut().enumerate() {
@@ -333,9 +323,8 @@ impl<P: Number, const N: usize> Body for StoreParts<P, N> {
         mask: Mask,
     ) -> Flow {
         let bytes = (N * P::BYTES) as u64;
-        let mut own = [0; LANES];
         // SAFETY: as promised by the caller.
-        if let Some(found) = unsafe { find(m, regs, inst, bytes, mask, &mut own) } {
+        if let Some(found) = unsafe { find(m, regs, inst, bytes, mask) } {
             // SAFETY: the addresses are valid for writes, because the cache of a store only has an allocation that an
             // earlier store was allowed to write. The sources are of this frame and class.
             unsafe { store_found::<P, N, WIDE>(&found, regs, inst, mask) };
@@ -343,7 +332,7 @@ impl<P: Number, const N: usize> Body for StoreParts<P, N> {
         }
         // SAFETY: as promised by the caller.
         unsafe {
-            let addresses = addresses(m, regs, inst);
+            let addresses = widened(regs, inst);
             store_slow(m, regs, inst, &addresses, mask)
         }
     }
@@ -369,15 +358,10 @@ unsafe fn store_found<P: Number, const N: usize, const WIDE: bool>(
             all[k] = P::narrow(value);
         }
     }
-    if found.arrangement == Arrangement::Row && mask == FULL_MASK {
+    if found.pattern == LanePattern::Row && mask == FULL_MASK {
         let bytes = LANES * N * P::BYTES;
         // SAFETY: the addresses are contiguous and valid, as promised by the caller.
         unsafe { access::copy_row::<WIDE>(found.host, all.as_ptr().cast(), bytes) };
-        return;
-    }
-    if matches!(found.arrangement, Arrangement::Rows(_)) && mask == FULL_MASK {
-        // SAFETY: all addresses are valid, as promised by the caller.
-        unsafe { found.copy::<true, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
         return;
     }
     for i in lanes::iter(mask) {

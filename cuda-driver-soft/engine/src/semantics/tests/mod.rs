@@ -1,6 +1,5 @@
 //! Compares the functions with `rustc_apfloat` (IEEE operations), with wide integers, and with results of an H200.
 
-mod affine;
 mod approx;
 mod bits;
 mod cvt;

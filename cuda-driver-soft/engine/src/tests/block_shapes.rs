@@ -1,10 +1,9 @@
-//! The code for converged warps against the code for any lanes: both run the same kernels on the same numbers, and must
-//! give the same results.
+//! Blocks of many shapes, interpreted and compiled, whose lanes read, compare and store values that are the same in all
+//! lanes, or grow by a step from lane to lane. All must give the same results.
 
 use super::{Arg, Bench, on_each_isa};
-use crate::FaultKind;
-use crate::Isa;
 use crate::memory::{AllocationKind, address_space};
+use crate::{Engine, FaultKind, Isa};
 use ptx::ir::Space;
 
 /// Block shapes: whole warps; a warp without its last lane; a whole warp and a partial one; and warps whose lanes lie
@@ -68,7 +67,9 @@ impl Buffers {
     /// `%rd5` are `i`, `%rd3` is that address, `%rd1` the address of the numbers; `%r2` and `%rd2` are parameters.
     fn run(&self, body: &str, a: u32, b: u64) -> Vec<u64> {
         let mut results: Vec<Vec<u64>> = Vec::new();
-        on_each_isa(|isa| {
+        let ways = Isa::available().map(|isa| (isa, Engine::Interpreter));
+        let compiled = Isa::available().filter(|isa| *isa == Isa::Wide);
+        for (isa, engine) in ways.chain(compiled.map(|isa| (isa, Engine::Compiled { lanes: 16 }))) {
             let bench = Bench::text(&kernel(body), isa);
             for block in BLOCKS {
                 let nothing = [0xff; 8 * THREADS as usize];
@@ -76,10 +77,12 @@ impl Buffers {
                 let pointers = [self.out, self.input].map(Arg::U64);
                 let numbers = [Arg::U32(THREADS - 5), Arg::U32(a), Arg::U64(b)];
                 let args: Vec<Arg> = pointers.into_iter().chain(numbers).collect();
-                bench.run_well("k", THREADS.div_ceil(block.0 * block.1), block, &args);
+                let mut launch = bench.launch("k", THREADS.div_ceil(block.0 * block.1), block, &args);
+                launch.options.engine = engine;
+                assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
                 results.push(bench.get(self.out, THREADS as usize, u64::from_le_bytes));
             }
-        });
+        }
         for (i, result) in results.iter().enumerate() {
             let block = BLOCKS[i % BLOCKS.len()];
             let differs = result.iter().zip(&results[0]).position(|(a, b)| a != b);
@@ -97,7 +100,8 @@ impl Drop for Buffers {
     }
 }
 
-/// Compares a value, because only values that are compared or used as addresses stay scalar.
+/// Returns a body that compares a value and stores it. Compiled code keeps only values that are compared, or used as
+/// addresses, as one number for all lanes.
 fn value_of(instruction: &str, wide: bool) -> String {
     if wide {
         format!("{instruction} setp.eq.u64 %p1, %rd9, %rd2; selp.u64 %rd9, 77, %rd9, %p1; st.global.u64 [%rd3], %rd9;")
@@ -110,7 +114,7 @@ fn value_of(instruction: &str, wide: bool) -> String {
 }
 
 #[test]
-fn scalars_equal_the_results_of_each_lane() {
+fn values_that_grow_from_lane_to_lane() {
     let buffers = Buffers::new();
     let narrow = [
         "mov.b32 %r9, %r0;",
@@ -203,10 +207,10 @@ fn comparisons_with_branches() {
 }
 
 #[test]
-fn scalars_survive_divergence() {
+fn lanes_part_in_and_behind_loops() {
     let buffers = Buffers::new();
-    // Each lane iterates as often as its number, with an address, a counter and a bound that were scalar before the
-    // loop.
+    // Each lane iterates as often as its number, with an address, a counter and a bound that grew from lane to lane before
+    // the loop.
     buffers.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
@@ -229,7 +233,7 @@ fn scalars_survive_divergence() {
 }
 
 #[test]
-fn affine_addresses_of_any_step() {
+fn addresses_of_any_step() {
     let buffers = Buffers::new();
     for (step, first) in [(0, 4), (4, 0), (-4, 15_000), (8, 8), (12, 4), (-8, 32_000)] {
         let body = format!(
@@ -305,7 +309,7 @@ fn accesses_under_a_guard_and_without_a_pattern() {
 }
 
 #[test]
-fn a_warp_comes_back_where_its_lanes_reconverge() {
+fn lanes_meet_before_a_loop() {
     let buffers = Buffers::new();
     buffers.run(
         "and.b32 %r14, %r0, 3; setp.eq.u32 %p2, %r14, 1; mov.u64 %rd10, 0; mov.u32 %r12, 0; mov.u64 %rd11, %rd1;
@@ -376,7 +380,7 @@ fn faults_name_the_lane() {
 }
 
 #[test]
-fn scalars_kept_from_block_to_block() {
+fn values_of_a_thread_in_each_block() {
     let buffers = Buffers::new();
     // `4 * %tid.x` is the same for each block that a warp runs; the result is not.
     let got = buffers.run(
