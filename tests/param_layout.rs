@@ -188,7 +188,8 @@ fn program(types: &[Type], declarations: &str, lists: &[List]) -> String {
     out
 }
 
-/// Declares the vector types in C. An alignment of 1000 means that of the whole vector, 0 that of an element.
+/// Declares the vector types in C. An alignment of 1000 means the size of the whole vector, 0 the alignment of an
+/// element.
 fn own_vectors() -> String {
     let mut out = String::new();
     for (name, element, count, align) in VECTORS {

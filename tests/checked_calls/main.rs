@@ -30,7 +30,7 @@ fn run(modes: &[Mode]) {
     }
 }
 
-/// Returns the exports that must have a checked call: all except the per-thread variants and the exports with 32-bit
+/// Returns the exports that must have a checked call: all except the per-thread twins and the exports with 32-bit
 /// device pointers, which CUDA 3.2 replaced.
 fn expected() -> BTreeSet<&'static str> {
     let replaced = |function: Function| {

@@ -1,7 +1,7 @@
 //! A library of all 685 exports that record their arguments and write planned values.
 //!
-//! Every value in a trial is a pattern of bytes that identifies its parameter, and whether the caller or the library
-//! wrote it.
+//! Every value in a trial is a pattern of bytes that identifies its parameter and its writer: the caller or the
+//! library.
 
 use core::ffi::*;
 use std::cell::RefCell;
@@ -61,7 +61,8 @@ pub(crate) fn address(argument: &[u8]) -> *mut u8 {
     ptr::with_exposed_provenance_mut(address)
 }
 
-/// Returns bytes that identify a parameter, and whether the library or the caller wrote them.
+/// Returns bytes that identify a parameter and the side that wrote them: the library if `written` is true, else the
+/// caller.
 pub(crate) fn pattern(index: usize, written: bool, length: usize) -> Vec<u8> {
     let start = if written { 0x80 } else { 0x01 };
     (0..length)

@@ -1,6 +1,6 @@
 //! The macro that turns a line of the table into a trial.
 //!
-//! A line names the export, the checked call, and for each parameter of the C function how a checked call passes it:
+//! A line names the export, the checked call, and, by a word for each parameter of the C function, the way to pass it:
 //!
 //! | word | in the checked call |
 //! | --- | --- |

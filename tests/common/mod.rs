@@ -168,7 +168,7 @@ macro_rules! is {
     }};
 }
 
-/// `ok!(cuMemAlloc(&raw mut p, 4))`: the call must succeed, or the test fails at once.
+/// `ok!(cuMemAlloc(&raw mut p, 4))`: the call must succeed, or the test fails immediately.
 #[macro_export]
 macro_rules! ok {
     ($call:expr) => {{

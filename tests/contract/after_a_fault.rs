@@ -182,7 +182,7 @@ fn work_behind_the_fault() {
         let at = |number: &'static AtomicU32| ptr::from_ref(number).cast_mut().cast::<c_void>();
         ok!(cuStreamAddCallback(other, Some(store_status), at(&BEFORE), 0));
         ok!(cuStreamSynchronize(other));
-        // Loading a kernel waits for the device, so it is loaded and has run before.
+        // Loading a kernel waits for the device, so the kernel is loaded and run first.
         let function = gpu.kernel("faults.ptx", "fault_write");
         write(function, stream, device);
         ok!(cuStreamSynchronize(stream));

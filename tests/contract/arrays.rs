@@ -334,7 +334,7 @@ fn rectangles_and_boxes() {
     copy.dstArray = line;
     is!(c, 1, cuMemcpy2D(&raw const copy));
     is!(c, 0, cuMemcpy2D(&raw const whole));
-    // Part of it is copied to device memory and to another array.
+    // Part of the array is copied to device memory and to another array.
     let device = gpu.alloc(1024);
     ok!(cuMemsetD8(device, 0, 1024));
     let mut part = whole;

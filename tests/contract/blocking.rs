@@ -1,4 +1,4 @@
-//! Tests of calls that wait for work in progress, and of calls that return at once.
+//! Tests of calls that wait for work in progress, and of calls that return immediately.
 //!
 //! The work is a host function that waits for a gate: a call that returns while the gate is shut did not wait. Each
 //! test runs in a process of its own, because contexts of other tests would make more calls wait.

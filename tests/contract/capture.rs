@@ -38,7 +38,7 @@ fn work_is_done_when_the_graph_is_launched() {
     ok!(cuGraphLaunch(exec, other));
     ok!(cuStreamSynchronize(other));
     assert_eq!(s.value(0), 123_123);
-    // A launch continues when its executable graph is destroyed.
+    // A pending launch continues after its executable graph is destroyed.
     s.clear();
     ok!(cuGraphLaunch(exec, s.stream));
     ok!(cuGraphExecDestroy(exec));

@@ -71,7 +71,7 @@ fn calls_about_the_stream() {
         assert_codes!(IMPLICIT, |s| cuMemcpyDtoDAsync(to, data, 64, null));
         assert_codes!(IMPLICIT, |s| cuMemcpyDtoD(to, data, 64));
         assert_codes!(IMPLICIT, |s| cuMemsetD32(data, 0, 1));
-        // A capture cannot begin there; beside a non-blocking stream the attempt does not invalidate the other capture.
+        // A capture cannot begin on the null stream. The attempt does not invalidate a non-blocking stream's capture.
         let relaxed = CUstreamCaptureMode(2);
         let mut on_null = |_| crate::call!(cuStreamBeginCapture(null, relaxed));
         for mode in 0..3 {

@@ -1,4 +1,4 @@
-//! Tests of launches in clusters: blocks that share memory, sizes of clusters, and how many run at once.
+//! Tests of launches in clusters: blocks that share memory, sizes of clusters, and the number that run at once.
 
 use std::ptr::{null_mut, without_provenance_mut};
 

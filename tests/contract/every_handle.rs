@@ -95,7 +95,7 @@ fn graph(context: &Context) -> Graph {
 
 fn green_context() -> Option<GreenContext> {
     let device = Device::first().ok()?;
-    // Older drivers do not have them.
+    // Older drivers do not have green contexts.
     let all = device.resource(CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM).ok()?;
     let split = all.split_by_count(1, 2, 0).expect("a split");
     Some(GreenContext::create(device, &split.groups).expect("a green context"))

@@ -1,4 +1,4 @@
-//! Tests of graphs as objects: owners, nodes, edges, and what an executable graph keeps alive.
+//! Tests of graphs as objects: owners, nodes, edges, and the objects that an executable graph keeps alive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

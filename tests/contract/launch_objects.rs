@@ -300,7 +300,7 @@ fn launches_check_their_arguments_with_debug_assertions() {
         refused(kernel.launch(&stream, one, &packed), "argument 1 has 4 bytes");
         refused(kernel.launch(&stream, one, &short), "too few arguments: 1 given");
     }
-    // These are not compared: one parameter packed as several values, and pointers, which do not tell the sizes.
+    // Sizes are not compared if one parameter is packed as several values, or if the arguments are raw pointers.
     let mut pieces = ParamBuffer::new();
     pieces.push(buffer.ptr()).push(8_u32).push(0_u32);
     let (mut address, mut count) = (buffer.ptr(), 8_u64);

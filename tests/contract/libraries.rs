@@ -225,7 +225,8 @@ fn attributes_of_kernels() {
     is!(c, 101, cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 77));
     is!(c, 201, cuKernelGetFunction(&raw mut function, kernel));
     ok!(cuCtxPushCurrent(gpu.context));
-    // A function that is made from the kernel later has the attribute; setting it there does not change the kernel.
+    // A function that is made from the kernel later has the attribute. Setting the function's attribute does not
+    // change the kernel's.
     is!(c, 0, cuKernelGetFunction(&raw mut function, kernel));
     is!(c, 0, cuFuncGetAttribute(&raw mut value, DYNAMIC, function));
     c.that(value == 60_000, || format!("{value} of the function"));

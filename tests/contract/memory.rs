@@ -11,7 +11,7 @@ use crate::{child, is, ok};
 
 #[test]
 fn allocation() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("allocation", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -34,7 +34,7 @@ fn allocation() {
 
 #[test]
 fn ranges() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("ranges", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -122,7 +122,7 @@ fn copies() {
 
 #[test]
 fn copies_out_of_range() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("copies_out_of_range", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -176,7 +176,7 @@ fn fills() {
 
 #[test]
 fn memory_across_contexts() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("memory_across_contexts", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -219,7 +219,7 @@ fn page_locked_memory() {
     // SAFETY: the allocation holds 1,024 words, written by the finished copy.
     let last = unsafe { pointer.cast::<u32>().add(1023).read() };
     c.that(last == 0x0102_0304, || format!("{last:#x} in page-locked memory"));
-    // Fills by the device reach all of it and nothing beyond.
+    // Fills by the device reach all of the memory and nothing beyond it.
     is!(c, 0, cuMemsetD32(address, 7, 1024));
     is!(c, 0, cuMemsetD8Async(address + 1, 9, 1, ptr::null_mut()));
     is!(c, 0, cuCtxSynchronize());

@@ -101,8 +101,8 @@ fn values_are_written_in_stream_order() {
     ok!(cuStreamDestroy(stream));
 }
 
-/// Returns true if a stream that waits for a value continues with the value found. Then releases it with a value that
-/// it accepts.
+/// Returns true if a stream that waits for a value continues when it finds `found`. Then releases the stream with a
+/// value that the wait accepts.
 ///
 /// A stream that should continue is given more time.
 fn continues(found: u64, value: u64, flags: u32, wide: bool, (should, release): (bool, u64)) -> bool {

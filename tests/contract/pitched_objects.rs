@@ -105,7 +105,7 @@ fn a_registered_vec() {
         .expect("its end");
     let values = host.into_vec().expect("the memory");
     assert!(values.as_ptr() == address && values[..3] == [4711, 1, 2] && values[49_999] == 49_999);
-    // It can be registered again, and dropping unregisters it.
+    // The memory can be registered again, and dropping the buffer unregisters it.
     drop(HostBuffer::register(&context, values, 0).expect("page-locked memory"));
     let nothing = HostBuffer::<u32>::register(&context, Vec::with_capacity(10), 0).expect("no memory at all");
     assert!(nothing.is_empty());

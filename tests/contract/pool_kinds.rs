@@ -203,7 +203,7 @@ fn pools_are_exported_and_imported() {
     );
     let mut data = CUmemPoolPtrExportData::default();
     ok!(cuMemPoolExportPointer(&raw mut data, first));
-    // Pointers of a pool can be exported after the pool only.
+    // Pointers of a pool can be exported only after the pool was exported.
     let (mut hidden, mut address) = (ptr::null_mut(), 0);
     ok!(cuMemPoolCreate(&raw mut hidden, &raw const props));
     ok!(cuMemAllocFromPoolAsync(&raw mut address, 64, hidden, stream));

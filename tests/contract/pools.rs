@@ -109,7 +109,7 @@ fn memory_in_stream_order() {
 
 #[test]
 fn freeing() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("freeing", { freeing_alone() });
 }
 
@@ -121,7 +121,7 @@ fn freeing_alone() {
     is!(c, 0, cuMemAllocAsync(&raw mut pooled, 1000, stream));
     is!(c, 0, cuMemAlloc(&raw mut plain, 1000));
     is!(c, 1, cuMemFreeAsync(pooled + 16, stream));
-    // The memory is no longer accepted by any call once its freeing is queued.
+    // No call accepts the memory once its freeing is queued.
     let mut again = 0;
     is!(c, 0, cuMemAllocAsync(&raw mut again, 1000, stream));
     is!(c, 0, cuMemFreeAsync(again, stream));
@@ -141,7 +141,7 @@ fn freeing_alone() {
 
 #[test]
 fn freed_memory_is_invalid_at_once() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("freed_memory_is_invalid_at_once", {
         freed_memory_is_invalid_at_once_alone()
     });

@@ -107,7 +107,7 @@ fn reset() {
         is!(c, 0, cuDevicePrimaryCtxReset(0));
         c.that(state().1 == 0, || "active after reset".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
-        // It can be queried and made current, but work in it is refused.
+        // The context can be queried and made current, but work in it is refused.
         let (mut device, mut flags, mut version, mut current) = (-1, 99, 0, ptr::null_mut());
         is!(c, 0, cuCtxGetDevice(&raw mut device));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));
@@ -122,7 +122,7 @@ fn reset() {
             format!("device {device}, current {current:?}")
         });
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
-        // One more release for the retain before the reset.
+        // One more release, for the retain before the reset.
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
     });
 }

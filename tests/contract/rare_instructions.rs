@@ -30,7 +30,7 @@ fn run<T: Plain>((major, minor, sm): (i32, i32, i32), text: &str, threads: u32, 
     Some(gpu.read(buffer, memory.len()))
 }
 
-/// Selectors and secondary operations without saturation, where GPUs differ from the manual.
+/// Selectors and secondary operations, without saturation: with it, GPUs differ from the manual.
 #[test]
 fn video() {
     const A: u32 = 0x80ff_7f01;
@@ -374,9 +374,9 @@ fn cache_policies() {
     }
 }
 
-/// Addresses that are not of a multicast object, on which an H200 stores and reduces as on one copy. The first words of
-/// memory are recorded. The manual leaves the behaviour undefined, and a run beside other tests ended with a fault, so
-/// GPUs are not asked again.
+/// `multimem` on addresses that are not of a multicast object, where an H200 stores and reduces as on one copy. The
+/// first words of memory were recorded on an H200. The manual leaves the behaviour undefined, and a run at the same
+/// time as other tests ended with a fault, so this test does not run on GPUs.
 #[test]
 fn multimem_on_memory_of_one_device() {
     const ONES: u32 = 0x3c00_3c00;

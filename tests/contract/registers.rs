@@ -1,5 +1,5 @@
-//! Tests of registers: how many a kernel has, and the largest block, the occupancy and the launches that follow from
-//! it.
+//! Tests of registers: the number that a kernel has, and the largest block, the occupancy and the launches that follow
+//! from that number.
 
 use std::ffi::{CString, c_void};
 use std::fmt::Write;

@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// Returns the lane of four, and the shift, of the four bits of metadata for a group of a row.
+    /// Returns the place of the four bits of metadata for a group of a row: the lane of four, and the shift.
     fn place(self, row: usize, group: usize) -> (usize, usize) {
         match self {
             F16 | Bf16 | Tf32 => (group / 4, group % 4 * 4 + row / 8 * 16),
@@ -400,7 +400,7 @@ fn products_of_four_warps() {
     }
 }
 
-/// The numbers of the program that recorded the sums of `inexact_sums_of_8_bit_numbers`.
+/// The pseudo-random numbers of the program that recorded the sums of `inexact_sums_of_8_bit_numbers`.
 struct Recorded(u64);
 
 impl Recorded {

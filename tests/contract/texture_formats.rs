@@ -1,5 +1,5 @@
 //! Tests of textures whose formats have a fixed number of channels: normalized integers, packed channels, and compressed
-//! blocks. Hashes are those of the values that an H200 returned.
+//! blocks. The hashes are of values that an H200 returned.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -89,7 +89,7 @@ fn texels(gpu: &mut Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 
     texels
 }
 
-/// Returns the bytes of the image of a format, in which each mode of BC6H and BC7 is.
+/// Returns the bytes of the image for a format. For BC6H and BC7, it has blocks of every mode.
 fn image(format: CUarray_format) -> Vec<u8> {
     const MODES: [u8; 16] = [0, 1, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 3];
     let mut seed = 99 + format.0 as u64;

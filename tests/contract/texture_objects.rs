@@ -546,7 +546,7 @@ fn references_of_no_module() {
     reference.set_mipmap_level_clamp(1.0, 2.0).expect("a clamp");
     let clamp = reference.mipmap_level_clamp().expect("a clamp");
     assert_eq!((clamp.min, clamp.max), (1.0, 2.0));
-    // The other filter is not checked.
+    // The driver does not check the mode that `set_filter_mode` takes.
     assert_eq!(code(reference.set_mipmap_filter_mode(CUfilter_mode(9))), INVALID);
     reference.set_max_anisotropy(8).expect("a ratio");
     assert_eq!(reference.max_anisotropy().expect("a ratio"), 8);

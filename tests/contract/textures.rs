@@ -291,7 +291,7 @@ fn floats(count: u16) -> Vec<u32> {
 
 #[test]
 fn gradients_choose_levels() {
-    // A GPU's estimate is a few hundredths of a level from that of the ellipse that two gradients span.
+    // A GPU estimates the level: it differs by a few hundredths from the level for the ellipse that the gradients span.
     let mut gpu = Gpu::new();
     let mut words = Vec::new();
     for level in 0..5_u16 {

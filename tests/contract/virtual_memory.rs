@@ -70,7 +70,7 @@ fn used() -> usize {
 
 #[test]
 fn addresses_are_reserved() {
-    // Alone in its process: another thread could be given freed memory at once.
+    // Alone in its process: another thread could be given freed memory immediately.
     child!("addresses_are_reserved", { addresses_are_reserved_alone() });
 }
 

@@ -102,7 +102,7 @@ extern "C" __global__ void gcd(const unsigned* a, const unsigned* b, unsigned* o
     out[i] = x;
 }
 
-// Divergence between two barriers: odd threads fill a slot after a loop of a length of their own, even threads at once;
+// Divergence between two barriers: odd threads fill a slot after a loop of their own length, even threads immediately;
 // then every thread reads its mirror slot. One block of at most 256 threads; no thread returns early.
 extern "C" __global__ void mirror(const unsigned* in, unsigned* out)
 {

@@ -20,8 +20,8 @@ struct __align__(8) complex {
     float re, im;
 };
 
-// One step of a Fourier transform of n complex numbers, without a reordering of them (Stockham): the pairs of `half`
-// results each come together. One thread for each pair; n is a power of two, roots[k] the k-th n-th root of unity.
+// One step of a Fourier transform of n complex numbers (Stockham's, which needs no reordering): combines pairs of
+// transforms of `half` numbers. One thread for each result pair; n is a power of two, roots[k] the k-th n-th root of 1.
 extern "C" __global__ void fft_step(const complex* in, const complex* roots, complex* out, unsigned n, unsigned half)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -37,7 +37,7 @@ extern "C" __global__ void fft_step(const complex* in, const complex* roots, com
     out[to + half] = difference;
 }
 
-// Sorts each 256 numbers, a block of 256 threads for each (bitonic).
+// Sorts groups of 256 numbers, each by a block of 256 threads (bitonic sort).
 extern "C" __global__ void sort(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned part[256];

@@ -52,8 +52,8 @@ extern "C" __global__ void shuffle_wide(const long long* l, const double* d, con
     fo[t] = __shfl_sync(0xffffffffu, f[t], 31 - (t & 31));
 }
 
-// Only the lanes of `mask` take part: each gets the value of the next member, the last that of the first; the others
-// get -1. Then the members vote on in > 0: all, any and uni, and the ballot.
+// Only the lanes of `mask` take part: each gets the value of the next member, and the last one the value of the first;
+// the other lanes get -1. Then the members vote on in > 0: all, any and uni, and the ballot.
 extern "C" __global__ void members(const int* in, unsigned mask, int* out)
 {
     unsigned lane = threadIdx.x;

@@ -72,7 +72,7 @@ impl Crate {
         })
     }
 
-    /// Reads a file and the files of its child modules, which lie in `folder`.
+    /// Reads a file and the files of its child modules, which are in `folder`.
     fn file(&mut self, file: &Path, folder: &Path, path: ModulePath) {
         let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let tokens: TokenStream = text
@@ -87,7 +87,7 @@ impl Crate {
             below.push(name.clone());
             let (file, inside) = match child.file {
                 Some(other) => {
-                    // The children of a file with the attribute `path` lie beside it.
+                    // The children of a file with the attribute `path` are in the same folder.
                     let file = file.with_file_name(other);
                     let inside = file.parent().unwrap_or(folder).to_owned();
                     (file, inside)

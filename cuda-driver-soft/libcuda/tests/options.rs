@@ -41,7 +41,7 @@ fn options_become_variables_of_the_program() {
         ])
         .output()
         .unwrap();
-    // The path is absolute, because the program may change its folder, and options after the program are its own.
+    // The path is absolute, because the program may change its working folder. Options after the program are its own.
     let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(printed, format!("{}|1|1|--trace\n", whole.display()));

@@ -44,7 +44,7 @@ fn the_stack_of_a_thread() {
         // Replaces the top.
         check(cuda.cuCtxSetCurrent(a));
         assert_eq!(current(), a);
-        // NULL pops it: the context below becomes current.
+        // NULL pops the top: the context below becomes current.
         check(cuda.cuCtxPushCurrent(b));
         check(cuda.cuCtxSetCurrent(null_mut()));
         assert_eq!(current(), a);
@@ -68,7 +68,7 @@ fn a_destroyed_context_that_stays_current() {
     unsafe {
         let context = create();
         check(cuda.cuCtxPushCurrent(context));
-        // It is on the stack twice and is popped once.
+        // The context is on the stack twice and is popped once.
         check(cuda.cuCtxDestroy(context));
         assert_eq!(current(), context);
         expect(work(), 709);
@@ -80,7 +80,7 @@ fn a_destroyed_context_that_stays_current() {
         if software() {
             // NVIDIA's driver reads freed memory here, and returns 201 or 709.
             expect(cuda.cuCtxDestroy(context), 201);
-            // It can be made current again. NVIDIA's driver ends the process when it is then popped.
+            // A destroyed context can be made current again. NVIDIA's driver ends the process when it is then popped.
             for make_current in [Library::cuCtxSetCurrent, Library::cuCtxPushCurrent] {
                 check(make_current(cuda, context));
                 assert_eq!(current(), context);
@@ -122,7 +122,7 @@ fn usage_counts() {
         expect(cuda.cuCtxAttach(null_mut(), 0), 1);
         check(cuda.cuCtxAttach(&mut handle, 0));
         assert_eq!(handle, context);
-        // At count 2 it is not destroyed.
+        // At count 2, the context is not destroyed.
         check(cuda.cuCtxDetach(context));
         assert_eq!(current(), context);
         check(work());
@@ -132,7 +132,7 @@ fn usage_counts() {
         let other = create();
         expect(cuda.cuCtxDetach(context), 201);
         check(cuda.cuCtxDestroy(other));
-        // Another thread that made it current may attach and detach.
+        // Another thread that made the context current may attach and detach.
         let floating = context as usize;
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -143,7 +143,7 @@ fn usage_counts() {
                 check(cuda.cuCtxPopCurrent(null_mut()));
             });
         });
-        // At count 1 it is destroyed and popped.
+        // At count 1, the context is destroyed and popped.
         check(cuda.cuCtxPushCurrent(context));
         check(cuda.cuCtxDetach(context));
         assert!(current().is_null());

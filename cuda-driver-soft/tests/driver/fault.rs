@@ -21,9 +21,9 @@ fn fail_with(code: u32, launch: impl FnOnce()) {
         // The fault has not been reported yet: calls that do not wait still succeed.
         let mut more = 0;
         check(cuda.cuMemAlloc(&mut more, 64));
-        // The first query or synchronisation reports it.
+        // The first query or synchronisation reports the fault.
         expect(cuda.cuCtxSynchronize(), code);
-        // From now on every call that uses a context returns it.
+        // From now on, every call that uses a context returns the fault's code.
         expect(cuda.cuCtxSynchronize(), code);
         expect(cuda.cuMemAlloc(&mut more, 64), code);
         expect(cuda.cuMemFree(address), code);

@@ -225,7 +225,7 @@ fn the_process_reports_objects_and_primary_contexts_at_exit() {
     let name = "leaks::the_process_reports_objects_and_primary_contexts_at_exit";
     let written = in_child(name, &variables, || {
         let mut primary = null_mut();
-        // The first one is released, so it is not a leak.
+        // The first primary context is released, so it is not a leak.
         check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });
         check(unsafe { cuda().cuDevicePrimaryCtxRelease(0) });
         check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });

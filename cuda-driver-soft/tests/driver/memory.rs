@@ -254,7 +254,7 @@ fn pointer_attributes() {
             ),
             1,
         );
-        // Several attributes at once: one without a value is set to 0, without an error.
+        // Several attributes in one call: one without a value is set to 0, without an error.
         let mut names = [
             CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
             CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED,

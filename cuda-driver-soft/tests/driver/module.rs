@@ -390,7 +390,7 @@ fn a_library_is_compiled_when_a_kernel_is_requested() {
         expect(cuda.cuLibraryGetKernel(&mut kernel, bad, c"k".as_ptr()), 218);
         let library = load(&ptx("vector_add"));
         check(cuda.cuCtxPopCurrent(null_mut()));
-        // Without a context, the kernel and its attributes can be queried, but it has no function.
+        // Without a context, the kernel and its attributes can be queried, but the kernel has no function.
         check(cuda.cuLibraryGetKernel(&mut kernel, library, c"vector_add".as_ptr()));
         check(cuda.cuLibraryGetKernel(&mut again, library, c"vector_add".as_ptr()));
         assert_eq!(kernel, again);

@@ -125,7 +125,7 @@ fn several_devices_and_an_older_version() {
             assert!(!cuda.supports(Function::cuCtxCreate_v4));
             assert!(cuda.missing(Function::cuCtxCreate_v4).is_some());
             assert!(cuda.supports(Function::cuCtxCreate));
-            // A version above the driver's own is no error.
+            // A version above the driver's own is not an error.
             let (mut newest, mut status) = (null_mut(), CUdriverProcAddressQueryResult(9));
             check(cuda.cuGetProcAddress(c"cuCtxCreate".as_ptr(), &mut newest, 13000, 0, &mut status));
             let own = cuda.get(Function::cuCtxCreate_v3).map(|address| address.as_ptr());

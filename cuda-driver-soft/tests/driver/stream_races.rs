@@ -378,7 +378,7 @@ fn host_functions_and_events_order_work() {
         w.wait(w.b);
         w.look(w.b, w.x, w.y);
     });
-    // A host function may tell the program that the work before it is done.
+    // A host function may signal the program that the work before the function is done.
     right(|w| {
         w.bump(w.a, w.x);
         check(unsafe { cuda().cuLaunchHostFunc(w.a, Some(nothing), null_mut()) });

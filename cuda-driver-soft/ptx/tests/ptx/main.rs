@@ -1,7 +1,7 @@
 //! Tests of the PTX loader against the verdicts of NVIDIA's assembler.
 //!
-//! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas` they are also
-//! compared with a fresh run of it, and differences are printed.
+//! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas`, they are also
+//! compared with the verdicts of that assembler, and differences are printed.
 
 extern crate cuda_driver_soft_ptx as ptx;
 
