@@ -34,7 +34,7 @@ const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system create or use;\n\
     - decompression by an engine that an H200 does not have either;\n\
     - sparse arrays and arrays with deferred mapping; recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
-    `cuTensorMapSetAllocationClass`, which are newer than the drivers that were compared; and the deprecated \
+    `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with; and the deprecated \
     `cuLaunchCooperativeKernelMultiDevice`.\n";
 
 impl<'a> Table<'a> {
@@ -108,9 +108,9 @@ impl<'a> Table<'a> {
              name means another export in C, so the function is in `legacy` only. *+ `_ptsz`*: there is a twin for per-thread \
              default streams.\n\
              - **In C**: the names in C. † marks functions that a program compiled with CUDA RELEASE cannot call.\n\
-             - **Checked**: the function in `cuda_driver::checked`. **Methods**: the methods of objects that call it, or stand \
-             for it; else, in italics, the reason why there is none.\n\
-             - **Software**: *yes* if the software driver implements it; the others return `CUDA_ERROR_NOT_SUPPORTED`.\n\
+             - **Checked**: the function in `cuda_driver::checked`. **Methods**: the methods of objects that call it or \
+             its newer form; if there is none, the reason in italics.\n\
+             - **Software**: *yes* if the software driver implements it; all other exports return `CUDA_ERROR_NOT_SUPPORTED`.\n\
              - **Since**: the CUDA version that the driver must have. In parentheses: the version of the older export that the \
              checked function calls on drivers without this one.\n";
         out.push_str(&columns.replace("RELEASE", &self.release));

@@ -82,7 +82,7 @@ impl CType {
         out
     }
 
-    /// Returns an element of an array of these in Rust: a byte where C has no type.
+    /// Returns the Rust type of the elements that the pointer points to: a byte for C's `void`.
     pub(crate) fn element(&self) -> String {
         if self.is_void() && self.pointers == 1 {
             "u8".to_owned()

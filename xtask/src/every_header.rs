@@ -4,7 +4,7 @@
 
 use crate::headers;
 
-/// Fetches all of them, and prints the path of each header.
+/// Fetches the headers of all releases, and prints the path of each.
 pub(crate) fn run() -> Result<(), String> {
     for package in headers::releases() {
         println!("{}", headers::fetch(&package)?.display());

@@ -15,7 +15,7 @@ const FOLDERS: &[&str] = &[
     "cuda-driver-soft/src/trace/generated",
 ];
 
-/// Writes all of them, and removes files that are no longer generated.
+/// Writes all generated files, and removes files that are no longer generated.
 pub(crate) fn run() -> Result<(), String> {
     let registry = Registry::read()?;
     checks::check(&registry)?;
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<(), String> {
     for folder in FOLDERS {
         remove_others(Path::new(folder), &files)?;
     }
-    // These ask the software driver, which is built from the files above.
+    // The tables below run examples of the software driver, which is built from the files above.
     let api = api_md::Table::read(&registry, &calls)?;
     let forms = ptx_md::Forms::read()?;
     Output::new("API.md", api.text()).write()?;

@@ -85,7 +85,10 @@ pub(crate) fn current_release() -> Result<String, String> {
     let mut numbers = package.version.split('.');
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) => Ok(format!("{major}.{minor}")),
-        _ => Err(format!("{} is no version", package.version)),
+        _ => Err(format!(
+            "headers.txt: {} is not a version such as 12.9.79",
+            package.version
+        )),
     }
 }
 

@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
-            // CI tells a failed download apart from a failed step.
+            // CI distinguishes a failed download from a failed step.
             if error.contains(headers::NOT_FETCHED) {
                 ExitCode::from(NOT_FETCHED)
             } else {

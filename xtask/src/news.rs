@@ -203,7 +203,7 @@ fn looks_like_flags(enumeration: &Enumeration) -> bool {
         .iter()
         .filter(|value| value.is_power_of_two())
         .fold(0, |all, value| all | value);
-    // 1 and 2 alone may as well be a choice between two.
+    // The values 1 and 2 alone may also be a choice between two alternatives.
     single > 2 && bits.iter().all(|value| value & !all == 0) || enumeration.name.to_lowercase().contains("flag")
 }
 

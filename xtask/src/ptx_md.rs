@@ -44,7 +44,7 @@ const GROUPS: &[(&str, &str)] = &[
 const NOTE_MMA: &str =
     "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
 
-const NOTE_VIDEO: &str = "as in the manual; on recent GPUs results are cut to 32 bits before they are saturated";
+const NOTE_VIDEO: &str = "as in the manual; recent GPUs truncate results to 32 bits before they saturate them";
 
 /// Notes on instructions that run. A note on `bar` also applies to `barrier`.
 const NOTES: &[(&str, &str)] = &[
@@ -60,17 +60,17 @@ const NOTES: &[(&str, &str)] = &[
     ("lg2", "correctly rounded, which a GPU's is not"),
     ("ex2", "correctly rounded, which a GPU's is not"),
     ("tanh", "correctly rounded, which a GPU's is not"),
-    ("prefetch", "checked, then nothing is done"),
-    ("prefetchu", "checked, then nothing is done"),
-    ("applypriority", "checked, then nothing is done"),
-    ("discard", "checked, then nothing is done"),
-    ("pmevent", "checked, then nothing is done"),
-    ("brkpt", "does nothing: there is no debugger"),
+    ("prefetch", "checked, but has no effect"),
+    ("prefetchu", "checked, but has no effect"),
+    ("applypriority", "checked, but has no effect"),
+    ("discard", "checked, but has no effect"),
+    ("pmevent", "checked, but has no effect"),
+    ("brkpt", "no effect: there is no debugger"),
     ("nanosleep", "does not wait"),
-    ("setmaxnreg", "does nothing"),
+    ("setmaxnreg", "no effect"),
     (
         "griddepcontrol",
-        "does nothing: a kernel begins when the one before it has ended",
+        "no effect: a kernel starts when the previous one has ended",
     ),
     ("mma", NOTE_MMA),
     ("vadd", NOTE_VIDEO),
@@ -79,11 +79,12 @@ const NOTES: &[(&str, &str)] = &[
     ("vshl", NOTE_VIDEO),
     ("vmad", NOTE_VIDEO),
     ("wmma", NOTE_MMA),
-    ("cp", "copies at once; copies of interleaved tensors do not run"),
-    ("alloca", "needs room below the context's limit of the stack"),
-    ("createpolicy", "gives a number that nothing looks at"),
-    ("mapa", "every block is a cluster"),
-    ("getctarank", "every block is a cluster"),
+    (
+        "cp",
+        "copies complete with their instruction; im2col copies of interleaved tensors do not run",
+    ),
+    ("alloca", "limited by the stack limit of the context"),
+    ("createpolicy", "returns a number that no instruction uses"),
 ];
 
 /// A line of the instruction table.
@@ -178,7 +179,7 @@ impl Forms {
              says so; `~` registers may be wider; `?` may be `_`.\n\
              - **Forms**: opcodes with all their modifiers that the line stands for; none where the operands decide.\n\
              - **PTX**, **sm**: the version and architecture that the line needs; a modifier may need more.\n\
-             - **Missing**: the forms that do not run.\n",
+             - **Missing**: the forms that do not run, and in italics the differences from a GPU.\n",
         );
         let mut left: BTreeSet<&str> = self.rows.keys().chain(self.later.keys()).map(String::as_str).collect();
         for (title, roots) in GROUPS {

@@ -1,4 +1,4 @@
-//! The table of pointer parameters for traces of the software driver.
+//! Writes the table of the pointer parameters whose values the software driver's traces show.
 
 use std::fmt::Write as _;
 

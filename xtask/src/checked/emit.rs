@@ -129,7 +129,7 @@ struct Output {
 }
 
 impl Output {
-    /// Returns the variable that holds it, if no conversion is needed.
+    /// Returns the variable that holds the value, if no conversion is needed.
     fn variable(&self) -> Option<&str> {
         self.value.strip_prefix("unsafe { ")?.strip_suffix(".assume_init() }")
     }

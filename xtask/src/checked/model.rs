@@ -1,4 +1,4 @@
-//! The model of the checked calls: what each takes and returns, read from the annotations and checked.
+//! The model of the checked calls: their parameters and returned values, read from the annotations and checked.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ pub(crate) struct Call {
     pub(crate) symbol: String,
     /// The name in `cuda-driver-sys`, such as `cuMemAlloc`.
     pub(super) name: String,
-    /// Every name that C programs call it by.
+    /// Every name that C programs call the function by.
     pub(super) plain: Vec<String>,
-    /// True if `cuda-driver-sys` has it in `legacy` only.
+    /// True if `cuda-driver-sys` has the function in `legacy` only.
     pub(super) legacy: bool,
     pub(super) since: u32,
     pub(super) group: String,
     pub(super) does: String,
     pub(super) safety: Option<String>,
-    /// The older export that `src/checked/fallback.rs` calls where this one is missing.
+    /// The older export that `src/checked/fallback.rs` calls where this export is missing.
     pub(super) fallback: Option<Older>,
-    /// The call that replaces it.
+    /// The call that replaces this one.
     pub(super) replaced_by: Option<Other>,
     /// The result codes in the manual.
     pub(super) results: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Call {
 pub(super) struct Older {
     pub(super) symbol: String,
     pub(super) since: u32,
-    /// A sentence on what it cannot do.
+    /// A sentence that names what the older export cannot do.
     pub(super) lacks: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) ty: CType,
     pub(super) kind: Kind,
-    /// True if C accepts null for it.
+    /// True if C accepts null for the parameter.
     pub(super) nullable: bool,
 }
 
@@ -300,10 +300,10 @@ impl Call {
 }
 
 impl Parameter {
-    /// Returns true if a call returns it.
+    /// Returns true if a call returns the value of the parameter.
     pub(super) fn is_output(&self) -> bool {
         match self.kind {
-            // Passed by value, it is an argument.
+            // A truth value that is passed by value is an argument.
             Kind::Truth => self.ty.pointers > 0,
             Kind::Out { .. }
             | Kind::OutArray(_)
@@ -316,7 +316,7 @@ impl Parameter {
         }
     }
 
-    /// Its name among the values that a call returns.
+    /// Returns the name of the parameter among the values that a call returns.
     pub(super) fn field(&self) -> String {
         match &self.kind {
             Kind::Out { name: Some(name), .. } => name.clone(),

@@ -88,7 +88,7 @@ pub(super) fn parameter(name: &str) -> String {
     }
 }
 
-/// Returns the file that a group of the manual goes to.
+/// Returns the name of the file for a group of the manual.
 pub(super) fn file(group: &str) -> String {
     let name = group.trim_start_matches("CUDA_").to_lowercase();
     match name.as_str() {

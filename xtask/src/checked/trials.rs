@@ -40,7 +40,7 @@ fn is_returned(call: &Call, parameter: &Parameter) -> bool {
     parameter.is_output() || is_changed_count(call, parameter)
 }
 
-/// Returns true if a parameter is a count that the caller's slices give, and that the driver changes.
+/// Returns true if a parameter is a count that the caller's slices determine, and that the driver changes.
 fn is_changed_count(call: &Call, parameter: &Parameter) -> bool {
     let name = &parameter.name;
     let is_asked_for = call
