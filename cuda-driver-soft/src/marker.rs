@@ -66,8 +66,8 @@ pub(crate) fn take() -> Result<(), String> {
             owner => unsafe { &*owner },
         };
         return Err(format!(
-            "the process has two copies of the software driver, each with its own devices: {} is initialised, and {} \
-             was asked to be; load only one of them, under one name",
+            "the process has two copies of the software driver, each with its own devices: {} is initialised, so {} \
+             cannot be: load only one of them, under one name",
             file(first),
             file(own()),
         ));

@@ -57,7 +57,7 @@ pub(crate) fn keep(text: &str) {
     messages.count += 1;
 }
 
-/// Queues a message for the callbacks without adding it to the log. They get it when a call of the thread fails.
+/// Queues a message for the callbacks without adding it to the log. Callbacks get it when a call of the thread fails.
 pub fn report(text: &str) {
     if messages().callbacks.is_empty() {
         return;

@@ -41,9 +41,9 @@ const LENGTH_BYTES: usize = 8;
 pub struct Source {
     /// The name of the input.
     pub name: String,
-    /// Its PTX text.
+    /// The PTX text of the source.
     pub text: Vec<u8>,
-    /// Register limit from the options it was compiled with, for kernels without directives about it.
+    /// Register limit from the options that the source was compiled with, for kernels without directives for it.
     pub most_registers: Option<u32>,
 }
 
@@ -52,7 +52,7 @@ pub struct Source {
 pub struct LinkedImage {
     /// The PTX modules that were linked.
     pub sources: Vec<Source>,
-    /// The architecture for which it was linked; `None` for any.
+    /// The architecture for which the image was linked; `None` for any.
     pub sm: Option<u32>,
 }
 

@@ -34,7 +34,7 @@ mod entry {
     pub(super) const HEADER_SIZE: usize = 4;
     /// Bytes of the padded payload, 64 bits.
     pub(super) const PAYLOAD_SIZE: usize = 8;
-    /// Bytes of the compressed payload, 32 bits; 0 if it is not compressed.
+    /// Bytes of the compressed payload, 32 bits; 0 if the payload is not compressed.
     pub(super) const COMPRESSED_SIZE: usize = 16;
     /// Architecture, 32 bits: 90 for `sm_90`.
     pub(super) const SM: usize = 28;
@@ -101,7 +101,7 @@ struct Entry<'a> {
     decompressed_bytes: usize,
 }
 
-/// Returns the first entry, and the bytes after it; `None` if it is cut off or its header is too short.
+/// Returns the first entry, and the bytes after it; `None` if the entry is cut off or its header is too short.
 fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let header_bytes = u32_at(bytes, entry::HEADER_SIZE)? as usize;
     if header_bytes < ENTRY_BYTES {

@@ -6,7 +6,7 @@ use crate::fatbin::FATBIN_MAGIC;
 /// A kernel image, classified by its first bytes.
 #[derive(Clone, Debug)]
 pub enum Image {
-    /// PTX text, or anything that is neither of the others.
+    /// PTX text, or anything else that is neither a fat binary nor an ELF file.
     Text(Vec<u8>),
     /// A fat binary: header and entries.
     FatBinary(Vec<u8>),

@@ -20,12 +20,12 @@ pub struct Input {
 
 /// A reference to a name that no input defines.
 ///
-/// Its text is the same as from NVIDIA's linker.
+/// `Display` prints the text of NVIDIA's linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndefinedReference {
     /// The name of the function or variable.
     pub symbol: String,
-    /// The name of the input that refers to it.
+    /// The name of the input that refers to the symbol.
     pub input: String,
 }
 

@@ -20,9 +20,9 @@ Options of `run`:
                  block, kernel.cu:12,block=1.0.0,thread=3.0.0 for one thread, ptx:40 for a line of the PTX
   --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
   --profile      counts what each kernel does, and prints a table when the program exits
-  --profile=FILE writes it to a file instead: as an HTML page with the annotated source for *.html, as JSON for *.json
+  --profile=FILE writes the counts to a file instead: as HTML with the annotated source for *.html, as JSON for *.json
   --check LIST   checks kernels: a list of memory, init, race, sync and leaks, or all; exits with 1 if something is found
-  --report FILE  writes what the checks find to a file, too, one JSON object a line
+  --report FILE  also writes the findings of the checks to a file, one JSON object per line
   --summary      prints totals of calls, kernels and copies, and what was not supported, when the program exits
 
 The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.
@@ -54,8 +54,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// The library names that programs look for. GPU driver installers make the second one, too; programs that load the
-/// driver themselves may use it.
+/// The names of the library that programs look for. Installers of GPU drivers also create `libcuda.so`, which programs
+/// that load the driver themselves may use.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// Returns a folder that holds the driver under the names that programs look for, and nothing else.

@@ -59,7 +59,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 run.program = arguments.next().ok_or("the command `run` needs a program")?;
                 break;
             }
-            // The program may change its folder.
+            // The program may change its working folder.
             "--trace" => {
                 let file = value()?;
                 let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;

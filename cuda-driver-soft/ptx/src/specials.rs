@@ -10,11 +10,11 @@ pub(crate) struct SpecialReg {
     /// The register; the first element of a vector.
     pub(crate) register: Special,
     pub(crate) ty: Type,
-    /// True if it has elements `.x` to `.w`.
+    /// True if the register has elements `.x` to `.w`.
     pub(crate) vector: bool,
-    /// PTX version that introduced it, times ten.
+    /// PTX version that introduced the register, times ten.
     pub(crate) ptx: u32,
-    /// Lowest architecture that has it.
+    /// Lowest architecture that has the register.
     pub(crate) sm: u32,
 }
 

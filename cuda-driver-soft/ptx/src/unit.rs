@@ -34,7 +34,7 @@ pub(crate) struct Unit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Global {
     pub(crate) symbol: Symbol,
-    /// Index of the item that declares it first. A name is known only after its declaration.
+    /// Index of the item that declares the name first. A name is known only after its declaration.
     pub(crate) item: u32,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Signature {
     pub(crate) returns: Range<u32>,
     /// Range of [`Ast::vars`].
     pub(crate) params: Range<u32>,
-    /// Index of the item that defines it, or of the first that declares it.
+    /// Index of the item that defines the function, or of the first item that declares it.
     pub(crate) item: u32,
     pub(crate) defined: bool,
     pub(crate) linkage: Linkage,

@@ -52,8 +52,8 @@ fn host(pointer: *const c_void) -> Base {
     Base::Host(pointer as u64)
 }
 
-/// Checks that the contexts of a peer copy are live; NULL is the current one. They have no other effect, because all
-/// memory is in one address space.
+/// Checks that the contexts of a peer copy are live; NULL is the current one. The contexts have no other effect,
+/// because all memory is in one address space.
 pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     gate::healthy()?;
     for handle in [to, from] {

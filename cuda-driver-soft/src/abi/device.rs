@@ -228,7 +228,7 @@ exports! {
         kind: CUexecAffinityType,
         ordinal: CUdevice,
     ) {
-        // Driver 580 supports none of them, and accepts unknown values too.
+        // Driver 580 supports no type of affinity, and accepts unknown values too.
         let _ = kind;
         let supported = c.out(supported)?;
         device::get(ordinal)?;

@@ -114,7 +114,7 @@ struct DecodedAttributes {
 }
 
 /// Decodes the attributes of `cuLaunchKernelEx`. Hints are accepted without effect; an attribute that would change the
-/// result and is not implemented is an error. All of them are kept for a node of a graph.
+/// result and is not implemented is an error. All attributes are kept for a node of a graph.
 fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<DecodedAttributes> {
     let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     let mut kept = Attributes::new();

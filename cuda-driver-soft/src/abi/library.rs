@@ -17,7 +17,8 @@ use crate::object::jit::Log;
 use crate::object::{device, library};
 use crate::state::error::{Error, Result};
 
-/// Checks library options. They have no further effect: this driver always loads for the host and keeps the bytes.
+/// Checks library options. The options have no further effect: this driver uses no table of host functions, and always
+/// keeps its own copy of the image.
 fn check_options(c: Caller, options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint) -> Result<()> {
     let mut names = c.items(options.cast_const(), count as usize)?;
     let _ = c.items(values.cast_const(), count as usize)?;

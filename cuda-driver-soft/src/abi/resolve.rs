@@ -119,7 +119,7 @@ mod tests {
             let variants = variants(function.base().as_bytes());
             assert!(variants.contains(&function), "{}", function.name());
             assert!(variants.iter().all(|variant| variant.base() == function.base()));
-            // A query looks at these variants alone.
+            // A query searches only these variants.
             assert!(variants.len() <= 8, "{}: {variants:?}", function.base());
         }
         assert!(variants(b"cuNoSuchFunction").is_empty());

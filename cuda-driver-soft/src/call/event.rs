@@ -49,7 +49,7 @@ pub(crate) fn open(context: &Arc<Context>, handle: &[u8; ipc::BYTES]) -> Result<
     Ok(event::create(context, flags, Some(counts)))
 }
 
-/// `cuEventDestroy`: returns at once; pending waits for the event are unaffected.
+/// `cuEventDestroy`: returns immediately; pending waits for the event are unaffected.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     get(handle)?;
     event::remove(handle)
@@ -130,7 +130,7 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let done = event.is_done();
     if let Some(task) = event.task().filter(|_| done) {
-        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns at once.
+        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns immediately.
         scheduler().wait(task);
     }
     observe_fault()?;

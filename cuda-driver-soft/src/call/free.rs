@@ -23,12 +23,12 @@ fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Resul
     if let Some(memory) = graph_memory::of(&allocation) {
         return free_of_graph(&memory);
     }
-    // Another thread may have freed it meanwhile, and the address may belong to another allocation now.
+    // Another thread may have freed the memory in the meantime, and the address may belong to another allocation.
     address_space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
     freed::forget(&allocation);
-    // On driver 580, the context's pool releases its unused memory at once.
+    // On driver 580, the context's pool releases its unused memory immediately.
     pool::settle();
     Ok(())
 }

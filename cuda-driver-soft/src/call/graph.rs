@@ -28,8 +28,8 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     if let Some((_, node)) = store.unsupported_in_bodies(graph, false)? {
         let kind = store.node(node)?.operation.kind();
         host::log!(
-            "cannot instantiate the graph: a node of type {kind:?} is not allowed in the body of a conditional node (of \
-             copies, those between arrays or with pageable memory)"
+            "cannot instantiate the graph: a node of type {kind:?} is not allowed in the body of a conditional node \
+             (copies are allowed, except for copies of arrays and of pageable memory)"
         );
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
@@ -86,7 +86,7 @@ pub(crate) fn add_conditional(
     Ok((node, conditional))
 }
 
-/// `cuGraphExecDestroy`: returns at once; pending launches still run.
+/// `cuGraphExecDestroy`: returns immediately; pending launches still run.
 pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     exec::destroy(&*graph_exec(handle)?)

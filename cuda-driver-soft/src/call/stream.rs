@@ -55,7 +55,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     Ok(stream::create(&context.owner()?, green.as_deref(), flags, priority))
 }
 
-/// `cuStreamDestroy`: returns at once; queued work on the stream still runs.
+/// `cuStreamDestroy`: returns immediately; queued work on the stream still runs.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if matches!(handle, LEGACY | PER_THREAD) {
         // Built-in streams need a context like in any other call, and are never destroyed.
@@ -88,7 +88,7 @@ pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
     let idle = stream.is_idle();
     if idle {
-        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns at once.
+        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns immediately.
         stream.drain();
     }
     observe_fault()?;

@@ -23,7 +23,7 @@ use crate::trace::{self, Job};
 use engine::check::Span;
 use engine::memory::host::HostRange;
 
-/// Copies from pageable memory of up to this many bytes read their source at once and write it later.
+/// Copies of up to this many bytes from pageable memory read their source during the call and write it later.
 const STAGED: u64 = 64 << 10;
 
 /// Runs a task that uses these places, in stream order. If `wait` is true, it runs in the calling thread. Memory that

@@ -205,7 +205,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
     Ok(made.handle)
 }
 
-/// `cuGraphExecDestroy`: returns at once; pending launches still run.
+/// `cuGraphExecDestroy`: returns immediately; pending launches still run.
 pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     let _ = TABLE.remove(exec.handle);
     let (last, objects) = {

@@ -7,9 +7,9 @@ use engine::texture::{Block, Channel, Storage};
 /// The layout of the texels of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TexelFormat {
-    /// The type of a channel when it is read.
+    /// The type of a channel when a texel is read.
     pub(crate) channel: Channel,
-    /// Channels when it is read: 1, 2 or 4.
+    /// Number of channels when a texel is read: 1, 2 or 4.
     pub(crate) channels: u32,
     pub(crate) storage: Storage,
     /// True if integers are always read as numbers from 0 to 1, or from -1 to 1.
@@ -18,7 +18,7 @@ pub(crate) struct TexelFormat {
     pub(crate) srgb: bool,
 }
 
-/// Returns how the channels of a format are stored if the number of channels is not part of the format.
+/// Returns the type of the channels of a format; `None` if the number of channels is part of the format.
 pub(crate) fn channel(format: u32) -> Option<Channel> {
     Some(match CUarray_format(format) {
         CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8 => Channel::U8,

@@ -1,5 +1,5 @@
-//! Thread block clusters: the size that a launch requests, the size that its kernel requires, and how many fit on a
-//! device. Limits were measured on an H200.
+//! Thread block clusters: the size that a launch requests, the size that its kernel requires, and the number that fits
+//! on a device. Limits were measured on an H200.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -67,8 +67,8 @@ pub(crate) fn of_launch(
     Ok(Some(cluster))
 }
 
-/// Returns how many clusters of `blocks` blocks are resident at once. This is an estimate: all groups of
-/// multiprocessors have the same size here.
+/// Returns the number of clusters of `blocks` blocks that are resident at the same time. This is an estimate: all
+/// groups of multiprocessors have the same size here.
 pub(crate) fn max_active(function: &Function, device: &Device, blocks: u32, (threads, dynamic): (u32, u64)) -> u32 {
     let fit = occupancy::blocks_per_multiprocessor(function, device, threads, dynamic);
     let per_multiprocessor = fit.min(BLOCKS_PER_MULTIPROCESSOR);

@@ -29,9 +29,9 @@ pub(crate) struct GraphMemory {
 
 #[derive(Debug, Default)]
 struct GraphMemoryState {
-    /// True if an executable graph allocates it.
+    /// True if an executable graph allocates the memory.
     claimed: bool,
-    /// Number of launches that allocated it, minus the number of times it was freed.
+    /// Number of launches that allocated the memory, minus the number of times that it was freed.
     open: u64,
     /// True from the call that launches an allocation to the call that frees it or launches its free node.
     allocated: bool,

@@ -113,7 +113,7 @@ struct OpenedMemory {
     /// ID of the mapping.
     id: u64,
     bytes: u64,
-    /// Number of `cuIpcCloseMemHandle` calls needed to close it.
+    /// Number of `cuIpcCloseMemHandle` calls that are needed to close the memory.
     times: u64,
     /// True for memory of a pool, which is freed rather than closed.
     is_pooled: bool,

@@ -116,8 +116,8 @@ impl Linker {
         self.state().log.clone()
     }
 
-    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input at once. Its own options override the linker's. After a
-    /// name was defined twice, linking fails.
+    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input immediately. Its own options override the linker's. After
+    /// a name was defined twice, linking fails.
     pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind, own: Options) -> Result<()> {
         let options = Options {
             most_registers: own.most_registers.or(self.options.most_registers),

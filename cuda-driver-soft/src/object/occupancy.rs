@@ -1,4 +1,4 @@
-//! Occupancy: how many blocks of a kernel fit on a multiprocessor.
+//! Occupancy: the number of blocks of a kernel that fit on a multiprocessor.
 //!
 //! The formula is the hardware's. The number of registers of a kernel is an estimate here, so the results are
 //! estimates, too.
@@ -32,7 +32,7 @@ fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
         .unwrap_or(most)
 }
 
-/// Returns how many blocks of `threads` threads with `dynamic` bytes of dynamic shared memory fit.
+/// Returns the number of blocks of `threads` threads with `dynamic` bytes of dynamic shared memory that fit.
 pub(crate) fn blocks_per_multiprocessor(function: &Function, device: &Device, threads: u32, dynamic: u64) -> u32 {
     if threads == 0 || threads > device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) {
         return 0;

@@ -12,7 +12,7 @@ use engine::memory::Allocation;
 pub(crate) struct PendingFree {
     pub(crate) bytes: u64,
     owner: u64,
-    /// The task that frees it; 0 until it is submitted.
+    /// The task that frees the allocation; 0 until the task is submitted.
     pub(crate) task: TaskId,
 }
 

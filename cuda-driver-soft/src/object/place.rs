@@ -8,7 +8,7 @@ use engine::memory::{Access, Allocation, AllocationKind, BadRange, address_space
 /// Memory named by an address in a call: an allocation of the driver, or memory of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MemoryPlace {
-    /// This address in this allocation.
+    /// The memory at this address in this allocation.
     Device(Allocation, u64),
     /// Memory that the driver did not allocate.
     Host(HostRange),

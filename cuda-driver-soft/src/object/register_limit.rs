@@ -1,4 +1,4 @@
-//! Register limits: how many threads fit into the registers of a multiprocessor.
+//! Register limits: the number of threads that fit into the registers of a multiprocessor.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -11,7 +11,7 @@ const REGISTER_UNIT: u32 = 256;
 const PARTS: u32 = 4;
 const WARP: u32 = 32;
 
-/// Returns how many warps fit into the registers of a multiprocessor.
+/// Returns the number of warps that fit into the registers of a multiprocessor.
 pub(crate) fn warps(kernel: &Kernel, device: &Device) -> u32 {
     let all = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
     let per_warp = (kernel.num_regs() * WARP).next_multiple_of(REGISTER_UNIT);

@@ -11,7 +11,7 @@ use engine::conditional::ConditionalValue;
 /// The value of a handle, and its rules.
 pub(crate) struct ConditionalHandle {
     pub(crate) value: Arc<ConditionalValue>,
-    /// The value at the start of each launch; `None` if it stays.
+    /// The value at the start of each launch; `None` if launches do not set the value.
     pub(crate) launch_value: Option<u32>,
     /// The context that sets the value.
     pub(crate) context: usize,

@@ -37,7 +37,7 @@ pub(crate) struct Fill {
 }
 
 impl Fill {
-    /// Returns the number of bytes from the first to the last one that is set.
+    /// Returns the number of bytes from the first byte that is set to the last one.
     pub(crate) fn reach(&self) -> Result<u64> {
         let size = self.value.bytes();
         let row = self.width.checked_mul(size).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;

@@ -116,7 +116,7 @@ impl KernelLaunch {
         }
     }
 
-    /// Replaces another launch. Keeps its argument addresses if the parameters are the same.
+    /// Replaces another launch. Keeps the addresses of the other launch's arguments if the parameters are the same.
     pub(crate) fn replace(mut self, old: &KernelLaunch) -> Self {
         if self.arguments.has_same_layout(&old.arguments) {
             old.arguments.write(&self.ready.params);

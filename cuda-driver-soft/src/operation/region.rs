@@ -190,7 +190,7 @@ impl Extent {
     }
 }
 
-/// Rows of a copy or fill that the check of races looks at.
+/// Maximum number of rows of a copy or fill that the check of races examines.
 pub(crate) const MOST_ROWS: u64 = 4096;
 
 impl Located {

@@ -53,7 +53,7 @@ impl Divisible for RecordedKernel {
         self.kernel.finished()
     }
 
-    /// Also records the end: the scheduler asks for the fault of a finished kernel before work that waits for it.
+    /// Also records the end of the kernel: the scheduler calls this before it starts work that waits for the kernel.
     fn fault(&self) -> Option<Fault> {
         let fault = self.kernel.fault();
         if let Some(span) = self.span.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -22,7 +22,7 @@ pub struct Report {
 pub struct KernelReport<'r> {
     /// Name of the kernel.
     pub name: &'r str,
-    /// Its launches.
+    /// The launches of the kernel.
     pub launches: Vec<&'r LaunchProfile>,
     /// The sum of all launches.
     pub total: Counters,

@@ -49,7 +49,7 @@ pub(crate) fn exchange_mode(mode: u32) -> u32 {
 /// A stream's identity and properties for captures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamKey {
-    /// The number of its context.
+    /// The number of the stream's context.
     pub(crate) context: u64,
     pub(crate) queue: QueueId,
     /// True if this stream and the legacy stream wait for each other.
@@ -68,7 +68,7 @@ type QueueKey = (u64, QueueId);
 /// A stream's part of a capture.
 #[derive(Default)]
 struct CaptureBranch {
-    /// The dependencies of its next node.
+    /// The dependencies of the stream's next node.
     after: Vec<Edge>,
     /// True if this stream and the legacy stream wait for each other.
     blocking: bool,
@@ -86,7 +86,7 @@ struct ReturnedEdges {
 pub(crate) struct Capture {
     pub(crate) graph: usize,
     mode: CaptureMode,
-    /// The thread that began it.
+    /// The thread that began the capture.
     thread: QueueId,
     origin: QueueKey,
     invalid: bool,

@@ -25,9 +25,9 @@ pub(crate) struct Place {
     pub(crate) moment: Moment,
     /// A number that increases with each submission.
     pub(crate) serial: u64,
-    /// The tasks that it waits for, apart from those that the host had waited for.
+    /// The tasks that this task waits for, apart from those that the host had waited for.
     before: Arc<Reach>,
-    /// The tasks that the host had waited for.
+    /// The tasks that the host had waited for when it submitted this task.
     host: Arc<Reach>,
 }
 
@@ -82,7 +82,7 @@ fn order() -> MutexGuard<'static, Order> {
 /// Begins to record the order of tasks if `is_wanted` returns true, else stops. Returns true if the order is recorded.
 pub(crate) fn note_order(is_wanted: fn() -> bool) -> bool {
     if ON.load(Relaxed) != is_wanted() {
-        // Called again under the lock: another thread may have begun a check meanwhile.
+        // Called again under the lock: another thread may have begun a check in the meantime.
         let mut order = order();
         let wanted = is_wanted();
         if ON.swap(wanted, Relaxed) != wanted {

@@ -12,12 +12,12 @@ pub(crate) type TaskId = u64;
 pub(crate) trait Divisible: Send + Sync {
     /// Does a bounded piece; returns false if there was nothing to do.
     fn piece(&self) -> bool;
-    /// Returns true once all of it is done or it has failed, and no thread works on it any more. Never becomes false
-    /// again.
+    /// Returns true once all of the work is done or has failed, and no thread works on it any more. Never becomes
+    /// false again.
     fn finished(&self) -> bool;
-    /// Returns its fault, if it is finished and has failed.
+    /// Returns the fault of the work, if the work is finished and has failed.
     fn fault(&self) -> Option<Fault>;
-    /// Takes its printed text, if there are at least `at_least` bytes of it.
+    /// Takes the text that the work has printed, if there are at least `at_least` bytes of it.
     fn take_text(&self, at_least: usize) -> Vec<u8> {
         let _ = at_least;
         Vec::new()

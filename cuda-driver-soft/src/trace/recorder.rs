@@ -120,7 +120,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Writes text to the file, at once: the process may end at any time. If that fails, recording into the file ends.
+    /// Writes text to the file immediately: the process may end at any time. If that fails, recording to the file ends.
     fn put(&mut self, text: &str) {
         let Some((file, path)) = &mut self.file else { return };
         if let Err(error) = file.write_all(text.as_bytes()) {

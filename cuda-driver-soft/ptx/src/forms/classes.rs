@@ -53,7 +53,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
     ("m64k256", ".m64n8k256|.m64n16k256|.m64n24k256|.m64n32k256|.m64n48k256|.m64n64k256|.m64n80k256|.m64n96k256|.m64n112k256|.m64n128k256|.m64n144k256|.m64n160k256|.m64n176k256|.m64n192k256|.m64n208k256|.m64n224k256|.m64n240k256|.m64n256k256"),
 ];
 
-/// Returns the members of a class; none if it does not exist.
+/// Returns the members of a class; none if there is no such class.
 pub(super) fn members(class: &str) -> impl Iterator<Item = &'static str> {
     let found = CLASSES.iter().find(|(name, _)| *name == class);
     found.into_iter().flat_map(|(_, members)| members.split('|'))

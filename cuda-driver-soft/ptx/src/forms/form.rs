@@ -16,11 +16,11 @@ pub(crate) struct Form {
     pub(crate) ptx: u32,
     /// Required architecture.
     pub(crate) sm: u32,
-    /// True if it takes any number of operands of any kind.
+    /// True if the opcode takes any number of operands of any kind.
     pub(crate) any_operands: bool,
 }
 
-/// One meaning of a form: its operands and how it is lowered.
+/// One meaning of a form: its operands and its lowering.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) operands: Vec<OperandSpec>,

@@ -32,13 +32,13 @@ pub(crate) struct OperandSpec {
     pub(crate) ty: Type,
     /// True if registers may be wider than the type.
     pub(crate) wider: bool,
-    /// True if it may be `_`.
+    /// True if the operand may be `_`.
     pub(crate) sink: bool,
     /// Number of elements; 1 for an operand that is not a vector.
     pub(crate) vec: u8,
-    /// True if it may be written in braces, even if it has one element: `{a}`.
+    /// True if the operand may be written in braces, even if it has one element: `{a}`.
     pub(crate) braces: bool,
-    /// True if it must be written in braces.
+    /// True if the operand must be written in braces.
     pub(crate) always_braces: bool,
 }
 

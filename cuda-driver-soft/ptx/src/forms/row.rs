@@ -9,11 +9,11 @@ use super::mods::Mods;
 pub(crate) struct Row {
     /// The instruction in the notation of the [table](super).
     pub(crate) syntax: &'static str,
-    /// PTX version that introduced it, times ten.
+    /// PTX version that introduced the instruction, times ten.
     pub(crate) ptx: u32,
-    /// Lowest architecture that has it; 0 for all.
+    /// Lowest architecture that has the instruction; 0 for all.
     pub(crate) sm: u32,
-    /// Returns how the instruction is lowered with given modifiers.
+    /// Returns the lowering of the instruction with these modifiers.
     pub(crate) lowering: fn(&Mods) -> Result<Lowering, Reject>,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Element {
     pub(super) required: bool,
     /// True if the alternatives are types.
     pub(super) types: bool,
-    /// True if it is part of the opcode's name: see [`name_modifiers`].
+    /// True if the modifier is part of the opcode's name: see [`name_modifiers`].
     in_name: bool,
 }
 
@@ -97,9 +97,9 @@ pub struct TableRow {
     /// The instruction in the manual's notation: `{…}` is optional, `(a|b)` a choice, `<class>` one modifier of a
     /// class.
     pub syntax: &'static str,
-    /// PTX version that introduced it, as major and minor.
+    /// PTX version that introduced the instruction, as major and minor.
     pub ptx: (u32, u32),
-    /// Lowest architecture that has it; 0 for all.
+    /// Lowest architecture that has the instruction; 0 for all.
     pub sm: u32,
 }
 

@@ -10,9 +10,9 @@ use super::row::Lowering;
 pub struct UnimplementedOpcode {
     /// The opcode without modifiers.
     pub root: &'static str,
-    /// PTX version that introduced it, as major and minor.
+    /// PTX version that introduced the opcode, as major and minor.
     pub ptx: (u32, u32),
-    /// Lowest architecture that has it; 0 for all.
+    /// Lowest architecture that has the opcode; 0 for all.
     pub sm: u32,
 }
 

@@ -65,7 +65,7 @@ pub struct Reloc {
     pub offset: u64,
     /// Width of the address in bytes: 4 or 8; 1 with a mask, see `shift`.
     pub width: u8,
-    /// The variable or function whose address it is.
+    /// The variable or function whose address is stored.
     pub target: RelocTarget,
     /// Bytes added to the address.
     pub addend: i64,

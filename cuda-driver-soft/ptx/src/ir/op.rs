@@ -132,7 +132,7 @@ pub enum Op {
     },
 
     /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: the last source with
-    /// `carry_in`, the second destination with `carry_out`. After a subtraction it is true if nothing was borrowed.
+    /// `carry_in`, the second destination with `carry_out`. After a subtraction, it is true if nothing was borrowed.
     AddC {
         ty: Type,
         sub: bool,
@@ -398,7 +398,7 @@ pub enum Op {
     Getctarank {
         ty: Type,
     },
-    /// Faults if the launch has no clusters. Lowering puts it before `st.async` and `red.async`.
+    /// Faults if the launch has no clusters. Lowering adds this operation before `st.async` and `red.async`.
     WantsCluster,
     /// `barrier.cluster.arrive` and `barrier.cluster.wait`.
     ClusterBarrier {

@@ -25,7 +25,7 @@ pub enum Address {
     Variable {
         /// The variable.
         var: VarId,
-        /// Bytes added to its address.
+        /// Bytes added to the variable's address.
         offset: i64,
     },
     /// An offset into the current frame (local space).

@@ -1,7 +1,7 @@
 //! Collects errors in the operands of one instruction.
 //!
-//! They are collected before they are reported, because a form can have several candidates. If no candidate fits, the
-//! errors of the last one are reported.
+//! Errors are collected before they are reported, because a form can have several candidates. If no candidate fits, the
+//! errors of the last candidate are reported.
 
 use crate::ast::Pos;
 use crate::names::Name;

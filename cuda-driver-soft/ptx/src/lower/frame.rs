@@ -16,9 +16,9 @@ pub(super) struct Frame {
 
 /// An open scope.
 struct FrameScope {
-    /// Offset at which its variables begin.
+    /// Offset at which the variables of the scope begin.
     start: u64,
-    /// True if it or a scope inside of it declared `.local` variables.
+    /// True if the scope, or a scope inside of it, declared `.local` variables.
     keeps_space: bool,
 }
 

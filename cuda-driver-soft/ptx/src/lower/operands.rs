@@ -22,7 +22,7 @@ impl Walker<'_> {
             if faults.mismatch || !faults.unknown.is_empty() {
                 self.error(inst.pos, format!("Arguments mismatch for instruction '{}'", self.name));
             }
-            // ptxas reports them after all other errors of the function.
+            // ptxas reports undeclared names after all other errors of the function.
             self.unknown.append(&mut faults.unknown);
         }
         self.faults = faults;

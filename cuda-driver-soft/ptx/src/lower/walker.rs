@@ -16,10 +16,10 @@ use super::types::class;
 /// The functions and variables that a body uses.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
-    /// Functions that it calls or takes the address of.
+    /// Functions that the body calls or takes the address of.
     pub(crate) functions: BTreeSet<FuncId>,
     pub(crate) variables: BTreeSet<VarId>,
-    /// Number of registers that it declares or that lowering adds.
+    /// Number of registers that the body declares or that lowering adds.
     pub(crate) registers: usize,
 }
 

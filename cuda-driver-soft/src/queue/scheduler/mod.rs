@@ -172,7 +172,7 @@ impl Scheduler {
         self.lock().fault
     }
 
-    /// Waits until a task is done, doing ready work meanwhile, and writes kernel output.
+    /// Waits until a task is done, does ready work in the meantime, and writes kernel output.
     pub(crate) fn wait(&self, id: TaskId) {
         self.wait_all(&[id]);
     }

@@ -11,7 +11,7 @@ use crate::queue::work::{Continuation, Divisible, Fault, TaskId, WORTH_WAKING, W
 use crate::state::error::Error;
 use host::console;
 
-/// Kernel output of at least this many bytes is written at once; less stays until a thread waits.
+/// Kernel output of at least this many bytes is written immediately; less stays until a thread waits.
 const MUCH_TEXT: usize = 1 << 20;
 
 impl Scheduler {
@@ -60,7 +60,7 @@ impl Scheduler {
             }
             TakenWork::Once(id, Work::Kernel(start)) => {
                 let kernel = order::run(id, false, start);
-                // Small kernels are done in one piece; large ones are shared with other threads at once.
+                // Small kernels are done in one piece; large ones are shared with other threads immediately.
                 let mut state = self.lock();
                 let shared = state.tasks.get(&id).is_some_and(|task| task.cost >= WORTH_WAKING);
                 if shared {
@@ -113,13 +113,13 @@ impl Scheduler {
         let inside = state.leave(id);
         let finished = inside.unwrap_or(0) == 0 && kernel.finished();
         if !progress && inside.is_some() && !finished && state.fault.is_none() {
-            // Nothing changed, so no thread is woken: they would find no work and wake one another.
+            // Nothing changed, so no thread is woken: the threads would find no work and wake one another.
             return false;
         }
         let ends = finished || inside.is_none() && state.fault.is_some();
         state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
         if finished {
-            // No thread may enter it any more.
+            // No thread may enter the kernel any more.
             state.running.retain(|running| running.id != id);
             drop(state);
             self.finish(id, kernel.fault());
@@ -228,7 +228,7 @@ impl Scheduler {
         }
     }
 
-    /// The loop of a worker: takes large work at once, and small work that no thread has taken for a while.
+    /// The loop of a worker: takes large work immediately, and small work that no thread has taken for a while.
     pub(super) fn run_worker(&self, is_watcher: bool) {
         const NAP: Duration = Duration::from_micros(100);
         const LONG_NAP: Duration = Duration::from_millis(1);

@@ -9,7 +9,7 @@ use crate::queue::work::{Condition, Divisible, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
 
 pub(super) struct Task {
-    /// True while a thread is about to report its fault and finish it.
+    /// True while a thread is about to report the task's fault and finish the task.
     pub(super) failed: bool,
     pub(super) open: usize,
     pub(super) successors: Vec<TaskId>,
@@ -159,7 +159,7 @@ impl Tasks {
     }
 
     /// Abandons work after a fault, when the device is lost to this process: running kernels as soon as no thread is
-    /// inside, and conditions at once. Waiting tasks are dropped when their turn comes.
+    /// inside, and conditions immediately. Waiting tasks are dropped when their turn comes.
     pub(super) fn give_up(&mut self) -> Wake {
         let mut wake = Wake::default();
         if self.fault.is_some() {
