@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the contract suite with all checks of kernels and streams. A finding fails it, because the kernels of the suite are
-# right, but for those listed here. Tests of faults run kernels in child processes, whose findings do not count.
+# Runs the contract suite with all checks of kernels and streams, and fails if there is a finding that is not listed
+# here. Tests of faults run wrong kernels, but in child processes, whose findings do not count.
 #
 #     ci/checks.sh [FILTER]
 set -uo pipefail
@@ -8,10 +8,10 @@ cd "$(dirname "$0")/.."
 
 # Findings that are expected, with the test and the reason.
 expected=(
-    # graph_updates::single_nodes: the new source of a copy is what a kernel without an edge to it writes. The test
+    # graph_updates::single_nodes: a copy reads the memory that a kernel without an edge to the copy writes. The test
     # accepts every order.
     'race: `step`: a copy of 4 bytes reads 0x[0-9a-f]*, which `step` writes, and nothing orders them'
-    # graphs::queries_of_graphs_and_nodes: two kernels without an edge between them write one value. The test
+    # graphs::queries_of_graphs_and_nodes: two kernels without an edge between them write the same value. The test
     # accepts either order.
     'race: `step`: `step` writes 0x[0-9a-f]*, which `step` writes, and nothing orders them'
 )

@@ -23,8 +23,8 @@ options=(
     -o Dir::Etc::trustedparts=/etc/apt/trusted.gpg.d -o APT::Sandbox::User=root
 )
 
-# Fetches package lists for the suites that have drivers. They are kept apart: the system's apt configuration stays as
-# it is.
+# Fetches package lists for the suites that have drivers. The lists are kept apart: the system's apt configuration stays
+# as it is.
 lists() {
     mkdir -p "$apt"/etc/{sources.list.d,apt.conf.d,preferences.d} "$apt"/{lists,cache/archives}/partial
     sed -e 's/^Suites: bookworm bookworm-updates$/Suites: bullseye bookworm trixie experimental/' \

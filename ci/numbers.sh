@@ -46,7 +46,7 @@ build() {
     cargo fetch --quiet --locked
     for _ in 1 2 3; do
         rm -rf "$CARGO_TARGET_DIR"
-        # Cargo's output goes to the terminal, that of `time` to the variable.
+        # Cargo's output goes to the terminal, the output of `time` to the variable.
         exec 3>&2
         times=$({ time cargo build --quiet --locked --package cuda-driver >&3 2>&3; } 2>&1)
         exec 3>&-

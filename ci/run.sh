@@ -92,8 +92,8 @@ readme_command() {
     return "$code"
 }
 
-# Runs the contract suite with each way of running kernels: all of them are compiled to machine code where that is
-# possible; compiled code leaves at each check; and kernels that run often are compiled, or none are.
+# Runs the contract suite with each value of CUDA_SOFT_ENGINE: all kernels are compiled to machine code where that is
+# possible; the same, but each check in compiled code fails; only kernels that run often are compiled; none is.
 engines() {
     local engine
     for engine in compiled leaving auto interpreter; do
@@ -101,7 +101,7 @@ engines() {
     done
 }
 
-# Compares random kernels in all ways of running them. The tests have built the program.
+# Compares the results of random kernels with each engine. The step with the tests has built the program.
 random_kernels() {
     "$clone/target/debug/examples/random_kernels" 4000 1000000
 }
@@ -142,7 +142,7 @@ few_packages() {
 }
 
 # Builds the folder for a GPU machine, checks its size, and runs it here on the software driver without Rust. The
-# step with the README's example has already built half of it.
+# step with the README's example has already built half of the programs.
 gpu_pack() {
     "$clone/ci/gpu.sh" pack "$root/target/gpu-pack" || return
     (cd / && env -i PATH=/usr/bin:/bin CUDA_DRIVER=software "$root/target/gpu-pack/run")

@@ -16,7 +16,7 @@ pub(crate) fn measure(driver: &Path) -> Result<(f64, f64), String> {
     let copies = driver.with_extension("copies");
     std::fs::create_dir_all(&copies).map_err(|error| error.to_string())?;
     let result = take_turns(driver, &copies);
-    // The libraries stay loaded; their files can go.
+    // The libraries stay loaded without their files.
     let _ = std::fs::remove_dir_all(&copies);
     result
 }

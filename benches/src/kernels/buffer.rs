@@ -1,4 +1,4 @@
-//! Memory that both a kernel and its native reference use.
+//! Buffers of values that both a kernel and its native reference use.
 
 /// Values of one type.
 #[derive(Clone, Debug)]

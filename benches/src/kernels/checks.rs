@@ -1,9 +1,9 @@
-//! Measures observed kernels against the same kernels without observers: `cargo run --release -p cuda-driver-benches --
-//! checks [--csv] [SECONDS] [KERNEL…]`.
+//! Measures how much slower checkers and counters make kernels:
+//! `cargo run --release -p cuda-driver-benches -- checks [--csv] [SECONDS] [KERNEL…]`.
 //!
-//! All variants of a kernel take turns in one run; the best of many launches counts, in processor time of the thread. The
-//! columns are nanoseconds per thread without observers, and how many times as long a launch takes with each observer.
-//! The limits are 1.0 for `memory`, 3 for `profile`, 4 for `init` and 10 for `race`.
+//! All variants of a kernel take turns in one run; the shortest of many launches counts, in processor time of the
+//! thread. The first column is nanoseconds per thread without observers. The others are the factors by which a launch
+//! takes longer with each observer; their limits are 1.0 for `memory`, 3 for `profile`, 4 for `init` and 10 for `race`.
 
 use super::cases::{self, Case};
 use super::{Loaded, per_thread, processor_time};
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
 
 /// Returns nanoseconds per thread without observers, and the slow-down by each observer.
 fn measure(case: &Case, seconds: f64) -> Result<(f64, [f64; OBSERVERS.len()]), Box<dyn Error>> {
-    // Made before the buffers, because it only tracks memory that is allocated later.
+    // Made before the buffers, because `init` tracks only memory that is allocated later.
     let checkers = [Checks::MEMORY, Checks::INIT, Checks::RACE].map(Checker::new);
     let profile = Profile::new();
     let mut loaded = Loaded::new(case)?;

@@ -1,4 +1,4 @@
-//! Measures how long kernels take to compile.
+//! Measures the time that the engine takes to compile kernels to machine code.
 
 use super::cases::Case;
 use super::{Loaded, text_of};

@@ -1,5 +1,5 @@
-//! Measures kernels against the same work as native code: `cargo run --release -p cuda-driver-benches -- engine [--csv]
-//! [SECONDS] [KERNEL…]`.
+//! Measures kernels against the same work as native code:
+//! `cargo run --release -p cuda-driver-benches -- engine [--csv] [SECONDS] [KERNEL…]`.
 //!
 //! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the thread.
 //! Outputs must be equal bit by bit, except for kernels with approximate functions. The rows of the output:

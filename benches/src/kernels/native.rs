@@ -1,4 +1,4 @@
-//! Native references: what each kernel computes, as plain Rust for one core.
+//! Native references: the computation of each kernel, in plain Rust for one core.
 
 use super::buffer::Buffer;
 
@@ -19,7 +19,7 @@ macro_rules! native {
             fn wide($buffers: &mut [Buffer]) { plain($buffers) }
             #[cfg(target_arch = "x86_64")]
             if is_wide() {
-                // SAFETY: the CPU has AVX2 and FMA, and every such CPU has the others.
+                // SAFETY: the CPU has AVX2 and FMA, and every such CPU has the other instructions.
                 return unsafe { wide($buffers) };
             }
             plain($buffers)
