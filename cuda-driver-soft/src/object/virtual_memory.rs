@@ -361,6 +361,9 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
         host::log!("virtual memory: cannot give the host access to memory of a device");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
+    if let Some(flags) = of_host {
+        show_to_host(&map, &bases, flags)?;
+    }
     for base in bases {
         let Some(mapping) = map.mappings.get_mut(&base) else {
             continue;
@@ -370,15 +373,42 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
         let devices = mapping.access.iter().filter(|(who, _)| **who != CPU);
         let most = devices.fold(0, |most, (_, flags)| most | flags);
         address_space().set_access(base, permitted(most));
-        if let Some(flags) = of_host
-            && mapping.memory.is_on_host()
-            && !address_space().show_to_host(base, &mapping.memory.memory, permitted(flags))
-        {
-            host::log!("the system does not map memory at {base:#x}");
-            return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
-        }
     }
     Ok(())
+}
+
+/// Gives the host this access to all mappings of memory that is on the host. If the system refuses one, the others keep
+/// the access that they had.
+fn show_to_host(map: &AddressMap, bases: &[u64], flags: u32) -> Result<()> {
+    let on_host = bases.iter().filter_map(|base| Some((*base, map.mappings.get(base)?)));
+    let on_host: Vec<(u64, &Mapping)> = on_host.filter(|(_, mapping)| mapping.memory.is_on_host()).collect();
+    let show = |(base, mapping): &(u64, &Mapping), flags| {
+        address_space().show_to_host(*base, &mapping.memory.memory, permitted(flags))
+    };
+    let before = |(_, mapping): &(u64, &Mapping)| mapping.access.get(&CPU).copied().unwrap_or(0);
+    let Err(refused) = all_or_none(&on_host, |one| show(one, flags), |one| show(one, before(one))) else {
+        return Ok(());
+    };
+    let (base, _) = on_host[refused];
+    host::log!("the system does not map memory at {base:#x} for the host");
+    Err(Error::CUDA_ERROR_OUT_OF_MEMORY)
+}
+
+/// Changes all items, or none: if a change fails, the changes before it are undone. Returns the number of the item that
+/// failed.
+fn all_or_none<T>(
+    items: &[T],
+    change: impl Fn(&T) -> bool,
+    undo: impl Fn(&T) -> bool,
+) -> std::result::Result<(), usize> {
+    match items.iter().position(|item| !change(item)) {
+        None => Ok(()),
+        Some(failed) => {
+            // An item that cannot be undone keeps its new value.
+            items[..failed].iter().for_each(|item| _ = undo(item));
+            Err(failed)
+        }
+    }
 }
 
 /// `cuMemGetAccess`

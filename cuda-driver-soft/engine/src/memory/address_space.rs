@@ -24,6 +24,8 @@ mod transfer;
 pub struct AddressSpace {
     /// The reserved range that device addresses come from.
     range: Range<u64>,
+    /// True if the system has reserved the range, so that nothing else can be mapped there.
+    is_reserved: bool,
     index: Mutex<Index>,
     pages: PageTable,
     epochs: Epochs<Arc<Record>>,
@@ -45,9 +47,10 @@ pub fn address_space() -> &'static AddressSpace {
 
 impl AddressSpace {
     fn new(slack: u64) -> Self {
-        let range = reserve::reserve();
+        let (range, is_reserved) = reserve::reserve();
         AddressSpace {
             range: range.clone(),
+            is_reserved,
             index: Mutex::new(Index::new(range)),
             pages: PageTable::new(),
             epochs: Epochs::new(),

@@ -7,13 +7,13 @@ use crate::memory::reserve;
 
 impl AddressSpace {
     /// Lets the host access the bytes of physical memory at reserved addresses, where nothing else may be mapped for
-    /// the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, or if the
-    /// system refuses.
+    /// the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, if the
+    /// range of device addresses is not reserved in the host's address space, or if the system refuses.
     pub fn show_to_host(&self, base: u64, physical: &Physical, access: Access) -> bool {
         let Some(file) = physical.file() else {
             return false;
         };
-        // SAFETY: the addresses are in the range that `reserve` took from the system, and the driver reserves each
+        // SAFETY: the addresses are in the range that `reserve` took from the system (`covers`), and the driver reserves each
         // of them for one purpose at a time.
         self.covers(base, file.bytes()) && unsafe { file.map_at(base, access) }
     }
@@ -27,6 +27,9 @@ impl AddressSpace {
     }
 
     fn covers(&self, base: u64, bytes: u64) -> bool {
-        bytes > 0 && self.reserves(base) && base.checked_add(bytes - 1).is_some_and(|last| self.reserves(last))
+        self.is_reserved
+            && bytes > 0
+            && self.reserves(base)
+            && base.checked_add(bytes - 1).is_some_and(|last| self.reserves(last))
     }
 }

@@ -6,6 +6,8 @@ use crate::memory::allocation::{Access, AllocationKind, BACKING_ALIGN};
 use crate::memory::errors::OutOfMemory;
 use crate::memory::pages::PAGE;
 use crate::memory::record::Record;
+#[cfg(target_os = "linux")]
+use crate::memory::shared::{Label, Purpose, SharedFile};
 use crate::memory::usage::Quota;
 use crate::memory::zeroed::Zeroed;
 
@@ -384,4 +386,24 @@ fn mappings_share_bytes_and_enforce_their_access() {
     space.release_addresses(base, 3 * PART);
     let again = space.reserve_addresses(PART, PAGE, base + PART);
     assert_eq!(again, Some(base + PART));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_not_shown_to_the_host_outside_of_a_reserved_range() {
+    let label = Label {
+        purpose: Purpose::Physical,
+        number: 0,
+    };
+    for is_reserved in [true, false] {
+        let mut space = AddressSpace::new(0);
+        // A system without room for the range leaves it unreserved: other memory of the process may be there.
+        space.is_reserved &= is_reserved;
+        let is_reserved = space.is_reserved;
+        let base = space.reserve_addresses(PAGE, PAGE, 0).expect("addresses");
+        let file = SharedFile::new(PAGE, label).expect("a file");
+        let physical = space.open(file);
+        assert_eq!(space.show_to_host(base, &physical, Access::ReadWrite), is_reserved);
+        space.hide_from_host(base, PAGE);
+    }
 }
