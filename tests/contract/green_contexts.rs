@@ -1,5 +1,6 @@
 //! Tests of green contexts and of the device resources that they are made from.
 
+use std::collections::BTreeSet;
 use std::mem::zeroed;
 use std::ptr::{self, null_mut};
 
@@ -302,4 +303,66 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ok!(cuModuleUnload(module));
     ok!(cuMemFree(address));
     ok!(cuEventDestroy(event));
+}
+
+#[test]
+fn kernels_run_on_the_multiprocessors_of_their_green_context() {
+    if !has_green_contexts() {
+        return;
+    }
+    let _primary = Primary::new();
+    let mut c = Codes::new();
+    let text = c".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n\
+        .reg .b64 %a, %b;\n.reg .b32 %r;\nld.param.u64 %a, [p];\nmov.u32 %r, %ctaid.x;\nmul.wide.u32 %b, %r, 4;\n\
+        add.u64 %a, %a, %b;\nmov.u32 %r, %smid;\nst.global.u32 [%a], %r;\nret;\n}\n";
+    let (mut module, mut function, mut out) = (null_mut(), null_mut(), 0);
+    ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+    ok!(cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
+    let mut each = 0;
+    let per_multiprocessor = &raw mut each;
+    ok!(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        per_multiprocessor,
+        function,
+        1024,
+        0
+    ));
+    let (mut parts, rest) = split(&device(), 2, 1);
+    parts.push(rest);
+    let (mut seen, mut all) = (BTreeSet::new(), 0);
+    for part in &mut parts {
+        let number = count(part);
+        let most = u32::try_from(each).expect("a number of blocks") * number;
+        ok!(cuMemAlloc(&raw mut out, most as usize * 4));
+        let mut arguments = arguments![out];
+        let mut pointers = arguments.pointers();
+        let pointers = pointers.as_mut_ptr();
+        let green = green(part);
+        let mut stream = null_mut();
+        ok!(cuGreenCtxStreamCreate(&raw mut stream, green, 1, 0));
+        is!(
+            c,
+            0,
+            cuLaunchCooperativeKernel(function, most, 1, 1, 1024, 1, 1, 0, stream, pointers)
+        );
+        ok!(cuStreamSynchronize(stream));
+        let mut found = vec![0_u32; most as usize];
+        ok!(cuMemcpyDtoH(found.as_mut_ptr().cast(), out, most as usize * 4));
+        // All blocks of a cooperative launch are resident, so each multiprocessor has some.
+        let found: BTreeSet<u32> = found.into_iter().collect();
+        assert_eq!(found.len(), number as usize, "{found:?}");
+        assert!(found.is_disjoint(&seen), "{found:?} and {seen:?}");
+        seen.extend(found);
+        all += number;
+        // There is no room for one block more.
+        is!(
+            c,
+            720,
+            cuLaunchCooperativeKernel(function, most + 1, 1, 1, 1024, 1, 1, 0, stream, pointers)
+        );
+        ok!(cuMemFree(out));
+        ok!(cuStreamDestroy(stream));
+        ok!(cuGreenCtxDestroy(green));
+    }
+    assert_eq!(all, count(&device()));
+    ok!(cuModuleUnload(module));
 }

@@ -19,10 +19,12 @@ const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 const SCATTERED: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING.0;
 const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE.0;
 
-/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device.
+/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device and the number of the
+/// first multiprocessor.
 const SIGNATURE: [u8; 8] = *b"softpart";
 
-/// Returns the C structure of a resource, with its device in the private bytes.
+/// Returns the C structure of a resource, with its device and first multiprocessor in the private
+/// bytes.
 fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     let granularity = if part.split {
         // Driver 580 leaves these fields of a part at 0.
@@ -36,6 +38,7 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     };
     out._internal_padding[..8].copy_from_slice(&SIGNATURE);
     out._internal_padding[8..12].copy_from_slice(&part.device.to_le_bytes());
+    out._internal_padding[12..16].copy_from_slice(&part.first.to_le_bytes());
     out.anonymous1.sm = CUdevSmResource {
         smCount: part.count,
         minSmPartitionSize: granularity.least,
@@ -52,17 +55,19 @@ fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
     if c.type_ != SM {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_TYPE);
     }
-    let [a, b, d, e] = [8, 9, 10, 11].map(|i| c._internal_padding[i]);
+    let word = |start: usize| std::array::from_fn(|i| c._internal_padding[start + i]);
     // SAFETY: the type selects this member; any bytes are valid for it.
     let sm = unsafe { c.anonymous1.sm };
     if c._internal_padding[..8] != SIGNATURE {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }
-    let whole = resource::of_device(c_int::from_le_bytes([a, b, d, e]))?;
-    if sm.smCount == 0 || sm.smCount > whole.count {
+    let whole = resource::of_device(c_int::from_le_bytes(word(8)))?;
+    let first = c_uint::from_le_bytes(word(12));
+    if sm.smCount == 0 || first > whole.count || sm.smCount > whole.count - first {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }
     Ok(Multiprocessors {
+        first,
         count: sm.smCount,
         split: sm.minSmPartitionSize == 0,
         ..whole
@@ -137,12 +142,17 @@ exports! {
             return Ok(());
         }
         let made = asked.min(split.parts);
-        let part = |count| Multiprocessors { count, split: true, ..whole };
+        let part = |number: u32, count| Multiprocessors {
+            first: whole.first + number * split.each,
+            count,
+            split: true,
+            ..whole
+        };
         for i in 0..made {
-            c.set_at(result, i as usize, to_c(part(split.each))?);
+            c.set_at(result, i as usize, to_c(part(i, split.each))?);
         }
         let rest = whole.count - made * split.each;
-        let rest = if rest == 0 { CUdevResource::default() } else { to_c(part(rest))? };
+        let rest = if rest == 0 { CUdevResource::default() } else { to_c(part(made, rest))? };
         set(c.out_or_null(remaining), rest);
         c.out(count)?.set(made);
         Ok(())

@@ -81,7 +81,7 @@ pub(super) fn ready(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<ReadyLaunch> {
-    let checked = launch::check(function as usize, shape, context)?;
+    let checked = launch::check(function as usize, shape, context, None)?;
     let arguments = arguments(c, &checked, params, extra)?;
     checked.with(arguments)
 }
@@ -98,7 +98,7 @@ fn launch(
     attributes: Attributes,
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
-    let checked = launch::check(function as usize, shape, &stream.context);
+    let checked = launch::check_on(function as usize, shape, &stream);
     let checked = capture::invalidate_on_error(stream.key(), checked)?;
     let arguments = arguments(c, &checked, params, extra)?;
     let packed = params.is_null() && !extra.is_null();
@@ -271,7 +271,7 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         cooperative: false,
         cluster: None,
     };
-    let checked = launch::check(function as usize, shape, &stream.context)?;
+    let checked = launch::check_on(function as usize, shape, &stream)?;
     let ready = checked.with(old.params)?;
     submit::launch(ready, Attributes::new(), false, &stream)
 }

@@ -3,14 +3,14 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
-use cuda_driver_sys::{CUfunction, CUlaunchConfig, CUoccupancyB2DSize};
+use cuda_driver_sys::{CUdevice_attribute as Attribute, CUfunction, CUlaunchConfig, CUoccupancyB2DSize};
 
 use super::args::Caller;
 use super::{exports, launch};
 use crate::call::lookup::current_context;
 use crate::object::device::Device;
 use crate::object::function::Function;
-use crate::object::{cluster, library, occupancy};
+use crate::object::{cluster, green, library, occupancy, stream};
 use crate::operation::launch::LaunchShape;
 use crate::state::error::{Error, Result};
 
@@ -45,12 +45,13 @@ fn best(
     Ok(())
 }
 
-/// Reads the arguments of the cluster occupancy queries: the device, the function, and the launch with its clusters.
+/// Reads the arguments of the cluster occupancy queries: the device and the number of multiprocessors that the launch may
+/// use, the function, and the launch with its clusters.
 fn of_clusters(
     c: Caller,
     function: CUfunction,
     config: *const CUlaunchConfig,
-) -> Result<(&'static Device, Arc<Function>, LaunchShape)> {
+) -> Result<((&'static Device, u32), Arc<Function>, LaunchShape)> {
     let context = current_context()?;
     let config = c.read(config)?;
     if function.is_null() {
@@ -62,7 +63,17 @@ fn of_clusters(
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     shape.cluster = cluster::of_launch(&function, context.device, shape.cluster, shape.grid)?;
-    Ok((context.device, function, shape))
+    // The launch's stream may belong to a green context.
+    let green = match config.hStream as usize {
+        0..=2 => None,
+        handle => stream::created(handle).ok().map(|stream| stream.green),
+    };
+    let part = green.filter(|&handle| handle != 0).map(green::get).transpose()?;
+    let all = context
+        .device
+        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    let count = part.map_or(all, |green| green.numbers.len() as u32);
+    Ok(((context.device, count), function, shape))
 }
 
 exports! {

@@ -1,5 +1,7 @@
 //! Green contexts: the calls that create, destroy and wait for them.
 
+use std::sync::Arc;
+
 use crate::call::{event, teardown};
 use crate::object::green::{self, GreenContext};
 use crate::object::resource::{self, Multiprocessors};
@@ -18,21 +20,22 @@ pub(crate) fn create(descriptor: usize, ordinal: i32, flags: u32) -> Result<usiz
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let whole = resource::of_device(ordinal)?;
-    let part = match descriptor {
-        0 => whole,
+    let (part, numbers) = match descriptor {
+        0 => (whole, (0..whole.count).collect()),
         handle => {
             let descriptor = resource::descriptor(handle)?;
             if descriptor.device != ordinal {
                 return Err(Error::CUDA_ERROR_INVALID_DEVICE);
             }
-            Multiprocessors {
+            let part = Multiprocessors {
                 count: descriptor.multiprocessors,
                 ..whole
-            }
+            };
+            (part, Arc::clone(&descriptor.numbers))
         }
     };
     let primary = context::by_handle(primary::retain(ordinal)?)?;
-    Ok(green::create(&primary, part))
+    Ok(green::create(&primary, part, numbers))
 }
 
 /// `cuGreenCtxDestroy`: releases the primary context. Queued work still runs, but the streams become invalid.

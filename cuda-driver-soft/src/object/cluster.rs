@@ -67,12 +67,16 @@ pub(crate) fn of_launch(
     Ok(Some(cluster))
 }
 
-/// Returns the number of clusters of `blocks` blocks that are resident at the same time. This is an estimate: all
-/// groups of multiprocessors have the same size here.
-pub(crate) fn max_active(function: &Function, device: &Device, blocks: u32, (threads, dynamic): (u32, u64)) -> u32 {
+/// Returns the number of clusters of `blocks` blocks that are resident at the same time on `all` multiprocessors. This is
+/// an estimate: all groups of multiprocessors have the same size here.
+pub(crate) fn max_active(
+    function: &Function,
+    (device, all): (&Device, u32),
+    blocks: u32,
+    (threads, dynamic): (u32, u64),
+) -> u32 {
     let fit = occupancy::blocks_per_multiprocessor(function, device, threads, dynamic);
     let per_multiprocessor = fit.min(BLOCKS_PER_MULTIPROCESSOR);
-    let all = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     let of_group = |multiprocessors: u32| multiprocessors * per_multiprocessor / blocks.max(1);
     all / MULTIPROCESSORS_PER_GROUP * of_group(MULTIPROCESSORS_PER_GROUP) + of_group(all % MULTIPROCESSORS_PER_GROUP)
 }

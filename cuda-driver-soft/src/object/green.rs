@@ -1,7 +1,8 @@
 //! Green contexts, which restrict kernels to some multiprocessors of the device, each within a primary context.
 //!
 //! Memory, modules, events and arrays that are created in a green context belong to the primary context. Streams keep
-//! the handle of their green context. The number of multiprocessors can be queried, but has no effect on kernels.
+//! the handle of their green context. The multiprocessors limit cooperative launches and are what `%smid` names; they
+//! have no effect on speed.
 
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use crate::state::handle::{HandleKind, Missing, Table};
 pub(crate) struct GreenContext {
     pub(crate) handle: usize,
     pub(crate) resource: Multiprocessors,
+    /// The numbers of the multiprocessors.
+    pub(crate) numbers: Arc<[u32]>,
     /// The context that `cuCtxFromGreenCtx` returns.
     pub(crate) context: Arc<Context>,
 }
@@ -47,11 +50,12 @@ pub(crate) fn of(context: &Context) -> Option<Arc<GreenContext>> {
 }
 
 /// Creates a green context in an active primary context.
-pub(crate) fn create(primary: &Arc<Context>, resource: Multiprocessors) -> usize {
+pub(crate) fn create(primary: &Arc<Context>, resource: Multiprocessors, numbers: Arc<[u32]>) -> usize {
     let context = context::make_green(primary);
     let green = TABLE.insert_with(|handle| GreenContext {
         handle,
         resource,
+        numbers,
         context,
     });
     leak::note("green context", &TABLE, green.handle, Some(primary));

@@ -1,5 +1,6 @@
 //! Device resources: sets of multiprocessors of a device, from which green contexts are created.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
@@ -12,6 +13,8 @@ use crate::state::handle::{HandleKind, Table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Multiprocessors {
     pub(crate) device: i32,
+    /// Number of the first; the others follow.
+    pub(crate) first: u32,
     pub(crate) count: u32,
     /// True for a part that `cuDevSmResourceSplitByCount` returned: it cannot be split again.
     pub(crate) split: bool,
@@ -38,6 +41,8 @@ pub(crate) struct Split {
 pub(crate) struct Descriptor {
     pub(crate) device: i32,
     pub(crate) multiprocessors: u32,
+    /// Their numbers.
+    pub(crate) numbers: Arc<[u32]>,
 }
 
 /// Descriptors live as long as the process: no call destroys one.
@@ -48,6 +53,7 @@ pub(crate) fn of_device(ordinal: i32) -> Result<Multiprocessors> {
     let device = device::get(ordinal)?;
     Ok(Multiprocessors {
         device: device.ordinal,
+        first: 0,
         count: device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         split: false,
     })
@@ -96,12 +102,17 @@ pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
     let all = of_device(first.device)?.count;
     let sum: u64 = resources.iter().map(|part| u64::from(part.count)).sum();
     let (number, descriptor) = (sum.min(u64::from(all)) as u32, first.device);
+    let numbers: BTreeSet<u32> = resources
+        .iter()
+        .flat_map(|part| part.first..part.first + part.count)
+        .collect();
     let mut made = 0;
     DESCRIPTORS.insert_with(|handle| {
         made = handle;
         Descriptor {
             device: descriptor,
             multiprocessors: number,
+            numbers: numbers.iter().copied().collect(),
         }
     });
     Ok(made)

@@ -44,7 +44,7 @@ pub(crate) struct Stream {
     /// Number of the context that owns the stream's work: the primary context for a green context.
     pub(crate) owner: u64,
     /// Handle of the green context that the stream was created in; 0 if none.
-    green: usize,
+    pub(crate) green: usize,
     flags: u32,
     priority: AtomicI32,
 }

@@ -8,7 +8,8 @@ use crate::check::of_work;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::function::Function;
-use crate::object::{cluster, library, occupancy, register_limit};
+use crate::object::stream::StreamRef;
+use crate::object::{cluster, green, library, occupancy, register_limit};
 use crate::observation;
 use crate::operation::ordered::{self, Ordered};
 use crate::operation::progress;
@@ -41,6 +42,7 @@ pub(crate) struct CheckedLaunch {
     function: Arc<Function>,
     context: Arc<Context>,
     shape: LaunchShape,
+    multiprocessors: Option<Arc<[u32]>>,
 }
 
 /// A complete launch that can run any number of times.
@@ -49,6 +51,8 @@ pub(crate) struct ReadyLaunch {
     pub(crate) function: Arc<Function>,
     pub(crate) context: Arc<Context>,
     pub(crate) shape: LaunchShape,
+    /// The multiprocessors of a green context.
+    multiprocessors: Option<Arc<[u32]>>,
     /// The parameters in the kernel's layout.
     pub(crate) params: Box<[u8]>,
 }
@@ -153,8 +157,22 @@ pub(crate) fn check_block(block: [u32; 3], function: &Function, device: &Device)
     }
 }
 
-/// Checks a launch in a context against the function and its device.
-pub(crate) fn check(function: usize, shape: LaunchShape, context: &Arc<Context>) -> Result<CheckedLaunch> {
+/// Checks a launch on a stream against the function and the device.
+pub(crate) fn check_on(function: usize, shape: LaunchShape, stream: &StreamRef) -> Result<CheckedLaunch> {
+    let multiprocessors = match stream.green {
+        0 => None,
+        handle => Some(Arc::clone(&green::get(handle)?.numbers)),
+    };
+    check(function, shape, &stream.context, multiprocessors)
+}
+
+/// Checks a launch in a context, or on some multiprocessors, against the function and the device.
+pub(crate) fn check(
+    function: usize,
+    shape: LaunchShape,
+    context: &Arc<Context>,
+    multiprocessors: Option<Arc<[u32]>>,
+) -> Result<CheckedLaunch> {
     if function == 0 {
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
     }
@@ -210,7 +228,9 @@ pub(crate) fn check(function: usize, shape: LaunchShape, context: &Arc<Context>)
     };
     if shape.cooperative {
         let resident = occupancy::blocks_per_multiprocessor(&function, device, threads as u32, shape.shared.into());
-        let most = u64::from(resident) * u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+        let all = || device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) as usize;
+        let count = multiprocessors.as_ref().map_or_else(all, |some| some.len());
+        let most = u64::from(resident) * count as u64;
         if shape.grid.iter().map(|&n| u64::from(n)).product::<u64>() > most {
             return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
         }
@@ -219,6 +239,7 @@ pub(crate) fn check(function: usize, shape: LaunchShape, context: &Arc<Context>)
         function,
         context: context.clone(),
         shape,
+        multiprocessors,
     })
 }
 
@@ -253,6 +274,7 @@ impl CheckedLaunch {
             function: self.function,
             context: self.context,
             shape: self.shape,
+            multiprocessors: self.multiprocessors,
             params: params.into_boxed_slice(),
         })
     }
@@ -296,6 +318,7 @@ impl ReadyLaunch {
             cooperative: self.shape.cooperative,
             cluster: self.shape.cluster,
             workspace,
+            multiprocessors: self.multiprocessors.clone(),
             occupancy: if observers.is_empty() { 0.0 } else { self.occupancy() },
             observers,
             ..self.context.launch_options()

@@ -96,6 +96,8 @@ pub struct Options {
     pub workspace: Option<Arc<GridWorkspace>>,
     /// Bytes past the end of shared and of local memory that threads may access.
     pub slack: u64,
+    /// Numbers of the virtual multiprocessors that the kernel may use; `None` for all of them.
+    pub multiprocessors: Option<Arc<[u32]>>,
     /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
     pub cluster: Option<[u32; 3]>,
     /// Warps that a multiprocessor of the device can hold at once, divided by the most that it can have; 0 if unknown.
@@ -120,6 +122,7 @@ impl Default for Options {
             resident: 4096,
             cooperative: false,
             workspace: None,
+            multiprocessors: None,
             slack: host::environment::slack(),
             cluster: None,
             occupancy: 0.0,

@@ -357,7 +357,10 @@ impl<'e> Frames<'e> {
             Special::Warpid => position.warp,
             Special::Nwarpid => WARPS,
             // Blocks are assigned to the virtual multiprocessors in turn.
-            Special::Smid => (position.number % u64::from(MULTIPROCESSORS)) as u32,
+            Special::Smid => match self.launch.options.multiprocessors.as_deref() {
+                Some(some) if !some.is_empty() => some[(position.number % some.len() as u64) as usize],
+                _ => (position.number % u64::from(MULTIPROCESSORS)) as u32,
+            },
             Special::Nsmid => MULTIPROCESSORS,
             // Without clusters, each block is a cluster of its own.
             Special::ClusterNctaid(d) => part(&cluster, d),
