@@ -375,8 +375,8 @@ fn cache_policies() {
 }
 
 /// `multimem` on addresses that are not of a multicast object, where an H200 stores and reduces as on one copy. The
-/// first words of memory were recorded on an H200. The manual leaves the behaviour undefined, and a run at the same
-/// time as other tests ended with a fault, so this test does not run on GPUs.
+/// first words of memory were recorded on an H200, except for `ld_reduce`, which faults there. The manual leaves the
+/// behaviour undefined, and a run at the same time as other tests ended with a fault, so this test does not run on GPUs.
 #[test]
 fn multimem_on_memory_of_one_device() {
     const ONES: u32 = 0x3c00_3c00;
@@ -406,6 +406,11 @@ fn multimem_on_memory_of_one_device() {
         ("multimem.red.global.or.b64 [%p], %q0;", [0x3c00_3c01, 0x7c00_3c00, ONES, ONES]),
         ("multimem.red.release.gpu.global.add.u32 [%p], %r1;", [0x3c00_3c03, ONES, ONES, ONES]),
         ("multimem.red.add.u32 [%p], %r1;", [0x3c00_3c03, ONES, ONES, ONES]),
+        ("st.b32 [%p], %r1; multimem.ld_reduce.global.add.u32 %r2, [%p]; st.b32 [%p+4], %r2;", [3, 3, ONES, ONES]),
+        ("st.b32 [%p], %r1; multimem.ld_reduce.weak.min.s32 %r2, [%p]; st.b32 [%p+8], %r2;", [3, ONES, 3, ONES]),
+        ("multimem.ld_reduce.relaxed.sys.global.or.b64 %q0, [%p]; st.b64 [%p+8], %q0;", [ONES, ONES, ONES, ONES]),
+        ("st.b32 [%p+4], %r0; multimem.ld_reduce.add.v2.f32 {%f0, %f1}, [%p]; st.f32 [%p], %f1;", [0x4000_4200, 0x4000_4200, ONES, ONES]),
+        ("st.b32 [%p+12], %r1; multimem.ld_reduce.acquire.gpu.add.acc::f32.v4.bf16x2 {%r0, %r1, %r2, %r3}, [%p]; st.b32 [%p], %r3;", [3, ONES, ONES, 3]),
     ];
     for (instruction, expected) in cases {
         let text = format!(

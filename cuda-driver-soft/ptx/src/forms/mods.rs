@@ -114,7 +114,7 @@ const KNOWN: &[&str] = &[
     ".fence", ".mma_async",
     ".tensor", ".tile", ".im2col", ".im2col_no_offs", ".replace", ".cp_fenceproxy", ".b1024", ".global_address", ".rank",
     ".box_dim", ".global_dim", ".global_stride", ".element_stride", ".elemtype", ".interleave_layout", ".swizzle_mode",
-    ".fill_mode", ".sp", ".sp::ordered_metadata", ".st", ".ld_reduce",
+    ".fill_mode", ".sp", ".sp::ordered_metadata", ".st", ".ld_reduce", ".acc::f32",
 ];
 
 /// Returns true if an instruction has this modifier or type.

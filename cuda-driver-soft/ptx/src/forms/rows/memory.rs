@@ -124,6 +124,11 @@ fn st(m: &Mods) -> Result<Lowering, Reject> {
     }
 }
 
+/// A load of values of this type.
+pub(super) fn load(m: &Mods, ty: Type) -> Lowering {
+    Lowering::Memory(Op::Ld(MemMods { ty, ..mem(m) }))
+}
+
 /// A store of values of this type.
 pub(super) fn store(m: &Mods, ty: Type) -> Lowering {
     Lowering::Memory(Op::St(MemMods { ty, ..mem(m) }))

@@ -1,8 +1,9 @@
 //! Table rows of `multimem`, whose addresses are those of multicast objects.
 //!
-//! On memory of one device, an H200 stores and reduces as `st` and `red` do, and `multimem.ld_reduce` faults.
+//! On memory of one device, an H200 stores and reduces as `st` and `red` do. `multimem.ld_reduce` faults there; here it
+//! reduces the only copy of the value that exists: it is a load.
 
-use super::memory::{red, store};
+use super::memory::{load, red, store};
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, row};
 use crate::ir::Type;
@@ -27,14 +28,41 @@ pub(super) const ROWS: &[Row] = &[
     row("multimem.red(.relaxed|.release)<scope>{.global}.add(.v2|.v4).f32 [a], b*", 81, 90, red),
     row("multimem.red(.relaxed|.release)<scope>{.global}(.add|.min|.max)(.v2|.v4)(.f16x2|.bf16x2) [a], b*", 81, 90, red),
     row("multimem.red(.relaxed|.release)<scope>{.global}(.add|.min|.max)<vec>(.f16|.bf16) [a], b*", 81, 90, red),
+    row("multimem.ld_reduce{.weak}{.global}<bool><bits3264> d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}.add(.u32|.s32|.u64|.f32|.f64|.f16x2|.bf16x2) d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}(.min|.max)(.u32|.s32|.u64|.s64|.f16x2|.bf16x2) d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}.add.acc::f32(.f16x2|.bf16x2) d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}.add(.v2|.v4).f32 d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}(.add|.min|.max)(.v2|.v4)(.f16x2|.bf16x2) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}(.add|.min|.max)<vec>(.f16|.bf16) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}.add.acc::f32(.v2|.v4)(.f16x2|.bf16x2) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce{.weak}{.global}.add.acc::f32<vec>(.f16|.bf16) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}<bool><bits3264> d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}.add(.u32|.s32|.u64|.f32|.f64|.f16x2|.bf16x2) d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}(.min|.max)(.u32|.s32|.u64|.s64|.f16x2|.bf16x2) d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}.add.acc::f32(.f16x2|.bf16x2) d~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}.add(.v2|.v4).f32 d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}(.add|.min|.max)(.v2|.v4)(.f16x2|.bf16x2) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}(.add|.min|.max)<vec>(.f16|.bf16) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}.add.acc::f32(.v2|.v4)(.f16x2|.bf16x2) d*~, [a]", 81, 90, ld_reduce),
+    row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}.add.acc::f32<vec>(.f16|.bf16) d*~, [a]", 81, 90, ld_reduce),
 ];
 
 /// A store of the bits.
 fn st(m: &Mods) -> Result<Lowering, Reject> {
-    let ty = match m.ty(0) {
+    Ok(store(m, bits(m)))
+}
+
+/// A load of the bits.
+fn ld_reduce(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(load(m, bits(m)))
+}
+
+/// Returns the type of the bits in memory.
+fn bits(m: &Mods) -> Type {
+    match m.ty(0) {
         Type::F16 | Type::BF16 => Type::B16,
         Type::F16x2 | Type::BF16x2 => Type::B32,
         other => other,
-    };
-    Ok(store(m, ty))
+    }
 }
