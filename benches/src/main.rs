@@ -5,13 +5,15 @@
 //! makes the exit status 1.
 //!
 //! `cargo run --release -p cuda-driver-benches -- engine [--csv]` measures kernels on the software driver's engine;
-//! `-- checks [--csv]` measures how much slower its checkers and counters make them.
+//! `-- checks [--csv]` measures how much slower its checkers and counters make them, and `-- start` the driver's start and
+//! the load of a large module.
 
 mod kernels;
 mod layers;
 mod loading;
 mod measure;
 mod quiet;
+mod start;
 
 use std::process::ExitCode;
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let kernels = match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         Some(("engine", rest)) => Some(kernels::run(rest)),
         Some(("checks", rest)) => Some(kernels::checks::run(rest)),
+        Some(("start", rest)) => Some(start::run(rest)),
         _ => None,
     };
     if let Some(result) = kernels {

@@ -60,6 +60,7 @@ pub(crate) fn find(opcode: &str) -> Result<Form, FormErrors> {
     let Some((&root, rows)) = table.roots.get_key_value(root) else {
         return unimplemented::find(root, &modifiers);
     };
+    let rows = rows.compiled();
     let named = name_modifiers(root);
     let mut form = Form {
         root,

@@ -32,7 +32,7 @@ fn opcodes(root: &str, compiled: &CompiledRow) -> Vec<String> {
 pub fn every_form() -> Vec<(String, Option<Op>)> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
-        for compiled in rows {
+        for compiled in rows.compiled() {
             for opcode in opcodes(root, compiled) {
                 // Some choices of modifiers exclude one another.
                 let Ok(form) = find(&opcode) else { continue };
@@ -92,7 +92,7 @@ impl Sample {
 pub fn samples() -> Vec<Sample> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
-        for compiled in rows {
+        for compiled in rows.compiled() {
             for opcode in opcodes(root, compiled) {
                 let modifiers = split(&opcode[root.len()..]);
                 let Ok(form) = find(&opcode) else { continue };

@@ -74,18 +74,37 @@ pub(super) struct CompiledRow {
 pub(super) struct Table {
     pub(super) rows: Vec<&'static Row>,
     /// The rows of each root.
-    pub(super) roots: FastMap<&'static str, Vec<CompiledRow>>,
+    pub(super) roots: FastMap<&'static str, RowsOfRoot>,
 }
 
-/// Returns the table, which is compiled on first use.
+/// The rows of one root, which are compiled on first use: most modules use few of the roots.
+pub(super) struct RowsOfRoot {
+    rows: Vec<(usize, &'static str)>,
+    compiled: OnceLock<Vec<CompiledRow>>,
+}
+
+impl RowsOfRoot {
+    /// Returns the compiled rows.
+    pub(super) fn compiled(&self) -> &[CompiledRow] {
+        self.compiled.get_or_init(|| {
+            let rows = self.rows.iter();
+            rows.map(|(index, syntax)| compile(syntax, *index).1).collect()
+        })
+    }
+}
+
+/// Returns the table.
 pub(super) fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         let rows: Vec<&'static Row> = rows::GROUPS.iter().copied().flatten().collect();
-        let mut roots: FastMap<&'static str, Vec<CompiledRow>> = FastMap::default();
+        let mut roots: FastMap<&'static str, RowsOfRoot> = FastMap::default();
         for (index, row) in rows.iter().enumerate() {
-            let (root, compiled) = compile(row.syntax, index);
-            roots.entry(root).or_default().push(compiled);
+            let of_root = roots.entry(root_of(row.syntax)).or_insert_with(|| RowsOfRoot {
+                rows: Vec::new(),
+                compiled: OnceLock::new(),
+            });
+            of_root.rows.push((index, row.syntax));
         }
         Table { rows, roots }
     })
@@ -113,11 +132,17 @@ pub fn table_rows() -> Vec<TableRow> {
     table().rows.iter().map(row).collect()
 }
 
+/// Returns the root of a row: its opcode without modifiers.
+fn root_of(syntax: &'static str) -> &'static str {
+    let end = syntax.find([' ', '.', '{', '<', '(']).unwrap_or(syntax.len());
+    &syntax[..end]
+}
+
 /// Returns the root and the compiled row. A row with a mistake matches nothing, which the tests find.
 pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, CompiledRow) {
     let (opcode, operands) = syntax.split_once(' ').unwrap_or((syntax, ""));
-    let end = opcode.find(['.', '{', '<', '(']).unwrap_or(opcode.len());
-    let (root, mut rest) = opcode.split_at(end);
+    let root = root_of(opcode);
+    let mut rest = &opcode[root.len()..];
     let mut elements = Vec::new();
     while let Some(first) = rest.chars().next() {
         let (inner, required, next) = match first {
