@@ -247,4 +247,22 @@ fn the_sync_memops_attribute() {
     is!(c, 0, cuPointerSetAttribute(value, sync, memory));
     assert_eq!(attribute(memory, sync), 1);
     ok!(cuMemFree(managed));
+    // Mapped memory cannot have it.
+    let props = CUmemAllocationProp {
+        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        location: CUmemLocation {
+            type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let (mut handle, mut mapped, bytes) = (0, 0, 2 << 20);
+    ok!(cuMemCreate(&raw mut handle, bytes, &raw const props, 0));
+    ok!(cuMemAddressReserve(&raw mut mapped, bytes, 0, 0, 0));
+    ok!(cuMemMap(mapped, bytes, 0, handle, 0));
+    is!(c, 801, cuPointerSetAttribute(value, sync, mapped));
+    assert_eq!(attribute(mapped, sync), 0);
+    ok!(cuMemUnmap(mapped, bytes));
+    ok!(cuMemAddressFree(mapped, bytes));
+    ok!(cuMemRelease(handle));
 }

@@ -345,6 +345,10 @@ exports! {
         if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        if virtual_memory::mapped_at(address).is_some() {
+            // As on driver 580.
+            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+        }
         memory::set_synchronous(&allocation, c.read(value.cast::<c_int>())? != 0);
         Ok(())
     }
