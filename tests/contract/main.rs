@@ -95,6 +95,7 @@ mod proc_address;
 mod proc_address_sweep;
 #[cfg(unix)]
 mod process_exit;
+mod ptx_versions;
 mod rare_instructions;
 mod registers;
 mod slices;
