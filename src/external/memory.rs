@@ -14,17 +14,25 @@ use crate::{Context, DeviceSlice, DeviceSliceMut, Result, checked};
 /// Memory that another API allocated and exported. Each buffer in it holds a reference to it; dropping the last
 /// reference releases it.
 ///
-/// ```no_run
-/// # #[cfg(unix)]
-/// # fn f(context: &cuda_driver::Context, exported: std::os::fd::OwnedFd) -> cuda_driver::Result<()> {
+/// ```
+/// # #[cfg(target_os = "linux")] {
+/// # use cuda_driver::virtual_memory::{MemoryOptions, PhysicalMemory};
+/// # use cuda_driver::{Context, Device};
+/// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
+/// # cuda_driver::init()?;
+/// # let device = Device::first()?;
+/// # let context = &Context::create(device)?;
+/// # let mut options = MemoryOptions::on_device(device);
+/// # options.handle_types = cuda_driver::sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+/// # let exported = PhysicalMemory::new(&options, 2 << 20)?.export_fd()?;
 /// use cuda_driver::external::ExternalMemory;
 ///
-/// // SAFETY: `exported` comes from `vkGetMemoryFdKHR` for an allocation of 1 MiB.
-/// let memory = unsafe { ExternalMemory::import_fd(context, exported, 1 << 20) }?;
+/// // SAFETY: `exported` is a descriptor of 2 MiB, of Vulkan (`vkGetMemoryFdKHR`) or of `PhysicalMemory::export_fd`.
+/// let memory = unsafe { ExternalMemory::import_fd(context, exported, 2 << 20) }?;
 /// let mut values = memory.buffer::<f32>(0, 1000)?;
 /// values.as_mut_slice().copy_from(&[1.0; 1000])?;
-/// # Ok(())
 /// # }
+/// # Ok::<(), cuda_driver::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExternalMemory {
