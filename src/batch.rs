@@ -166,7 +166,7 @@ impl Stream {
     /// Arrays and memory must be live until the work is done, and no other work may access a tile whose mapping changes.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid tile, and `CUDA_ERROR_NOT_SUPPORTED` on the software driver.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid tile, or for memory without `CU_MEM_CREATE_USAGE_TILE_POOL`.
     #[inline]
     #[doc(alias = "cuMemMapArrayAsync")]
     #[track_caller]

@@ -33,7 +33,7 @@ const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - multicast objects, logical endpoints, cliques and copies over a fabric, which need several devices that NVLink connects;\n\
     - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system create or use;\n\
     - decompression by an engine that an H200 does not have either;\n\
-    - sparse arrays and arrays with deferred mapping; recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
+    - recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
     `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with; and the deprecated \
     `cuLaunchCooperativeKernelMultiDevice`.\n";
 

@@ -5,6 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod tiles;
+
+pub use tiles::{TileGrid, TileLayout, TileMemory, TilePart, TilePlace, Tiles};
+
 pub use crate::semantics::texture::block::Block;
 pub use crate::semantics::texture::place::Address;
 pub use crate::semantics::texture::texel::{Channel, Read};
@@ -37,7 +41,7 @@ pub enum TextureShape {
 /// One mipmap level of a [`TexelArray`].
 #[derive(Clone, Copy, Debug)]
 pub struct Plane {
-    /// Address of the first texel.
+    /// Address of the first texel; its offset if the array has [`Tiles`].
     pub address: u64,
     /// Texels per row, rows, and slices (or layers, or faces); none of them is 0.
     pub size: [u32; 3],
@@ -73,6 +77,8 @@ pub struct TexelArray {
     pub normalized: bool,
     /// Mipmap levels, the largest first; at least one.
     pub levels: Vec<Plane>,
+    /// The memory of a sparse array, or of an array with deferred mapping.
+    pub tiles: Option<Arc<Tiles>>,
 }
 
 impl TexelArray {

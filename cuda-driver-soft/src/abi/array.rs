@@ -3,9 +3,8 @@
 use std::ffi::{c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY_DESCRIPTOR_v1, CUDA_ARRAY_MEMORY_REQUIREMENTS, CUDA_ARRAY_SPARSE_PROPERTIES,
-    CUDA_ARRAY3D_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR_v1, CUarray, CUarray_format, CUdevice, CUdeviceptr,
-    CUmipmappedArray, CUstream,
+    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY_DESCRIPTOR_v1, CUDA_ARRAY3D_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR_v1, CUarray,
+    CUarray_format, CUdeviceptr, CUmipmappedArray, CUstream,
 };
 
 use super::args::Caller;
@@ -13,7 +12,6 @@ use super::exports;
 use crate::call::lookup::current_context;
 use crate::call::{stream, submit};
 use crate::object::array::{self, ArrayDescriptor};
-use crate::object::device;
 use crate::object::stream::NullStream;
 use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
 use crate::operation::region::{Base, Extent, Side};
@@ -48,15 +46,6 @@ fn described(array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     } else {
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
-}
-
-/// Checks the arguments and returns `CUDA_ERROR_INVALID_VALUE`, as driver 580 does for arrays without deferred mapping;
-/// this driver has no others.
-fn requirements(living: impl FnOnce() -> Result<()>, device: CUdevice) -> Result<()> {
-    current_context()?;
-    device::get(device)?;
-    living()?;
-    Err(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 /// Returns the source or destination of a byte copy. In an array, `offset` is in the first row.
@@ -192,46 +181,11 @@ exports! {
         Ok(())
     }
 
-    fn cuArrayGetMemoryRequirements [c] (
-        out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS,
-        array: CUarray,
-        device: CUdevice,
-    ) {
-        c.out(out)?;
-        requirements(|| array::get(array as usize).map(drop), device)
-    }
-
-    fn cuMipmappedArrayGetMemoryRequirements [c] (
-        out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS,
-        mipmap: CUmipmappedArray,
-        device: CUdevice,
-    ) {
-        c.out(out)?;
-        requirements(|| array::mipmap(mipmap as usize).map(drop), device)
-    }
-
     // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an array of one plane; this driver has no others.
     fn cuArrayGetPlane [c] (out: *mut CUarray, array: CUarray, _plane: c_uint) {
         current_context()?;
         c.out(out)?;
         array::get(array as usize)?;
-        Err(Error::CUDA_ERROR_INVALID_VALUE)
-    }
-
-    fn cuArrayGetSparseProperties [c] (out: *mut CUDA_ARRAY_SPARSE_PROPERTIES, array: CUarray) {
-        current_context()?;
-        c.out(out)?;
-        array::get(array as usize)?;
-        Err(Error::CUDA_ERROR_INVALID_VALUE)
-    }
-
-    fn cuMipmappedArrayGetSparseProperties [c] (
-        out: *mut CUDA_ARRAY_SPARSE_PROPERTIES,
-        mipmap: CUmipmappedArray,
-    ) {
-        current_context()?;
-        c.out(out)?;
-        array::mipmap(mipmap as usize)?;
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 

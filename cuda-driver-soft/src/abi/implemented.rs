@@ -332,6 +332,8 @@ pub const IMPLEMENTED: &[&str] = &[
     "cuMemHostUnregister",
     "cuMemImportFromShareableHandle",
     "cuMemMap",
+    "cuMemMapArrayAsync",
+    "cuMemMapArrayAsync_ptsz",
     "cuMemPoolCreate",
     "cuMemPoolDestroy",
     "cuMemPoolExportPointer",

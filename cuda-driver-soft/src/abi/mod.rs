@@ -42,6 +42,7 @@ mod rect;
 mod reference;
 mod resolve;
 mod semaphore;
+mod sparse;
 mod stream;
 mod stream_attribute;
 mod table;

@@ -3,8 +3,9 @@
 use std::ffi::{c_int, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUdeviceptr, CUmemAccessDesc, CUmemAllocationGranularity_flags, CUmemAllocationHandleType, CUmemAllocationProp,
-    CUmemAllocationType, CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType,
+    CU_MEM_CREATE_USAGE_TILE_POOL, CUdeviceptr, CUmemAccessDesc, CUmemAllocationGranularity_flags,
+    CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationType, CUmemGenericAllocationHandle, CUmemLocation,
+    CUmemLocationType,
 };
 
 use super::exports;
@@ -115,7 +116,12 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let shareable = is_shareable(props.requestedHandleTypes)?;
-        out.set(vmm::create(place(&props.location, shareable)?, bytes as u64, shareable)? as u64);
+        let location = place(&props.location, shareable)?;
+        let is_tile_pool = u32::from(props.allocFlags.usage) & CU_MEM_CREATE_USAGE_TILE_POOL != 0;
+        if is_tile_pool && shareable {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        out.set(vmm::create(location, bytes as u64, shareable, is_tile_pool)? as u64);
         Ok(())
     }
 

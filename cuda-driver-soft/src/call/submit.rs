@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::call::capture;
 use crate::object::foreign_use;
 use crate::object::place::MemoryPlace;
+use crate::object::sparse::MapChanges;
 use crate::object::stream::StreamRef;
 use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_host, stage, write_staged};
 use crate::operation::fill::Fill;
@@ -170,11 +171,18 @@ pub(crate) fn copy_box(
     to.place.check_writable()?;
     let wait = host_waits(&to.place, &from.place, waits);
     let places = [to.place, from.place];
+    let (writes, reads) = (to.clone(), from.clone());
+    // Memory that an array with deferred mapping lacks is a fault of the stream, also in a call that waits.
+    let (faults, reports) = (to.faults() || from.faults(), from.faults());
     let task = move || copy_rows(&to, &from, extent);
     let job = || timeline::copy(&places[0], &places[1], extent.bytes(), stream);
-    let used = || [to.spans(extent, true), from.spans(extent, false)].concat();
+    let used = || [writes.spans(extent, true), reads.spans(extent, false)].concat();
     let used = (Ordered::copy(extent.bytes()), used);
-    run(&places, task, cost(extent.bytes()), stream, wait, job, used)
+    run(&places, task, cost(extent.bytes()), stream, wait && !faults, job, used)?;
+    if wait && faults {
+        stream.drain();
+    }
+    if wait && reports { observe_fault() } else { Ok(()) }
 }
 
 /// Sets memory. As documented, the host waits for it if the memory is host memory, unless the call is asynchronous.
@@ -229,6 +237,15 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
 pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
     let work = recorded(Work::Host(Box::new(call)), || Some(timeline::host_function(0, stream)));
     stream.submit(&[], work, 0);
+}
+
+/// Submits changes of the memory of arrays.
+pub(crate) fn map_arrays(changes: Vec<MapChanges>, stream: &StreamRef) {
+    let task = move || {
+        changes.into_iter().for_each(MapChanges::apply);
+        Ok(())
+    };
+    stream.submit(&[], Work::Run(Box::new(task)), 0);
 }
 
 /// Submits an empty operation.

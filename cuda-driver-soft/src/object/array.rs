@@ -14,6 +14,7 @@ use cuda_driver_sys::{
 use crate::object::array_format::{TexelFormat, texel_format};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
+use crate::object::sparse::Unbacked;
 use crate::object::{freed, memory};
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
@@ -51,9 +52,43 @@ pub(crate) struct Array {
     context: u64,
     pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
-    pub(crate) memory: Allocation,
+    pub(crate) memory: Texels,
     /// The mipmapped array that this is a level of.
     mipmap: Option<usize>,
+}
+
+/// The memory of an array.
+#[derive(Clone, Debug)]
+pub(crate) enum Texels {
+    Own(Allocation),
+    /// Memory that may be absent.
+    Unbacked(Arc<Unbacked>),
+}
+
+impl Texels {
+    fn unbacked(&self) -> Result<Arc<Unbacked>> {
+        match self {
+            Texels::Own(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+            Texels::Unbacked(array) => Ok(Arc::clone(array)),
+        }
+    }
+}
+
+impl Array {
+    /// Returns the memory of an array that was created without memory. Driver 580 refuses levels of mipmapped arrays.
+    pub(crate) fn unbacked(&self) -> Result<Arc<Unbacked>> {
+        match self.mipmap {
+            None => self.memory.unbacked(),
+            Some(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+}
+
+impl Mipmap {
+    /// Returns the memory of a mipmapped array that was created without memory.
+    pub(crate) fn unbacked(&self) -> Result<Arc<Unbacked>> {
+        self.memory.unbacked()
+    }
 }
 
 /// A mipmapped array.
@@ -63,7 +98,7 @@ pub(crate) struct Mipmap {
     context: u64,
     pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
-    pub(crate) memory: Allocation,
+    memory: Texels,
     /// Handles of the levels, created when they are first requested.
     levels: Mutex<Vec<Option<usize>>>,
 }
@@ -105,10 +140,7 @@ impl ArrayDescriptor {
 
     /// Checks the descriptor against a device's limits, which differ for mipmapped arrays.
     fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, TexelFormat)> {
-        let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO;
-        if self.has(SPARSE | DEFERRED) {
-            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
-        }
+        let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO | SPARSE | DEFERRED;
         if self.flags & !known != 0 || self.width == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -131,6 +163,7 @@ impl ArrayDescriptor {
             }
         }
         let shape = self.shape()?;
+        self.check_sparse(shape)?;
         let limits = limits(shape, self.flags, mipmapped);
         let size = [self.width, self.height, self.depth];
         let within =
@@ -150,6 +183,16 @@ impl ArrayDescriptor {
         }
     }
 
+    /// Checks the flag of sparse arrays. On driver 580 they have two or three dimensions, and cannot be surfaces.
+    fn check_sparse(&self, shape: Shape) -> Result<()> {
+        let has_tiles = matches!(shape, Shape::D2 | Shape::D3 | Shape::A2);
+        if self.has(SPARSE) && (self.has(SURFACE | DEFERRED) || !has_tiles) {
+            host::log!("an array of this shape or with these flags cannot be sparse");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok(())
+    }
+
     /// Returns the image with this number of levels at an address, and its size in bytes.
     fn image(&self, shape: Shape, format: TexelFormat, levels: u32, address: u64) -> Result<(Image, u64)> {
         let mut image = Image {
@@ -159,6 +202,7 @@ impl ArrayDescriptor {
             storage: format.storage,
             normalized: format.normalized,
             levels: Vec::new(),
+            tiles: None,
         };
         let (texel, edge) = (u64::from(image.texel_bytes()), image.block_edge());
         let mut bytes = 0u64;
@@ -305,12 +349,36 @@ fn allocate(context: &Context, bytes: u64) -> Result<Allocation> {
     address_space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)
 }
 
+impl ArrayDescriptor {
+    /// Returns the image of an array with this number of levels, and its memory. `place` returns memory for a size in
+    /// bytes.
+    fn with_memory(
+        &self,
+        (shape, format): (Shape, TexelFormat),
+        levels: Option<u32>,
+        place: impl FnOnce(u64) -> Result<Allocation>,
+    ) -> Result<(Image, Texels)> {
+        let count = levels.unwrap_or(1);
+        let (mut image, bytes) = self.image(shape, format, count, 0)?;
+        if !self.has(SPARSE | DEFERRED) {
+            let memory = place(bytes)?;
+            let (image, _) = self.image(shape, format, count, memory.base)?;
+            return Ok((image, Texels::Own(memory)));
+        }
+        let unbacked = if self.has(SPARSE) {
+            Unbacked::sparse(&image, levels.is_some())
+        } else {
+            Unbacked::deferred(&image, bytes)
+        };
+        image.tiles = Some(unbacked.tiles());
+        Ok((image, Texels::Unbacked(unbacked)))
+    }
+}
+
 /// `cuArrayCreate`, `cuArray3DCreate`
 pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<usize> {
-    let (shape, format) = descriptor.check(context.device, false)?;
-    let (_, bytes) = descriptor.image(shape, format, 1, 0)?;
-    let memory = allocate(context, bytes)?;
-    let (image, _) = descriptor.image(shape, format, 1, memory.base)?;
+    let checked = descriptor.check(context.device, false)?;
+    let (image, memory) = descriptor.with_memory(checked, None, |bytes| allocate(context, bytes))?;
     let array = ARRAYS.insert_with(|handle| Array {
         handle,
         context: context.id(),
@@ -339,11 +407,9 @@ pub(crate) fn create_mipmap_in(
     levels: u32,
     place: impl FnOnce(u64) -> Result<Allocation>,
 ) -> Result<usize> {
-    let (shape, format) = descriptor.check(context.device, true)?;
-    let levels = levels.clamp(1, descriptor.most_levels(shape));
-    let (_, bytes) = descriptor.image(shape, format, levels, 0)?;
-    let memory = place(bytes)?;
-    let (image, _) = descriptor.image(shape, format, levels, memory.base)?;
+    let checked = descriptor.check(context.device, true)?;
+    let levels = levels.clamp(1, descriptor.most_levels(checked.0));
+    let (image, memory) = descriptor.with_memory(checked, Some(levels), place)?;
     let mipmap = MIPMAPS.insert_with(|handle| Mipmap {
         handle,
         context: context.id(),
@@ -363,7 +429,10 @@ fn drain(context: u64) -> Result<()> {
     observe_fault()
 }
 
-fn free(memory: &Allocation) {
+fn free(memory: &Texels) {
+    let Texels::Own(memory) = memory else {
+        return;
+    };
     // The memory is already free if the context was destroyed first.
     if let Ok(freed) = address_space().free_if(memory.base, |a| a.id == memory.id) {
         freed::forget(&freed);
@@ -417,7 +486,7 @@ pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
             levels: vec![mipmap.image.levels[level as usize]],
             ..mipmap.image.clone()
         },
-        memory: mipmap.memory,
+        memory: mipmap.memory.clone(),
         mipmap: Some(mipmap.handle),
     });
     *known = Some(array.handle);

@@ -36,6 +36,7 @@ pub(crate) mod primary;
 pub(crate) mod reference;
 pub(crate) mod register_limit;
 pub(crate) mod resource;
+pub(crate) mod sparse;
 pub(crate) mod stream;
 pub(crate) mod stream_attribute;
 pub(crate) mod tensor_map;

@@ -12,6 +12,8 @@ pub(crate) enum MemoryPlace {
     Device(Allocation, u64),
     /// Memory that the driver did not allocate.
     Host(HostRange),
+    /// An offset in an array whose memory may be absent. Copies of boxes find the memory when they run.
+    Tiles(u64),
 }
 
 impl MemoryPlace {

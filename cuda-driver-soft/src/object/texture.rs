@@ -193,6 +193,7 @@ fn flat(
             pitch,
             slice: 0,
         }],
+        tiles: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Virtual memory management: address reservations, physical memory, and mappings of physical memory into reservations.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cuda_driver_sys::CUmemAccess_flags;
 
@@ -11,7 +11,7 @@ use crate::object::{leak, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
-use engine::memory::{Access, Physical, address_space};
+use engine::memory::{Access, Allocation, AllocationKind, Physical, address_space};
 
 /// Sizes and addresses must be multiples of this many bytes.
 pub(crate) const GRANULE: u64 = 2 << 20;
@@ -25,8 +25,12 @@ pub(crate) struct GenericAllocation {
     pub(crate) location: Location,
     /// True if the memory can be exported to another process.
     pub(crate) is_shareable: bool,
+    /// True if the memory is for tiles of arrays only.
+    is_tile_pool: bool,
     memory: Arc<Physical>,
     uses: Mutex<UseCounts>,
+    /// The mapping for tiles of arrays.
+    tiles: Mutex<Weak<TilePool>>,
 }
 
 /// The references to an allocation.
@@ -168,8 +172,9 @@ pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemCreate`: returns the handle. With `shareable`, the memory can be exported.
-pub(crate) fn create(location: Location, bytes: u64, shareable: bool) -> Result<usize> {
+/// `cuMemCreate`: returns the handle. With `shareable`, the memory can be exported; with `is_tile_pool`, it can be mapped
+/// to tiles of arrays only.
+pub(crate) fn create(location: Location, bytes: u64, shareable: bool, is_tile_pool: bool) -> Result<usize> {
     if bytes == 0 || !is_granular(bytes) {
         return refuse("the size of memory must be a multiple of 2 MiB");
     }
@@ -177,7 +182,7 @@ pub(crate) fn create(location: Location, bytes: u64, shareable: bool) -> Result<
         Location::Device(ordinal) => create_on_device(ordinal, bytes, shareable)?,
         Location::Host | Location::HostNuma(_) => create_on_host(location, bytes)?,
     };
-    Ok(insert(location, memory, shareable))
+    Ok(insert(location, memory, shareable, is_tile_pool))
 }
 
 /// Creates memory on the host. It does not count against the memory of a device.
@@ -235,16 +240,18 @@ fn create_on_device(ordinal: i32, bytes: u64, shareable: bool) -> Result<Arc<Phy
 }
 
 /// Inserts memory into the table and returns its handle.
-fn insert(location: Location, memory: Arc<Physical>, is_shareable: bool) -> usize {
+fn insert(location: Location, memory: Arc<Physical>, is_shareable: bool, is_tile_pool: bool) -> usize {
     let made = TABLE.insert_with(|handle| GenericAllocation {
         handle,
         location,
         is_shareable,
+        is_tile_pool,
         memory,
         uses: Mutex::new(UseCounts {
             handles: 1,
             mappings: 0,
         }),
+        tiles: Mutex::default(),
     });
     leak::note("memory handle of cuMemCreate", &TABLE, made.handle, None);
     made.handle
@@ -280,6 +287,9 @@ pub(crate) fn release(handle: usize) -> Result<()> {
 /// `cuMemMap`
 pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> Result<()> {
     let memory = unreleased(handle)?;
+    if memory.is_tile_pool {
+        return refuse("memory with CU_MEM_CREATE_USAGE_TILE_POOL can be mapped to arrays only");
+    }
     let mut map = map();
     if bytes == 0 || !is_granular(base) || !is_granular(bytes) || !is_granular(offset) {
         return refuse("address, size and offset of a mapping must be multiples of 2 MiB");
@@ -319,7 +329,7 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
         let Some(gone) = map.mappings.remove(&base) else {
             continue;
         };
-        let freed = address_space().free_if(base, |a| a.kind == engine::memory::AllocationKind::Mapped);
+        let freed = address_space().free_if(base, |a| a.kind == AllocationKind::Mapped);
         freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?;
         if gone.memory.is_on_host() {
             address_space().hide_from_host(base, gone.bytes);
@@ -456,7 +466,7 @@ pub(crate) fn export(handle: usize) -> Result<i32> {
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let (location, memory) = open(descriptor).ok_or_else(|| memory::not_importable(descriptor, Purpose::Pool))?;
     // Driver 580 does not export imported memory.
-    Ok(insert(location, memory, false))
+    Ok(insert(location, memory, false, false))
 }
 
 /// Opens the memory of a file descriptor that `export` returned in this process or in another. Returns it with its
@@ -474,4 +484,86 @@ pub(crate) fn open(descriptor: i32) -> Option<(Location, Arc<Physical>)> {
         Some(known) => (known.location, Arc::clone(&known.memory)),
         None => (location_of(file.label().number), address_space().open(file)),
     })
+}
+
+/// A mapping of memory for tiles of arrays, at addresses that the program does not know.
+pub(crate) struct TilePool {
+    base: u64,
+    memory: Arc<GenericAllocation>,
+}
+
+impl TilePool {
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.memory.bytes()
+    }
+}
+
+impl Drop for TilePool {
+    fn drop(&mut self) {
+        let is_mapping = |found: &Allocation| found.kind == AllocationKind::Mapped;
+        if address_space().free_if(self.base, is_mapping).is_ok() {
+            address_space().release_addresses(self.base, self.bytes());
+        }
+        let mut uses = self.memory.uses();
+        uses.mappings -= 1;
+        let _ = self.memory.drop_unused(&uses);
+    }
+}
+
+/// Returns the mapping of memory for tiles of arrays. The memory stays while the mapping is used, even if its handle is
+/// released.
+pub(crate) fn show_tiles(handle: usize) -> Result<Arc<TilePool>> {
+    let memory = unreleased(handle)?;
+    if !memory.is_tile_pool {
+        return refuse("memory of arrays needs CU_MEM_CREATE_USAGE_TILE_POOL");
+    }
+    let mut known = memory.tiles.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pool) = known.upgrade() {
+        return Ok(pool);
+    }
+    let bytes = memory.memory.bytes();
+    let owner = memory::owner_of(memory.device()?);
+    let base = address_space().reserve_addresses(bytes, GRANULE, 0);
+    let base = base.ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
+    if !address_space().map(base, bytes, &memory.memory, owner, Access::ReadWrite) {
+        address_space().release_addresses(base, bytes);
+        return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    memory.uses().mappings += 1;
+    let pool = Arc::new(TilePool {
+        base,
+        memory: Arc::clone(&memory),
+    });
+    *known = Arc::downgrade(&pool);
+    Ok(pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_change_leaves_nothing_changed() {
+        let cells = [1, 2, 3, 4].map(|old| Cell::new((old, old)));
+        let change = |cell: &Cell<(i32, i32)>| {
+            let (old, _) = cell.get();
+            cell.set((old, 9));
+            old != 3
+        };
+        let undo = |cell: &Cell<(i32, i32)>| {
+            let (old, _) = cell.get();
+            cell.set((old, old));
+            true
+        };
+        assert_eq!(all_or_none(&cells, change, undo), Err(2));
+        assert_eq!([0, 1, 3].map(|i| cells[i].get().1), [1, 2, 4]);
+        assert_eq!(all_or_none(&cells[..2], change, undo), Ok(()));
+        assert_eq!([0, 1].map(|i| cells[i].get().1), [9, 9]);
+    }
 }

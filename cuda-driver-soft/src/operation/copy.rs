@@ -32,6 +32,7 @@ pub(crate) fn is_host(place: &MemoryPlace) -> bool {
     match place {
         MemoryPlace::Device(allocation, _) => allocation.kind.is_host_accessible(),
         MemoryPlace::Host(_) => true,
+        MemoryPlace::Tiles(_) => false,
     }
 }
 
@@ -47,6 +48,8 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Rang
             to.copy_from(from);
             Ok(())
         }
+        // Copies of arrays are boxes.
+        (MemoryPlace::Tiles(_), _) | (_, MemoryPlace::Tiles(_)) => Err(missing(0, bytes)),
     }
 }
 
@@ -59,6 +62,7 @@ pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
             host.write(staged);
             Ok(())
         }
+        MemoryPlace::Tiles(offset) => Err(missing(offset, staged.len() as u64)),
     }
 }
 
@@ -75,6 +79,7 @@ pub(crate) fn stage(from: &MemoryPlace, bytes: u64) -> Result<Vec<u8>> {
             read.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
             Ok(staged)
         }
+        MemoryPlace::Tiles(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -105,7 +110,7 @@ impl CopyOperation {
 
     /// Returns an error if the memory does not exist and no graph node allocates it.
     pub(crate) fn check(&self) -> Result<()> {
-        let [to, from] = self.reach.map(|region| find(&region));
+        let [to, from] = self.reach.each_ref().map(find);
         if let Some(place) = to? {
             place.check_writable()?;
         }
@@ -114,7 +119,7 @@ impl CopyOperation {
 
     /// Returns, for each side, true if the memory is pageable.
     pub(crate) fn on_host(&self) -> Result<[bool; 2]> {
-        let [to, from] = self.reach.map(|region| find(&region));
+        let [to, from] = self.reach.each_ref().map(find);
         Ok([to?, from?].map(|place| place.is_some_and(|p| p.is_pageable())))
     }
 
@@ -127,7 +132,7 @@ impl CopyOperation {
 
     /// Returns the rows of both sides, for the check of races.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        let [to, from] = self.reach.map(|region| region.locate());
+        let [to, from] = self.reach.each_ref().map(Region::locate);
         let mut spans = to.map_or_else(|_| Vec::new(), |to| to.spans(self.extent, true));
         spans.extend(from.map_or_else(|_| Vec::new(), |from| from.spans(self.extent, false)));
         spans
@@ -135,7 +140,7 @@ impl CopyOperation {
 
     /// Performs the copy.
     pub(crate) fn run(&self) -> RangeResult {
-        let [to, from] = self.reach.map(|region| region.locate());
+        let [to, from] = self.reach.each_ref().map(Region::locate);
         match (to, from) {
             (Ok(to), Ok(from)) => region::copy_rows(&to, &from, self.extent),
             _ => Err(missing(0, self.extent.bytes())),

@@ -103,6 +103,6 @@ pub(crate) fn span(place: &MemoryPlace, bytes: u64, writes: bool) -> Vec<Span> {
             range: *address..address.saturating_add(bytes),
             writes,
         }],
-        MemoryPlace::Host(_) => Vec::new(),
+        MemoryPlace::Host(_) | MemoryPlace::Tiles(_) => Vec::new(),
     }
 }

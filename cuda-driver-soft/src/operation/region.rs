@@ -1,12 +1,15 @@
 //! Rectangles and boxes in memory: rows of bytes at a fixed pitch, in slices.
 
-use crate::object::array;
+use std::sync::Arc;
+
+use crate::object::array::{self, Texels};
 use crate::object::place::MemoryPlace;
-use crate::operation::outcome::RangeResult;
+use crate::operation::outcome::{RangeResult, missing};
 use crate::state::error::{Error, Result};
 use engine::check::Span;
 use engine::memory::host::HostRange;
-use engine::memory::{Allocation, address_space};
+use engine::memory::{Allocation, BadRange, address_space};
+use engine::texture::Tiles;
 
 /// The size of a copy: bytes per row, rows per slice, slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +45,7 @@ pub(crate) enum Base {
 }
 
 /// The memory range of a side. The memory may not exist until [`Region::locate`] finds it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Region {
     /// First address, with the kind of memory of the side.
     base: Base,
@@ -51,14 +54,18 @@ pub(crate) struct Region {
     host: Option<HostRange>,
     /// Memory of an array.
     texels: Option<Allocation>,
+    /// Tiles of an array, whose addresses are offsets.
+    tiles: Option<Arc<Tiles>>,
     pitch: u64,
     slice: u64,
 }
 
 /// A side whose memory is known to contain the whole copy.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) place: MemoryPlace,
+    /// The tiles of a place that has them.
+    tiles: Option<Arc<Tiles>>,
     pitch: u64,
     slice: u64,
 }
@@ -111,6 +118,7 @@ impl Side {
             bytes,
             host,
             texels: None,
+            tiles: None,
             pitch,
             slice,
         })
@@ -145,7 +153,11 @@ impl Side {
             base: Base::Device(plane.address + z * plane.slice + y * plane.pitch + x),
             bytes: last + extent.width,
             host: None,
-            texels: Some(array.memory),
+            texels: match &array.memory {
+                Texels::Own(memory) => Some(*memory),
+                Texels::Unbacked(_) => None,
+            },
+            tiles: array.image.tiles.clone(),
             pitch: plane.pitch,
             slice: plane.slice,
         })
@@ -165,6 +177,7 @@ impl Region {
     pub(crate) fn locate(&self) -> Result<Located> {
         let place = match (self.base, self.host) {
             (Base::Device(address), _) => match self.texels {
+                _ if self.tiles.is_some() => MemoryPlace::Tiles(address),
                 Some(memory) => MemoryPlace::Device(memory, address),
                 None => MemoryPlace::device(address, self.bytes)?,
             },
@@ -173,6 +186,7 @@ impl Region {
         };
         Ok(Located {
             place,
+            tiles: self.tiles.clone(),
             pitch: self.pitch,
             slice: self.slice,
         })
@@ -225,18 +239,56 @@ pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> RangeRe
     Ok(())
 }
 
-/// Copies one row. Offsets are relative to the start of each side.
-fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> RangeResult {
-    let part = |host: &HostRange, offset: u64| host.part(offset as usize, width as usize);
-    match (&to.place, &from.place) {
-        (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => {
-            address_space().copy(to + to_offset, from + from_offset, width)
-        }
-        (MemoryPlace::Device(_, to), MemoryPlace::Host(from)) => part(from, from_offset).write_to(to + to_offset),
-        (MemoryPlace::Host(to), MemoryPlace::Device(_, from)) => part(to, to_offset).read_from(from + from_offset),
-        (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
-            part(to, to_offset).copy_from(part(from, from_offset));
-            Ok(())
+/// Memory that holds some bytes of a row.
+#[derive(Clone, Copy)]
+enum Bytes {
+    Device(u64),
+    Host(HostRange),
+    /// No memory: reads give zeros, writes do nothing.
+    Absent,
+}
+
+impl Located {
+    /// Returns true if an access to absent memory of this side is a fault.
+    pub(crate) fn faults(&self) -> bool {
+        self.tiles.as_ref().is_some_and(|tiles| tiles.faults())
+    }
+
+    /// Returns the memory at an offset from the start of this side, and how many of `width` bytes are there in one piece.
+    fn bytes(&self, offset: u64, width: u64) -> std::result::Result<(Bytes, u64), BadRange> {
+        match (&self.place, &self.tiles) {
+            (MemoryPlace::Device(_, base), _) => Ok((Bytes::Device(base + offset), width)),
+            (MemoryPlace::Host(range), _) => Ok((Bytes::Host(range.part(offset as usize, width as usize)), width)),
+            (MemoryPlace::Tiles(base), Some(tiles)) => {
+                let place = tiles.place(base + offset);
+                let width = width.min(place.run);
+                match place.address {
+                    Some(address) => Ok((Bytes::Device(address), width)),
+                    None if tiles.faults() => Err(missing(base + offset, width)),
+                    None => Ok((Bytes::Absent, width)),
+                }
+            }
+            (MemoryPlace::Tiles(base), None) => Err(missing(base + offset, width)),
         }
     }
+}
+
+/// Copies one row. Offsets are relative to the start of each side.
+fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> RangeResult {
+    let mut done = 0;
+    while done < width {
+        let (target, most) = to.bytes(to_offset + done, width - done)?;
+        let (source, piece) = from.bytes(from_offset + done, most)?;
+        match (target, source) {
+            (Bytes::Device(to), Bytes::Device(from)) => address_space().copy(to, from, piece)?,
+            (Bytes::Device(to), Bytes::Host(from)) => from.part(0, piece as usize).write_to(to)?,
+            (Bytes::Host(to), Bytes::Device(from)) => to.part(0, piece as usize).read_from(from)?,
+            (Bytes::Host(to), Bytes::Host(from)) => to.part(0, piece as usize).copy_from(from.part(0, piece as usize)),
+            (Bytes::Device(to), Bytes::Absent) => address_space().fill8(to, 0, piece)?,
+            (Bytes::Host(to), Bytes::Absent) => to.part(0, piece as usize).write(&vec![0; piece as usize]),
+            (Bytes::Absent, _) => {}
+        }
+        done += piece;
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200 with measured values. Features
 //! that this driver does not implement are 0 even if the H200 has them, so that programs that query them choose another
-//! way: cooperative launches on several devices, access policy windows and persisting L2, compression, sparse arrays,
+//! way: cooperative launches on several devices, access policy windows and persisting L2, compression,
 //! semaphores, RDMA, DMA buffers. ECC and the PCI device ID are 0, too. The change that implements a feature sets its
 //! attribute.
 
@@ -263,7 +263,7 @@ static COMMON: [(Attribute, i32); 161] = [
     (Attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024),
-    (Attribute::CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0),
+    (Attribute::CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1),
@@ -272,7 +272,7 @@ static COMMON: [(Attribute, i32); 161] = [
     (Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, 0),
     (Attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, cfg!(target_os = "linux") as i32),
     (Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, OWN),
-    (Attribute::CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0),
+    (Attribute::CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1),
     (Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0),

@@ -85,6 +85,9 @@ pub(super) fn access(
     }
     let address = plane.address + at[2] * plane.slice + at[1] * plane.pitch + x;
     let write = surface.op != SurfaceOp::Load;
+    let Some(address) = view.behind(image, address, write)? else {
+        return nothing;
+    };
     let values = &sources[usize::from(surface.geometry.written())..];
     match surface.op {
         SurfaceOp::Load => {

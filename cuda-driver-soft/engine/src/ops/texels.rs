@@ -32,6 +32,25 @@ impl<'a, 'm> Texels<'a, 'm> {
             .map_err(|refusal| self.m.refuse(refusal, bytes as u32, write))
     }
 
+    /// Returns the address of a texel, which has an offset for an address if the array has tiles; `None` if the texel
+    /// has no memory, which reads as zeros.
+    pub(super) fn behind(&mut self, image: &TexelArray, address: u64, write: bool) -> Result<Option<u64>, ()> {
+        let Some(tiles) = &image.tiles else {
+            return Ok(Some(address));
+        };
+        let found = tiles.place(address).address;
+        if found.is_none() && tiles.faults() {
+            self.fault(FaultKind::IllegalAddress {
+                address,
+                size: image.texel_bytes(),
+                write,
+                space: Space::Global,
+            });
+            return Err(());
+        }
+        Ok(found)
+    }
+
     /// Records a fault of this lane.
     pub(super) fn fault(&mut self, kind: FaultKind) {
         self.m.fault = Some((kind, self.lane));
@@ -43,6 +62,9 @@ impl<'a, 'm> Texels<'a, 'm> {
         let edge = image.block_edge();
         let (column, row) = (u64::from(x / edge), u64::from(y / edge));
         let address = plane.address + u64::from(z) * plane.slice + row * plane.pitch + column * bytes;
+        let Some(address) = self.behind(image, address, false)? else {
+            return Ok([0; 4]);
+        };
         let each = match image.storage {
             Storage::Channels => image.channel.bytes(),
             Storage::Packed => {
