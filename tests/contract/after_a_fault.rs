@@ -10,7 +10,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, ptx};
-use crate::{arguments, child, is, ok};
+use crate::{arguments, call, child, is, ok};
 
 /// Queues a kernel that writes to NULL.
 fn fault(gpu: &mut Gpu, stream: CUstream) -> CUfunction {
@@ -70,6 +70,45 @@ fn all_contexts_of_the_process() {
         is!(c, 0, cuDevicePrimaryCtxReset(0));
         is!(c, 700, cuDevicePrimaryCtxRetain(&raw mut primary, 0));
         ok!(cuCtxSetCurrent(gpu.context));
+    });
+}
+
+#[test]
+fn launches_behind_a_trap() {
+    child!("launches_behind_a_trap", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let (mut stream, memory) = (null_mut(), gpu.alloc(64));
+        ok!(cuStreamCreate(&raw mut stream, 1));
+        let module = gpu.text(
+            ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry wrong() { trap; }\n\
+             .visible .entry right() { ret; }\n",
+        );
+        let [wrong, right] = ["wrong", "right"].map(|name| gpu.function(module, name));
+        let launch = |function| {
+            call!(cuLaunchKernel(
+                function,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                stream,
+                null_mut(),
+                null_mut()
+            ))
+            .0
+        };
+        assert_eq!(launch(wrong), 0);
+        // An H200 returned 0 for half a second.
+        let code = launch(right);
+        assert!(matches!(code, 0 | 719), "{code}");
+        is!(c, 719, cuStreamSynchronize(stream));
+        assert_eq!(launch(right), 719);
+        is!(c, 719, cuStreamQuery(stream));
+        is!(c, 719, cuMemFree(memory));
     });
 }
 
