@@ -39,6 +39,8 @@ pub(crate) struct Compiled {
     pub(crate) share: Share,
     /// See [`Variant::leaving`].
     pub(crate) leaving: bool,
+    /// True if results of instructions depend on the lanes that run them together.
+    pub(crate) sees_active_lanes: bool,
 }
 
 /// The properties of a launch that its machine code depends on, besides the instruction set of the function's code.

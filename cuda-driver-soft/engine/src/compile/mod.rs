@@ -111,6 +111,8 @@ use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
 #[cfg(target_arch = "x86_64")]
 use crate::plan::Plan;
+#[cfg(target_arch = "x86_64")]
+use crate::plan::ordered::depends_on_active_lanes;
 use ptx::ir::{Body, Module};
 #[cfg(target_arch = "x86_64")]
 use std::sync::Once;
@@ -154,6 +156,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         uniforms: output.uniforms,
         share: output.share,
         leaving: variant.leaving,
+        sees_active_lanes: body.insts.iter().any(depends_on_active_lanes),
     })
 }
 

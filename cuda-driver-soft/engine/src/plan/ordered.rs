@@ -1,6 +1,7 @@
 //! Instructions whose results depend on the order in which threads run.
 
 use super::class::reads_timer;
+use crate::code::collective::Collective;
 use crate::ops::atomic::order_matters;
 use ptx::ir::{Body, Callee, Inst, Module, Op, Order, Space, TensorCopy, TensorDirection, Type};
 
@@ -41,6 +42,11 @@ pub(crate) fn keeps_order(module: &Module, inst: &Inst) -> bool {
         Op::Call { callee, .. } => provided(callee),
         _ => depends_on_threads(inst).is_some() || reads_timer(inst),
     }
+}
+
+/// Returns true if the results of an instruction depend on the lanes that run it together.
+pub(crate) fn depends_on_active_lanes(inst: &Inst) -> bool {
+    matches!(inst.op, Op::Activemask) || matches!(Collective::of(&inst.op), Some((_, false)))
 }
 
 /// Returns the lines of the PTX source with instructions that must keep the interpreter's order, in ascending order.

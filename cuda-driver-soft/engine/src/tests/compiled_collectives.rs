@@ -164,3 +164,25 @@ fn faults_beside_collectives() {
         }
     }
 }
+
+#[test]
+fn active_lanes_in_loops_at_which_one_group_leaves() {
+    for limit in [4, 12, 20, 28] {
+        // Lanes of one group part in each round. The others reach the next round first.
+        let body = format!(
+            "{LOAD} and.b32 %r13, %r6, 31; mov.u32 %r15, 0; mov.u32 %r12, 0; setp.eq.u32 %p2, %r12, 0;
+            round: activemask.b32 %r14; add.u32 %r12, %r12, %r14;
+            setp.lt.u32 %p3, %r13, {limit}; @!%p3 bra skip; add.u32 %r12, %r12, 1; activemask.b32 %r14; xor.b32 %r12, %r12, %r14;
+            skip: add.u32 %r15, %r15, 1; setp.lt.u32 %p3, %r15, 5; @%p3 bra round; {STORE}"
+        );
+        same_in(&BLOCKS, &body);
+        // The number of rounds differs between lanes.
+        let body = format!(
+            "{LOAD} and.b32 %r13, %r6, 31; mov.u32 %r15, 0; mov.u32 %r12, 0; setp.eq.u32 %p2, %r12, 0;
+            round: activemask.b32 %r14; mad.lo.u32 %r12, %r12, 3, %r14;
+            setp.eq.u32 %p3, %r13, {limit}; @%p3 bra end;
+            add.u32 %r15, %r15, 1; setp.le.u32 %p3, %r15, %r11; @%p3 bra round; end: {STORE}"
+        );
+        same_in(&BLOCKS, &body);
+    }
+}

@@ -483,7 +483,7 @@ impl Warp {
         if faults.is_empty() && is_even(&compiled.loops, ends, &counts) {
             self.order = None;
         } else {
-            let order = self.order.get_or_insert_with(|| Box::new(Order::new(&compiled.loops)));
+            let order = self.order.get_or_insert_with(|| Box::new(Order::new(compiled)));
             for (group, (at, _)) in ends.iter().enumerate() {
                 order.place(mask_of(group), *at, &counts[group]);
             }

@@ -361,8 +361,11 @@ impl Warp {
             else {
                 return self.settle(m, frames);
             };
+            // Lanes at the same instruction may be in different rounds of a loop.
+            let in_step = self.order.as_ref().is_some_and(|order| order.is_in_step());
             while let Some(other) = self.ready.last()
                 && (other.frame, other.pc) == (id, pc)
+                && !in_step
             {
                 mask |= other.mask;
                 self.ready.pop();

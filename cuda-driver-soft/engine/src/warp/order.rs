@@ -6,6 +6,9 @@
 //! that both are in, the outermost first, and then by their instructions. A fault is held until no lane is left that
 //! comes before it.
 //!
+//! In kernels with instructions whose results depend on the lanes that run them together, such as `activemask`, lanes in
+//! later rounds wait for the others without a fault, too.
+//!
 //! Loops that jump back to their head from several places are not compared, and neither are lanes that took turns
 //! because they jumped backwards too often.
 
@@ -13,7 +16,7 @@
 
 use super::frame::Frames;
 use super::{Pause, Split, Warp};
-use crate::code::compiled::CompiledLoop;
+use crate::code::compiled::{Compiled, CompiledLoop};
 use crate::code::function::{Code, SourceMap};
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
@@ -54,17 +57,21 @@ pub(super) struct Order {
     faults: Vec<HeldFault>,
     /// Lanes that do not run while a fault is held.
     waiting: Vec<Split>,
+    /// True if lanes in later rounds of loops wait for the others.
+    in_step: bool,
     /// The instruction at which running lanes stop.
     stop: u32,
     patience: u32,
 }
 
 impl Order {
-    /// Returns an order in which no lane has a place yet.
-    pub(super) fn new(loops: &[CompiledLoop]) -> Self {
+    /// Returns an order for this code in which no lane has a place yet.
+    pub(super) fn new(compiled: &Compiled) -> Self {
+        let loops = &compiled.loops;
         Order {
             rounds: vec![[0; LANES]; loops.len()],
-            loops: loops.to_vec(),
+            loops: loops.clone(),
+            in_step: compiled.sees_active_lanes,
             at: [u32::MAX; LANES],
             running: 0,
             faults: Vec::new(),
@@ -96,6 +103,11 @@ impl Order {
 
     pub(super) fn is_holding(&self) -> bool {
         !self.faults.is_empty()
+    }
+
+    /// Returns true if only lanes run that are in the same rounds of loops.
+    pub(super) fn is_in_step(&self) -> bool {
+        self.in_step
     }
 
     /// Records that lanes begin to run. Returns the instruction at which they stop.
@@ -152,18 +164,38 @@ impl Order {
         same.fold(0, |mask, lane| mask | 1 << lane)
     }
 
+    /// Returns the lane that the interpreter runs first.
+    fn first_of(&self, lanes: impl Iterator<Item = usize>) -> Option<usize> {
+        lanes.min_by(|a, b| self.compare(*a, *b).then(a.cmp(b)))
+    }
+
+    /// Returns those of the lanes that run next if there is no fault, and sets where they stop.
+    fn next_of(&mut self, all: Mask) -> Option<Split> {
+        let first = self.first_of(lanes::iter(all))?;
+        let places = lanes::iter(all).map(|lane| self.at[lane]);
+        self.stop = places.filter(|at| *at > self.at[first]).min().unwrap_or(u32::MAX);
+        Some(self.split(first, self.beside(first, all)))
+    }
+
+    /// Returns lanes of the kernel's frame that are at the place of a lane.
+    fn split(&self, first: usize, mask: Mask) -> Split {
+        Split {
+            frame: 0,
+            depth: 0,
+            pc: self.at[first],
+            mask,
+        }
+    }
+
     /// Takes the lanes that run next, and sets the instruction at which they stop. Returns `Err` with the number of a
     /// fault if the fault comes before all lanes.
     fn next(&mut self) -> Result<Split, usize> {
         let all = self.waiting.iter().fold(0, |mask, split| mask | split.mask);
-        let first_of = |order: &Self, lanes: &mut dyn Iterator<Item = usize>| {
-            lanes.min_by(|a, b| order.compare(*a, *b).then(a.cmp(b)))
-        };
-        let fault = first_of(self, &mut self.faults.iter().map(HeldFault::lane));
+        let fault = self.first_of(self.faults.iter().map(HeldFault::lane));
         let number = |fault: usize| self.faults.iter().position(|held| held.lane() == fault).unwrap_or(0);
         let fault = fault.unwrap_or(0);
         self.patience -= 1;
-        let first = first_of(self, &mut lanes::iter(all)).filter(|_| self.patience > 0);
+        let first = self.first_of(lanes::iter(all)).filter(|_| self.patience > 0);
         let Some(first) = first else {
             return Err(number(fault));
         };
@@ -188,12 +220,7 @@ impl Order {
             split.mask &= !mask;
         }
         self.waiting.retain(|split| split.mask != 0);
-        Ok(Split {
-            frame: 0,
-            depth: 0,
-            pc: self.at[first],
-            mask,
-        })
+        Ok(self.split(first, mask))
     }
 }
 
@@ -218,6 +245,8 @@ impl Warp {
         if order.faults.is_empty() {
             if order.is_even(self.live) {
                 self.order = None;
+            } else if order.in_step {
+                self.run_in_step();
             }
             return None;
         }
@@ -244,6 +273,26 @@ impl Warp {
                 let line = frames.code(frame.function).lines[split.pc as usize];
                 Some(Pause::Fault { line })
             }
+        }
+    }
+
+    /// Makes those lanes run next that are in the earliest rounds of loops. Called functions run first, as always.
+    fn run_in_step(&mut self) {
+        let Some(order) = self.order.as_mut() else { return };
+        order.patience -= 1;
+        if order.patience == 0 {
+            // The lanes may wait for those that are ahead.
+            self.order = None;
+            return;
+        }
+        let inside = self.ready.iter().any(|split| split.frame != 0);
+        let all = self.ready.iter().fold(0, |mask, split| mask | split.mask);
+        if let Some(next) = order.next_of(all).filter(|_| !inside) {
+            for split in &mut self.ready {
+                split.mask &= !next.mask;
+            }
+            self.ready.retain(|split| split.mask != 0);
+            self.ready.push(next);
         }
     }
 
