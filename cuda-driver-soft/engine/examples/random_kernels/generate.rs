@@ -66,6 +66,7 @@ pub(crate) fn kernel(seed: u64) -> Kernel {
         // A warp with missing lanes has no use of `.sync` instructions that name all lanes.
         collectives: (block[0] * block[1]).is_multiple_of(32),
         wild: random.once_in(4),
+        ordered: random.once_in(4),
         left: 10 + random.below(50),
         random,
     };
@@ -81,6 +82,8 @@ pub(crate) fn kernel(seed: u64) -> Kernel {
 struct Generator {
     random: Random,
     collectives: bool,
+    /// True if the kernel may have instructions whose results depend on the order of threads.
+    ordered: bool,
     /// True if the kernel may read outside of its input.
     wild: bool,
     /// Number of statements that may still be made.
@@ -150,11 +153,17 @@ impl Generator {
                     wide: self.random.once_in(2),
                 },
             },
-            14 => Statement::Local {
+            14 if !self.ordered => Statement::Local {
                 from: self.elements(),
                 to: self.elements(),
                 slot: self.random.small(SLOTS),
                 index: self.random.once_in(2).then(|| self.number()),
+            },
+            14 | 15 if self.ordered => Statement::Ordered {
+                op: self.random.small(8),
+                from: self.number(),
+                to: self.number(),
+                counter: self.index(),
             },
             15 => Statement::Count {
                 op: self.random.small(6),

@@ -14,8 +14,20 @@ pub(crate) const COUNTERS: u32 = 64;
 /// The operations of counters. A counter has one operation: operations of one kind can run in any order, but the order
 /// of different operations matters.
 const ATOMICS: [&str; 6] = ["add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32"];
-/// Bytes of the counters of all operations.
-pub(crate) const COUNTER_BYTES: u64 = 4 * COUNTERS as u64 * ATOMICS.len() as u64;
+/// Instructions whose results depend on the order of threads. `T`, `F` and `A` stand for the numbers of the destination
+/// and the source, and for the address.
+const ORDERED: [&str; 8] = [
+    "atom.global.add.u32 %rT, A, %rF;",
+    "atom.global.exch.b32 %rT, A, %rF;",
+    "atom.global.max.s32 %rT, A, %rF;",
+    "atom.global.cas.b32 %rT, A, %rT, %rF;",
+    "atom.global.add.f32 %fT, A, %fF;",
+    "red.global.add.f32 A, %fF;",
+    "ld.volatile.global.b32 %rT, A;",
+    "st.volatile.global.b32 A, %rF;",
+];
+/// Bytes of the counters of all operations, and of those that the instructions in [`ORDERED`] share.
+pub(crate) const COUNTER_BYTES: u64 = 4 * COUNTERS as u64 * (ATOMICS.len() as u64 + 1);
 
 /// Bytes of the input: the elements, and the bytes past the last one that a thread may read.
 pub(crate) const INPUT_BYTES: u64 = 16 * ELEMENTS as u64 + 256;
@@ -318,6 +330,14 @@ FOLD:
                     "{}red.global.{} [%at+{first}], %r{from};",
                     access.guard, ATOMICS[op]
                 ));
+                self.end(access);
+            }
+            Statement::Ordered { op, from, to, counter } => {
+                let access = self.address("%counters", *counter, COUNTERS, 4, None);
+                let first = 4 * COUNTERS * ATOMICS.len() as u32;
+                let text = ORDERED[usize::from(*op)].replace('A', &format!("[%at+{first}]"));
+                let text = text.replace('T', &to.to_string()).replace('F', &from.to_string());
+                self.line(format!("{}{text}", access.guard));
                 self.end(access);
             }
             Statement::CountShared { op, from, to } => {

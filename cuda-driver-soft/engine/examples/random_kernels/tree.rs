@@ -259,6 +259,8 @@ pub(crate) enum Statement {
     },
     /// Adds to a counter in global memory, without a result.
     Count { op: u8, from: u8, counter: Index },
+    /// An access to a counter in global memory whose result depends on the order of threads.
+    Ordered { op: u8, from: u8, to: u8, counter: Index },
     /// Adds to a counter in shared memory, whose value all threads read after a barrier.
     CountShared { op: u8, from: u8, to: u8 },
     /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits.

@@ -37,6 +37,8 @@ pub(crate) struct Compiled {
     pub(crate) uniforms: Vec<(Constant, u8)>,
     /// The instructions by the way in which they run.
     pub(crate) share: Share,
+    /// True if all lanes of a warp run in the interpreter's order.
+    pub(crate) ordered: bool,
     /// See [`Variant::leaving`].
     pub(crate) leaving: bool,
     /// True if results of instructions depend on the lanes that run them together.
@@ -86,6 +88,8 @@ pub(crate) struct CompiledEntry {
     /// Registers that are read from there on and are kept as scalars: row, bytes per lane (0 for a predicate), step
     /// from lane to lane.
     pub(crate) scalars: Vec<(Slot, u8, i64)>,
+    /// The same of registers that must have the same value in the whole warp.
+    pub(crate) of_warp: Vec<(Slot, u8, i64)>,
 }
 
 /// An instruction that all groups of a warp run together. Sites have numbers from 1 on.

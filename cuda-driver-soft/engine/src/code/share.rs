@@ -40,9 +40,10 @@ impl Share {
         let weight = u64::from(insts) * ROUNDS.pow(nesting);
         self.all += weight;
         match by {
-            RunBy::MachineCode | RunBy::Together => {}
+            RunBy::MachineCode => {}
             RunBy::Call => self.called += weight,
-            RunBy::Interpreter => self.outside += weight,
+            // One call for the whole warp costs about as much as the instruction outside of compiled code.
+            RunBy::Together | RunBy::Interpreter => self.outside += weight,
         }
     }
 }

@@ -156,7 +156,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the place of the mask of all lanes of a predicate.
-    fn lanes_of_all_groups(&self, predicate: Reg) -> Mem {
+    pub(super) fn lanes_of_all_groups(&self, predicate: Reg) -> Mem {
         let before = self.lanes / 8 * (self.groups() - 1);
         Mem::at(MASKS, self.slot(predicate) as i32 - before as i32)
     }

@@ -29,6 +29,8 @@ pub(super) struct Input<'a> {
     pub(super) lanes: u32,
     /// See [`Variant::leaving`](crate::code::compiled::Variant::leaving).
     pub(super) leaving: bool,
+    /// The shapes of registers in whole warps, if the order in which their lanes run matters.
+    pub(super) of_warp: Option<&'a Shapes>,
 }
 
 /// A part of a basic block. A block is divided after instructions that the scheduler runs.
@@ -78,6 +80,7 @@ pub(super) struct Way {
     pub(super) at: u32,
     pub(super) label: Label,
     pub(super) scalars: Vec<(Slot, u8, i64)>,
+    pub(super) of_warp: Vec<(Slot, u8, i64)>,
 }
 
 /// Writes the machine code of one kernel.
@@ -319,15 +322,34 @@ impl<'a> Emitter<'a> {
                 Kind::Mask if self.shape(*reg) == Shape::Uniform => Some((Slot(self.slot(*reg)), 0, 0)),
                 _ => None,
             });
+            let scalars = scalars.collect();
+            let of_warp = live.iter().filter(|reg| self.is_same_in_warp(**reg));
+            let of_warp = of_warp.map(|reg| {
+                let bytes = match self.class(*reg) {
+                    RegClass::Pred => 0,
+                    RegClass::B32 => 4,
+                    _ => 8,
+                };
+                (Slot(self.slot(*reg)), bytes, 0)
+            });
+            let of_warp = of_warp.collect();
             ways.push(Way {
                 at,
                 label: entry,
-                scalars: scalars.collect(),
+                scalars,
+                of_warp,
             });
         }
         ways.sort_by_key(|way| way.at);
         ways.dedup_by_key(|way| way.at);
         ways
+    }
+
+    /// Returns true for registers that must have the same value in the whole warp.
+    fn is_same_in_warp(&self, reg: Reg) -> bool {
+        let kept = matches!(self.class(reg), RegClass::Pred | RegClass::B32 | RegClass::B64);
+        let of_warp = self.input.of_warp;
+        kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
     }
 
     /// Returns the registers that are live before a step of a block, without the aliases of constants.
@@ -433,6 +455,9 @@ impl<'a> Emitter<'a> {
                     ..
                 } => {
                     self.count_share(step, RunBy::MachineCode);
+                    if self.meets_at_branch(*reg) {
+                        return self.meet_at_branch(step, (*reg, *negated), layout.block_of[*to], &live, rest);
+                    }
                     self.branch(block, number, step, (*reg, *negated), layout.block_of[*to], &live, rest);
                     return;
                 }

@@ -4,6 +4,9 @@
 //! A *round* is the code from one such instruction to the next. All groups begin it at
 //! `CompiledContext::resume`, one after another. If they do not end it at the same instruction, the code ends
 //! with `Exit::Part`, and the scheduler lets each of them leave.
+//!
+//! In kernels with instructions that keep the order of threads, all groups run such instructions together, and they also
+//! meet at each branch at which they could part. So the warp runs them in the interpreter's order.
 
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::collective::Together;
@@ -15,6 +18,8 @@ use crate::code::compiled::{CompiledContext, Exit};
 use crate::code::share::RunBy;
 use crate::lanes::{FULL, LANES};
 use crate::plan::class::{Class, Scheduled};
+use crate::plan::ordered;
+use crate::plan::shape::Shape;
 use ptx::ir::{Inst, Op, Reg};
 use std::mem::offset_of;
 
@@ -45,8 +50,16 @@ impl Emitter<'_> {
             (Op::Activemask, _) => inst.guard.is_none(),
             (op, Class::Scheduled(Scheduled::Collective)) => Collective::of(op).is_some(),
             (_, Class::Scheduled(Scheduled::Matrix)) => true,
-            _ => false,
+            (_, Class::Scheduled(_)) => false,
+            _ => self.input.of_warp.is_some() && ordered::keeps_order(self.input.plan.source.module, inst),
         }
+    }
+
+    /// Returns true if groups must meet at a branch, because they could take different sides of it, and the order in
+    /// which lanes run matters.
+    pub(super) fn meets_at_branch(&self, predicate: Reg) -> bool {
+        let of_warp = self.input.of_warp;
+        of_warp.is_some_and(|shapes| shapes.of_register(predicate) != Shape::Uniform) && !self.is_alias(predicate)
     }
 
     /// Returns the number of groups in a warp.
@@ -60,35 +73,10 @@ impl Emitter<'_> {
         let native = !matches!(together, Together::Interpreted | Together::Scheduled);
         self.count_share(step, if native { RunBy::MachineCode } else { RunBy::Together });
         let insts = self.insts(step);
-        let mut kept = std::mem::take(&mut self.state);
-        kept.cached.retain(|reg, _| live.contains(reg));
-        self.flush(&kept);
-        for reg in self.scalar_sources(inst) {
-            self.spread(reg, &kept);
-        }
-        let (resume, leaves) = (self.behind(number, step), self.asm.label());
-        self.sites.push(Site {
-            at: insts.0,
-            part: leaves,
-            resume,
-            live: live.to_vec(),
-            rest: rest as i32,
-        });
-        // 0 means that a group has not arrived.
-        let site = self.sites.len() as u64;
-        let Shared { switch, part, restart } = *self.shared_code();
-        let wide = Width::Bits64;
-        let last = self.groups() as i32 - 1;
-        self.asm.constant(Gpr::AX, site);
-        let group = Word::Mem(field(offset_of!(CompiledContext, group)));
-        self.asm.alu(Alu::Mov, wide, Gpr::CX, group);
-        self.asm.alu(Alu::Cmp, wide, Gpr::CX, Word::Imm(last));
-        self.asm.jump_when(When::NotEqual, switch);
-        for other in 0..last {
-            let arrived = field(offset_of!(CompiledContext, arrived)).plus(8 * other);
-            self.asm.alu(Alu::Cmp, wide, Gpr::AX, Word::Mem(arrived));
-            self.asm.jump_when(When::NotEqual, part);
-        }
+        let state = std::mem::take(&mut self.state);
+        let resume = self.behind(number, step);
+        let site = self.arrive(state, insts.0, live, rest, resume, &self.scalar_sources(inst));
+        let Shared { restart, .. } = *self.shared_code();
         match together {
             Together::Scheduled => {
                 self.asm.constant(Gpr::AX, site | (Exit::Action as u64) << 32);
@@ -108,6 +96,75 @@ impl Emitter<'_> {
         }
         self.asm.address_of(Gpr::DX, resume);
         self.asm.jump(restart);
+    }
+
+    /// Ends a piece with a branch at which groups meet. The arguments are those of a plain branch.
+    pub(super) fn meet_at_branch(
+        &mut self,
+        step: usize,
+        (predicate, negated): (Reg, bool),
+        to: usize,
+        live: &[Reg],
+        rest: u32,
+    ) {
+        let layout = &self.input.plan.layout;
+        let insts = self.insts(step);
+        let state = std::mem::take(&mut self.state);
+        let taken = self.edge_stub(self.block, to);
+        let other = match layout.block_of.get(layout.steps_of(self.block).end) {
+            Some(next) => self.edge_stub(self.block, *next),
+            None => self.exit_stub(&[], insts.1, Exit::End, 0),
+        };
+        self.arrive(state, insts.0, live, rest, other, &[]);
+        let Shared { part, restart, .. } = *self.shared_code();
+        let home = self.lanes_of_all_groups(predicate);
+        let (all, none) = if negated { (0, -1) } else { (-1, 0) };
+        let goes = self.asm.label();
+        self.asm.alu(Alu::Mov, Width::Bits32, Gpr::CX, Word::Mem(home));
+        self.asm.address_of(Gpr::DX, taken);
+        self.asm.alu(Alu::Cmp, Width::Bits32, Gpr::CX, Word::Imm(all));
+        self.asm.jump_when(When::Equal, goes);
+        self.asm.address_of(Gpr::DX, other);
+        self.asm.alu(Alu::Cmp, Width::Bits32, Gpr::CX, Word::Imm(none));
+        // `AX` still has the number of the site.
+        self.asm.jump_when(When::NotEqual, part);
+        self.asm.bind(goes);
+        self.asm.jump(restart);
+    }
+
+    /// Writes the code with which a group arrives at an instruction, up to where all have. Returns the number of the
+    /// site, which is then in `AX`. The rows of `sources` are complete.
+    fn arrive(&mut self, state: State, at: u32, live: &[Reg], rest: u32, resume: Label, sources: &[Reg]) -> u64 {
+        let mut kept = state;
+        kept.cached.retain(|reg, _| live.contains(reg));
+        self.flush(&kept);
+        for reg in sources {
+            self.spread(*reg, &kept);
+        }
+        let leaves = self.asm.label();
+        self.sites.push(Site {
+            at,
+            part: leaves,
+            resume,
+            live: live.to_vec(),
+            rest: rest as i32,
+        });
+        // 0 means that a group has not arrived.
+        let site = self.sites.len() as u64;
+        let Shared { switch, part, .. } = *self.shared_code();
+        let wide = Width::Bits64;
+        let last = self.groups() as i32 - 1;
+        self.asm.constant(Gpr::AX, site);
+        let group = Word::Mem(field(offset_of!(CompiledContext, group)));
+        self.asm.alu(Alu::Mov, wide, Gpr::CX, group);
+        self.asm.alu(Alu::Cmp, wide, Gpr::CX, Word::Imm(last));
+        self.asm.jump_when(When::NotEqual, switch);
+        for other in 0..last {
+            let arrived = field(offset_of!(CompiledContext, arrived)).plus(8 * other);
+            self.asm.alu(Alu::Cmp, wide, Gpr::AX, Word::Mem(arrived));
+            self.asm.jump_when(When::NotEqual, part);
+        }
+        site
     }
 
     /// Returns the code after a step at the end of a piece, which begins with empty registers.

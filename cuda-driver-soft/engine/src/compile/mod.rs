@@ -122,18 +122,20 @@ use std::sync::Once;
 #[cfg(target_arch = "x86_64")]
 const MOST_INSTS: usize = 8_192;
 
-/// Compiles a kernel whose code was decoded for a CPU with AVX2. Returns `None` if it cannot be compiled.
+/// Compiles a kernel whose code was decoded for a CPU with AVX2. If `ordered` is true, all lanes of a warp run in the
+/// interpreter's order. Returns `None` if the kernel cannot be compiled.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<Compiled> {
+pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Variant, ordered: bool) -> Option<Compiled> {
     use crate::code::compiled::{CompiledEntry, CompiledSite};
     use assembler::Assembler;
 
     let plan = plan(module, body, code)?;
-    let output = emit(&plan, code, variant)?;
+    let output = emit(&plan, code, variant, ordered)?;
     let entries = output.ways.into_iter().map(|way| CompiledEntry {
         at: way.at,
         offset: Assembler::offset(&output.labels, way.label),
         scalars: way.scalars,
+        of_warp: way.of_warp,
     });
     let site = |site: &sites::Site| CompiledSite {
         at: site.at,
@@ -155,6 +157,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         sites: output.sites.iter().map(site).collect(),
         uniforms: output.uniforms,
         share: output.share,
+        ordered,
         leaving: variant.leaving,
         sees_active_lanes: body.insts.iter().any(depends_on_active_lanes),
     })
@@ -171,7 +174,7 @@ fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>>
 
 /// Emits the machine code of a kernel.
 #[cfg(target_arch = "x86_64")]
-fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Output> {
+fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option<emitter::Output> {
     use crate::plan::shape::{Choices, Condition, Group, Shape};
     use crate::plan::steps::Step;
 
@@ -197,6 +200,26 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
     if lanes == 32 && !wide::fits(plan, &shapes) {
         return None;
     }
+    // A group of 32 lanes runs in the interpreter's order anyway.
+    let of_warp = (ordered && lanes < 32).then(|| {
+        // Nothing checks an assumption about a whole warp.
+        let group = Group {
+            lanes: 32,
+            whole: false,
+        };
+        let mut denied: Vec<usize> = Vec::new();
+        loop {
+            let choices = Choices {
+                denied: &denied,
+                ..Choices::default()
+            };
+            let shapes = plan.shapes(group, choices);
+            if shapes.assumptions.is_empty() {
+                return shapes;
+            }
+            denied.extend(shapes.assumptions.iter().map(|a| a.step));
+        }
+    });
     let input = emitter::Input {
         plan,
         shapes: &shapes,
@@ -204,6 +227,7 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
         map,
         lanes,
         leaving,
+        of_warp: of_warp.as_ref(),
     };
     emitter::Emitter::new(&input).finish()
 }
@@ -213,13 +237,13 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant) -> Option<emitter::Outpu
 /// `leave` if the code ends there; the number of loops around the instruction; the operation; and the instruction.
 /// Returns `None` if the kernel cannot be compiled.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant) -> Option<String> {
+pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant, ordered: bool) -> Option<String> {
     use crate::code::share::RunBy;
     use crate::plan::steps::Step;
     use std::fmt::Write;
 
     let plan = plan(module, body, code)?;
-    let output = emit(&plan, code, variant)?;
+    let output = emit(&plan, code, variant, ordered)?;
     let mut text = String::new();
     for (step, by) in output.ran_by {
         let how = match by {
@@ -239,12 +263,12 @@ pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Varia
 
 /// Returns `None`: there is no compiler for this architecture.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn compile(_: &Module, _: &Body, _: &Code, _: Variant) -> Option<Compiled> {
+pub(crate) fn compile(_: &Module, _: &Body, _: &Code, _: Variant, _: bool) -> Option<Compiled> {
     None
 }
 
 /// Returns `None`: there is no compiler for this architecture.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn describe(_: &Module, _: &Body, _: &Code, _: Variant) -> Option<String> {
+pub(crate) fn describe(_: &Module, _: &Body, _: &Code, _: Variant, _: bool) -> Option<String> {
     None
 }

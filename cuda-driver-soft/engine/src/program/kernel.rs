@@ -9,7 +9,7 @@ use super::stack_depth;
 use crate::code::isa::Isa;
 use crate::memory::buffer::MOST_LOCAL;
 use crate::plan::Plan;
-use crate::plan::ordered::{self, depends_on_threads};
+use crate::plan::ordered::{self, Order, depends_on_threads};
 use crate::plan::shape::Group;
 use ptx::ir::{Body, Directives, FuncId, Function, Operand, Space, Special, VarId};
 use std::fmt;
@@ -21,6 +21,7 @@ pub struct Kernel {
     id: FuncId,
     properties: OnceLock<Properties>,
     num_regs: OnceLock<u32>,
+    order: OnceLock<Order>,
     history: History,
 }
 
@@ -47,6 +48,7 @@ impl Kernel {
             id,
             properties: OnceLock::new(),
             num_regs: OnceLock::new(),
+            order: OnceLock::new(),
             history: History::default(),
         }
     }
@@ -199,6 +201,18 @@ impl Kernel {
             "lines that keep the order of threads: {lines:?}\n{}",
             plan.print(Group { lanes, whole })
         )
+    }
+
+    /// Returns the order in which the lanes of a warp must run.
+    pub(crate) fn order(&self) -> Order {
+        *self.order.get_or_init(|| {
+            let module = &self.loaded.module;
+            let functions = self.reachable().iter();
+            Order::of(
+                module,
+                functions.filter_map(|id| module.functions[id.0 as usize].body()),
+            )
+        })
     }
 
     /// Returns the functions that the kernel can reach, itself first.

@@ -69,9 +69,8 @@ fn input() -> Vec<u32> {
     numbers.take(4 * THREADS as usize + 64).collect()
 }
 
-/// Runs a body as compiled code in blocks of whole warps, and returns the numbers of its instructions and
-/// of its warps.
-pub(super) fn compiled_counts(body: &str) -> (Counts, u64) {
+/// Runs a body in blocks of whole warps, and returns the numbers of its instructions and of its warps.
+pub(super) fn counts(body: &str, engine: Engine) -> (Counts, u64) {
     let mut bench = Bench::text(&kernel(body), Isa::Wide);
     let input = bench.put(&input(), u32::to_le_bytes);
     let out = bench.put(&vec![!0u64; THREADS as usize], u64::to_le_bytes);
@@ -83,7 +82,7 @@ pub(super) fn compiled_counts(body: &str) -> (Counts, u64) {
         Arg::U64(5),
     ];
     let mut launch = bench.launch("k", THREADS / 64, (64, 1), &args);
-    launch.options.engine = Engine::Compiled { lanes: 16 };
+    launch.options.engine = engine;
     (Bench::run(launch).counts(), u64::from(THREADS / 32))
 }
 

@@ -1,7 +1,7 @@
 //! Operations across the lanes of a warp in compiled code, against the interpreter.
 
-use super::compiled::{compiled_counts, same_in};
-use crate::{Counts, Isa};
+use super::compiled::{counts, same_in};
+use crate::{Counts, Engine, Isa};
 
 /// Block shapes of whole warps: of one row, and of several.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (96, 1), (32, 2), (16, 4)];
@@ -16,7 +16,7 @@ fn check(operation: &str) {
     same_in(&BLOCKS, &body);
     // Each form must be compiled: for whole warps, nothing runs outside of compiled code.
     if Isa::available().any(|isa| isa == Isa::Wide) {
-        let (Counts { all, compiled, .. }, warps) = compiled_counts(&body);
+        let (Counts { all, compiled, .. }, warps) = counts(&body, Engine::Compiled { lanes: 16 });
         // The end of each warp does not count as compiled.
         assert_eq!(compiled, all - warps, "{operation}");
     }

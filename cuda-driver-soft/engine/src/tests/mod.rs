@@ -8,6 +8,7 @@ mod compiled;
 mod compiled_arithmetic;
 mod compiled_collectives;
 mod compiled_faults;
+mod compiled_order;
 mod counters;
 mod faults;
 mod hostile;

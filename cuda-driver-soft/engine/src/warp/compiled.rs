@@ -45,8 +45,9 @@ struct Running<'r, 'm, 'e> {
 pub(super) struct GroupEnds {
     /// By group: the instruction that it reached, and the reason why the code ended there.
     ends: [(u32, Exit); MOST_GROUPS],
-    /// Instructions run.
+    /// Instructions that the group has run that ran most of them, and the one that ran fewest.
     steps: u64,
+    fewest: u64,
     /// Backward jumps.
     rounds: i64,
     /// By group: the finished rounds of each loop.
@@ -64,6 +65,7 @@ impl Default for GroupEnds {
         GroupEnds {
             ends: [(0, Exit::Leave); MOST_GROUPS],
             steps: 0,
+            fewest: u64::MAX,
             rounds: 0,
             counts: [[0; MOST_LOOPS]; MOST_GROUPS],
             faults: Vec::new(),
@@ -79,6 +81,7 @@ impl GroupEnds {
         GroupEnds {
             ends: [end_of(result); MOST_GROUPS],
             steps,
+            fewest: steps,
             ..GroupEnds::default()
         }
     }
@@ -103,6 +106,7 @@ impl GroupEnds {
     pub(super) fn add(&mut self, m: &mut Machine<'_>, context: &CompiledContext, compiled: &Compiled, result: u64) {
         let group = context.group as usize;
         self.steps = self.steps.max(context.steps);
+        self.fewest = self.fewest.min(context.steps);
         self.rounds = self.rounds.max(context.share - context.quantum.max(0));
         self.count(context, compiled, group, context.quantum);
         self.ends[group] = end_of(result);
@@ -392,7 +396,9 @@ impl Warp {
         let trusted = self.trusted.take() == Some(pc);
         let affine = trusted || {
             let mut scalars = entry.scalars.iter();
+            let mut of_warp = entry.of_warp.iter();
             scalars.all(|(slot, width, step)| frame.file.is_affine(*slot, *width, *step, compiled.lanes))
+                && of_warp.all(|(slot, width, step)| frame.file.is_affine(*slot, *width, *step, LANES as u32))
         };
         if !affine {
             self.in_vain += 1;
@@ -456,6 +462,7 @@ impl Warp {
         let GroupEnds {
             ends,
             steps,
+            fewest,
             rounds,
             counts,
             faults,
@@ -471,6 +478,8 @@ impl Warp {
             });
             return Compilation::Fault(code.lines[at as usize]);
         }
+        // In the interpreter's order, groups that are behind catch up in the interpreter, which counts their instructions.
+        let steps = if compiled.ordered { steps.min(fewest) } else { steps };
         m.steps += steps;
         m.compiled_steps += steps;
         self.in_vain = if steps < super::WORTH_COMING_BACK {

@@ -395,6 +395,7 @@ impl Warp {
                 && self.parked.is_empty()
                 && let Some(compiled) = self.compiled_entry(frames, id, pc)
             {
+                (self.since_turn, in_turn) = (0, false);
                 match self.run_groups(m, frames, code, compiled, share.max(1)) {
                     Compilation::Ready(rounds) => share -= rounds,
                     Compilation::Barrier => return Pause::Barrier,
@@ -412,15 +413,20 @@ impl Warp {
                 continue;
             };
             let had_turn = std::mem::take(&mut in_turn);
-            if had_turn || self.ready.is_empty() {
+            let alone = self.ready.is_empty();
+            if had_turn || alone {
                 self.since_turn = 0;
             }
-            let quantum = match (had_turn, self.ready.is_empty()) {
+            let quantum = match (had_turn, alone) {
                 (true, _) => TURN,
                 (false, true) => share,
                 (false, false) => share.min(patience - self.since_turn),
             };
-            let mut quantum = if frames.is_leaving() { 1 } else { quantum.max(1) };
+            let mut quantum = if frames.is_leaving() && alone {
+                1
+            } else {
+                quantum.max(1)
+            };
             if let Some(order) = &mut self.order {
                 (stop, quantum) = (order.run(mask).min(stop), 1);
             }
@@ -519,7 +525,8 @@ impl Warp {
                 continue;
             }
             share -= rounds;
-            if !had_turn {
+            // Jumps count from the moment at which lanes part, so that turns do not depend on the engine.
+            if !had_turn && !alone {
                 self.since_turn += rounds;
             }
             if share <= 0 && !self.ready.is_empty() {

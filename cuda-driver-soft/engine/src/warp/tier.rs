@@ -10,7 +10,7 @@ use crate::code::share::Share;
 use crate::compile;
 use crate::lanes::LANES;
 use crate::launch::{Engine, Launch};
-use crate::plan::ordered;
+use crate::plan::ordered::Order;
 use crate::program::history::Counts;
 
 /// Times that the warps of a kernel must run each of its instructions before it is compiled. Compiling an instruction
@@ -71,6 +71,11 @@ fn warps(launch: &Launch) -> u64 {
 /// Returns the machine code that fits a launch; `None` if the launch has to be interpreted.
 fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
     let [x, y, z] = launch.block;
+    // The compiled code knows which values are the same in the whole warp only if warps are in one row.
+    let of_rows = x.is_multiple_of(LANES as u32) || y * z <= 1;
+    if !of_rows && launch.kernel.order() != Order::Any {
+        return None;
+    }
     let whole = x.is_multiple_of(lanes);
     // In other blocks, a group would have lanes of several rows.
     let rows = whole || (y <= 1 && z <= 1);
@@ -97,14 +102,13 @@ fn compiled(launch: &Launch, code: &Code, variant: Variant) -> Option<Variant> {
     }
     let made: Option<&Compiled> = code.compiled.get(variant, || {
         let module = &launch.kernel.loaded().module;
-        let functions = launch.kernel.reachable().iter();
-        let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
-        // Groups run one after another, so the order of instructions differs from the interpreter's.
-        if !ordered::lines(module, bodies).is_empty() {
-            return None;
-        }
         let body = module.functions.get(code.id.0 as usize)?.body()?;
-        compile::compile(module, body, code, variant)
+        let ordered = match launch.kernel.order() {
+            Order::Any => false,
+            Order::OfInterpreter => true,
+            Order::OfClock => return None,
+        };
+        compile::compile(module, body, code, variant, ordered)
     });
     made.map(|_| variant)
 }
@@ -113,17 +117,15 @@ fn compiled(launch: &Launch, code: &Code, variant: Variant) -> Option<Variant> {
 /// the interpreter.
 pub(crate) fn describe(launch: &Launch, code: &Code) -> String {
     let module = &launch.kernel.loaded().module;
-    let functions = launch.kernel.reachable().iter();
-    let bodies = functions.filter_map(|id| module.functions.get(id.0 as usize)?.body());
-    let lines = ordered::lines(module, bodies);
-    if !lines.is_empty() {
-        return format!("not compiled: lines {lines:?} keep the order of threads\n");
+    let order = launch.kernel.order();
+    if order == Order::OfClock {
+        return "not compiled: reads a clock\n".to_owned();
     }
     let Some(variant) = variant(launch, 16, false) else {
         return "not compiled: the shape of the blocks does not fit\n".to_owned();
     };
     let body = module.functions.get(code.id.0 as usize).and_then(|f| f.body());
-    body.and_then(|body| compile::describe(module, body, code, variant))
+    body.and_then(|body| compile::describe(module, body, code, variant, order == Order::OfInterpreter))
         .unwrap_or_else(|| "not compiled\n".to_owned())
 }
 

@@ -1,0 +1,79 @@
+//! Kernels whose results depend on the order of threads, in compiled code: the interpreter's order, and as many
+//! instructions.
+
+use super::compiled::{counts, same_in};
+use crate::{Engine, Isa};
+
+/// Block shapes: of whole warps in one row, which are compiled, and of others.
+const BLOCKS: [(u32, u32); 5] = [(64, 1), (96, 1), (32, 2), (40, 1), (16, 4)];
+
+/// Loads a number of the thread into `%r10`, whose low bits are in `%r11`.
+const LOAD: &str = "ld.global.u32 %r10, [%rd6]; and.b32 %r11, %r10, 15; mov.u32 %r12, 0; mov.f32 %f1, 0f00000000;";
+/// Stores `%r12`, and `%f1` above it.
+const STORE: &str = "mov.b32 %r13, %f1; mov.b64 %rd9, {%r12, %r13}; st.global.u64 [%rd3], %rd9;";
+
+/// Compares engines, and returns the percentage of instructions that compiled code runs.
+fn check(operation: &str) -> u64 {
+    let body = format!("{LOAD} {operation} {STORE}");
+    same_in(&BLOCKS, &body);
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return 100;
+    }
+    let (interpreted, _) = counts(&body, Engine::Interpreter);
+    let (compiled, _) = counts(&body, Engine::Compiled { lanes: 16 });
+    // Numbers of instructions decide when other blocks and warps run.
+    assert_eq!(compiled.all, interpreted.all, "{operation}");
+    100 * compiled.compiled / compiled.all
+}
+
+#[test]
+fn atomics_with_results() {
+    for operation in [
+        "atom.global.add.u32 %r12, [%rd1], %r10;",
+        "atom.global.exch.b32 %r12, [%rd1], %r10;",
+        "atom.global.cas.b32 %r12, [%rd1], %r10, %r0;",
+        "atom.global.inc.u32 %r12, [%rd1], 100;",
+        "atom.global.add.f32 %f1, [%rd1], 0f3fa00000;",
+        "red.global.add.f32 [%rd1], 0f3f8ccccd; ld.volatile.global.f32 %f1, [%rd1];",
+        "st.volatile.global.u32 [%rd1], %r0; ld.volatile.global.u32 %r12, [%rd1];",
+        "mul.wide.u32 %rd7, %r11, 4; add.u64 %rd7, %rd1, %rd7; atom.global.add.u32 %r12, [%rd7], 1;",
+        "setp.lt.u32 %p1, %r11, 7; @%p1 atom.global.add.u32 %r12, [%rd1], %r10;",
+    ] {
+        assert!(check(operation) >= 90, "{operation}");
+    }
+}
+
+#[test]
+fn loops_and_branches_around_atomics() {
+    // Rounds that are the same in all threads.
+    let percent = check(
+        "mov.u32 %r14, 0;
+        round: atom.global.add.u32 %r15, [%rd1], %r14; add.u32 %r12, %r12, %r15; add.u32 %r14, %r14, 1;
+        setp.lt.u32 %p1, %r14, %r2; @%p1 bra round;",
+    );
+    assert!(percent >= 90, "{percent}");
+    // Rounds that are the same in a group, in a warp, or in no lanes.
+    for shift in [4, 5, 0] {
+        check(&format!(
+            "shr.u32 %r16, %r6, {shift}; and.b32 %r16, %r16, 3; mov.u32 %r14, 0;
+            round: atom.global.add.u32 %r15, [%rd1], %r14; mad.lo.u32 %r12, %r12, 3, %r15; add.u32 %r14, %r14, 1;
+            setp.lt.u32 %p1, %r14, %r16; @%p1 bra round;"
+        ));
+    }
+    for body in [
+        // Both sides of a branch.
+        "setp.lt.u32 %p1, %r11, 8; @%p1 bra small; atom.global.add.u32 %r12, [%rd1], 5; bra end;
+        small: atom.global.exch.b32 %r12, [%rd1], %r0; end: atom.global.add.u32 %r15, [%rd1+4], %r12; add.u32 %r12, %r12, %r15;",
+        "and.b32 %r14, %r6, 16; setp.eq.u32 %p1, %r14, 0; @%p1 bra small; atom.global.add.u32 %r12, [%rd1], 5; bra end;
+        small: atom.global.exch.b32 %r12, [%rd1], %r0; end: atom.global.add.u32 %r15, [%rd1+4], %r12; add.u32 %r12, %r12, %r15;",
+        // A value that is the same in each group, but not in the warp, and a branch on it behind a barrier.
+        "and.b32 %r14, %r6, 16; setp.eq.u32 %p1, %r14, 0; mov.u32 %r16, 0; @%p1 bra skip; mov.u32 %r16, 1;
+        skip: bar.sync 0; setp.eq.u32 %p2, %r16, 0; @%p2 bra other; atom.global.add.u32 %r12, [%rd1], 3; bra end;
+        other: atom.global.exch.b32 %r12, [%rd1], %r0; end: add.u32 %r12, %r12, 1;",
+        // With a shuffle, and with lanes that end.
+        "atom.global.add.u32 %r12, [%rd1], %r10; shfl.sync.bfly.b32 %r12, %r12, 5, 31, -1;
+        and.b32 %r14, %r6, 31; setp.gt.u32 %p1, %r14, 27; @%p1 bra done; atom.global.add.u32 %r15, [%rd1], 1; add.u32 %r12, %r12, %r15;",
+    ] {
+        check(body);
+    }
+}
