@@ -456,6 +456,30 @@ impl Assembler {
         self.push(Instruction::with2(Code::Add_rm64_imm32, to.operand(), number));
     }
 
+    /// Combines a number in memory with a register, in one step for all host threads if `locked` is true.
+    pub(super) fn update(&mut self, alu: Alu, width: Width, to: Mem, from: Gpr, locked: bool) {
+        let wide = width == Width::Bits64;
+        let code = match (alu, wide) {
+            (Alu::Add, false) => Code::Add_rm32_r32,
+            (Alu::Add, true) => Code::Add_rm64_r64,
+            (Alu::And, false) => Code::And_rm32_r32,
+            (Alu::And, true) => Code::And_rm64_r64,
+            (Alu::Or, false) => Code::Or_rm32_r32,
+            (Alu::Or, true) => Code::Or_rm64_r64,
+            (Alu::Xor, false) => Code::Xor_rm32_r32,
+            (Alu::Xor, true) => Code::Xor_rm64_r64,
+            _ => {
+                self.failed = true;
+                return;
+            }
+        };
+        let instruction = Instruction::with2(code, to.operand(), from.of(width));
+        self.push(instruction.map(|mut instruction| {
+            instruction.set_has_lock_prefix(locked);
+            instruction
+        }));
+    }
+
     /// Subtracts a number from 64 bits in memory, and compares the result with 0.
     pub(super) fn subtract_from(&mut self, to: Mem, number: i32) {
         self.push(Instruction::with2(Code::Sub_rm64_imm32, to.operand(), number));

@@ -62,6 +62,16 @@ impl Emitter<'_> {
         if classes.any(|other| other != class) || !fits || size > 16 || count > 4 || m.order != Order::Weak {
             return None;
         }
+        Some(Access {
+            addresses: self.addresses_of(inst, m, size)?,
+            element,
+            signed: m.ty.is_signed(),
+            class,
+        })
+    }
+
+    /// Returns the addresses of an access of `size` bytes per lane if there is machine code for their places.
+    pub(super) fn addresses_of(&self, inst: &Inst, m: &MemMods, size: u32) -> Option<Addresses> {
         let memory = Memory::of(m.space)?;
         let operand = inst.srcs.first()?;
         let narrow =
@@ -73,12 +83,7 @@ impl Emitter<'_> {
             size,
             aligned: self.is_aligned(operand, m.offset, size),
         };
-        self.has_places(&addresses).then_some(Access {
-            addresses,
-            element,
-            signed: m.ty.is_signed(),
-            class,
-        })
+        self.has_places(&addresses).then_some(addresses)
     }
 
     /// Returns true if an address is known to be a multiple of the size of the access.

@@ -17,7 +17,7 @@ use crate::plan::defined;
 use crate::plan::shape::{Shape, Shapes};
 use crate::plan::steps::Step;
 use ptx::ir::{Inst, Op, Reg, RegClass};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 /// The properties of the kernel that the code is made from.
@@ -350,36 +350,6 @@ impl<'a> Emitter<'a> {
         let kept = matches!(self.class(reg), RegClass::Pred | RegClass::B32 | RegClass::B64);
         let of_warp = self.input.of_warp;
         kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
-    }
-
-    /// Returns the registers that are live before a step of a block, without the aliases of constants.
-    fn live_at(&self, block: usize, step: usize) -> Vec<Reg> {
-        let mut live: Vec<Reg> = self.input.plan.live.at_begin(block).collect();
-        if step != self.input.plan.layout.steps_of(block).start {
-            live = self
-                .live_inside(block)
-                .swap_remove(step - self.input.plan.layout.steps_of(block).start);
-        }
-        live.retain(|reg| !self.is_alias(*reg));
-        live
-    }
-
-    /// Returns the registers that are live before each step of a block and at its end, in ascending order.
-    fn live_inside(&self, block: usize) -> Vec<Vec<Reg>> {
-        let layout = &self.input.plan.layout;
-        let mut live: BTreeSet<Reg> = self.input.plan.live.at_end(block).collect();
-        let mut found = vec![live.iter().copied().collect()];
-        for step in layout.steps_of(block).rev() {
-            defined::writes(&layout.steps[step], |reg| {
-                live.remove(&reg);
-            });
-            defined::reads(&layout.steps[step], |reg| {
-                live.insert(reg);
-            });
-            found.push(live.iter().copied().collect());
-        }
-        found.reverse();
-        found
     }
 
     pub(super) fn is_alias(&self, reg: Reg) -> bool {

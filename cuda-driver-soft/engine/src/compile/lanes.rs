@@ -140,6 +140,11 @@ impl Emitter<'_> {
                 },
             };
         }
+        self.checked_alone(addresses)
+    }
+
+    /// Does the same without the check of a range that other accesses share.
+    pub(super) fn checked_alone(&mut self, addresses: &Addresses) -> Places {
         match addresses.value.shape {
             Shape::Uniform => self.check_range(addresses, None),
             Shape::Affine(step) if addresses.memory != Memory::Local => self.check_range(addresses, Some(step as i32)),

@@ -51,7 +51,10 @@ impl Emitter<'_> {
             (op, Class::Scheduled(Scheduled::Collective)) => Collective::of(op).is_some(),
             (_, Class::Scheduled(Scheduled::Matrix)) => true,
             (_, Class::Scheduled(_)) => false,
-            _ => self.input.of_warp.is_some() && ordered::keeps_order(self.input.plan.source.module, inst),
+            _ => {
+                let plan = self.input.plan;
+                self.input.of_warp.is_some() && ordered::keeps_order(plan.source.module, inst, &plan.read)
+            }
         }
     }
 

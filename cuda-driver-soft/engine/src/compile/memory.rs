@@ -13,6 +13,7 @@ impl Emitter<'_> {
         }
         match &inst.op {
             Op::Ld(_) | Op::St(_) => return self.access(step, inst, live, rest),
+            Op::Atom { .. } | Op::Red { .. } => return self.reduction(step, inst, live, rest),
             _ => {}
         }
         if self.predicate(step, inst) || self.carrying(inst) {

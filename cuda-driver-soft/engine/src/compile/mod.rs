@@ -17,6 +17,7 @@
 //! | `parts` | machine instructions on halves and elements of vector registers |
 //! | `registers` | the machine registers and the values that they hold |
 //! | `emitter` | blocks, edges and exits |
+//! | `live` | the registers that are needed at each step |
 //! | `rounds` | counts of the rounds of loops |
 //! | `groups` | the beginning and end of the code, and the step from group to group |
 //! | `value` | sources of instructions |
@@ -33,6 +34,7 @@
 //! | `half` | registers of 16 bits, and integer arithmetic on 8 and 16 bits |
 //! | `memory` | instructions with and without guards |
 //! | `elements` | loads and stores |
+//! | `atomic` | atomic operations without a result |
 //! | `lanes` | the places of lanes in memory, and their check |
 //! | `sites` | the places of instructions that all groups of a warp run together |
 //! | `meet` | the code of these instructions |
@@ -50,6 +52,8 @@
 mod approximate;
 #[cfg(target_arch = "x86_64")]
 mod assembler;
+#[cfg(target_arch = "x86_64")]
+mod atomic;
 #[cfg(target_arch = "x86_64")]
 mod collective;
 #[cfg(target_arch = "x86_64")]
@@ -78,6 +82,8 @@ mod hull;
 mod integer;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod live;
 #[cfg(target_arch = "x86_64")]
 mod meet;
 #[cfg(target_arch = "x86_64")]

@@ -276,6 +276,17 @@ impl Emitter<'_> {
         }
     }
 
+    /// Writes a vector to its row if that is older.
+    pub(super) fn write_row(&mut self, reg: Reg) {
+        if let Some(cached) = self.state.cached.get_mut(&reg)
+            && cached.dirty
+        {
+            cached.dirty = false;
+            let cached = *cached;
+            self.store_home(reg, &cached);
+        }
+    }
+
     /// Removes a register that is no longer needed.
     pub(super) fn forget(&mut self, reg: Reg) {
         self.state.cached.remove(&reg);

@@ -192,6 +192,14 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the row of a vector source, and writes it first if it is older than the machine registers.
+    pub(super) fn written_row(&mut self, value: Value) -> Mem {
+        if let Place::Register(reg) = value.place {
+            self.write_row(reg);
+        }
+        self.memory_of(value, 0)
+    }
+
     /// Returns a part of a source in a register.
     pub(super) fn loaded(&mut self, value: Value, part: usize, at: usize) -> Ymm {
         let source = self.source(value, part, at);

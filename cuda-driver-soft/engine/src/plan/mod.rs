@@ -46,6 +46,7 @@ mod tests;
 use defined::Use;
 use flow::Flow;
 use liveness::Liveness;
+use ordered::ReadRegisters;
 use phases::Phase;
 use ptx::ir::{Body, FuncId, Module, Reg};
 use pure::Pure;
@@ -78,6 +79,8 @@ pub(crate) struct Plan<'b> {
     pub(crate) pure: Pure,
     /// The parts between instructions that the scheduler runs. The first part begins at the function's entry.
     pub(crate) phases: Vec<Phase>,
+    /// The registers that the function reads.
+    pub(crate) read: ReadRegisters,
 }
 
 impl<'b> Plan<'b> {
@@ -91,6 +94,7 @@ impl<'b> Plan<'b> {
         let live = Liveness::of(body, &layout)?;
         let pure = Pure::of(&source, &layout, &uses);
         Some(Plan {
+            read: ReadRegisters::of(body),
             regions: regions::regions(&layout, &flow),
             roots: Roots::of(&source, &layout),
             payload_seen: payload::seen(body, &layout),

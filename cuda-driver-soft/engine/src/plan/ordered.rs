@@ -1,14 +1,49 @@
 //! Instructions whose results depend on the order in which threads run.
 
 use super::class::reads_timer;
+use super::defined;
+use super::set::Set;
+use super::steps::Step;
 use crate::code::collective::Collective;
 use crate::ops::atomic::order_matters;
 use ptx::ir;
-use ptx::ir::{Body, Callee, Inst, Module, Op, Space, TensorCopy, TensorDirection, Type};
+use ptx::ir::{AtomOp, Body, Callee, Formal, Inst, MemMods, Module, Op, Space, TensorCopy, TensorDirection, Type};
+
+/// The registers that a function reads. Compilers give a result to each atomic operation, used or not.
+pub(crate) struct ReadRegisters {
+    /// `None` if the function has no atomic operation with a result.
+    registers: Option<Set>,
+}
+
+impl ReadRegisters {
+    /// Returns the registers that a function reads.
+    pub(crate) fn of(body: &Body) -> Self {
+        let has_result = |inst: &Inst| matches!(inst.op, Op::Atom { .. }) && inst.dsts.iter().any(Option::is_some);
+        let registers = body.insts.iter().any(has_result).then(|| {
+            let mut read = Set::empty(body.registers.len());
+            for inst in &body.insts {
+                defined::reads(&Step::Plain(inst), |reg| read.insert(reg));
+            }
+            for formal in &body.returns {
+                if let Formal::Reg(reg) = formal {
+                    read.insert(*reg);
+                }
+            }
+            read
+        });
+        ReadRegisters { registers }
+    }
+
+    /// Returns true if the function reads a result of an instruction.
+    fn has_result_of(&self, inst: &Inst) -> bool {
+        let mut results = inst.dsts.iter().flatten();
+        results.any(|reg| self.registers.as_ref().is_none_or(|read| read.has(*reg)))
+    }
+}
 
 /// Returns the state space of an access whose result depends on the order of accesses by several threads, such as a
 /// volatile load or an atomic operation with a result; `None` for other instructions.
-pub(crate) fn depends_on_threads(inst: &Inst) -> Option<Space> {
+fn depends_on_threads(inst: &Inst, read: &ReadRegisters) -> Option<Space> {
     match &inst.op {
         Op::Ld(m) if m.order != ir::Order::Weak => Some(m.space),
         Op::Mbarrier { .. } => Some(Space::Shared),
@@ -23,17 +58,31 @@ pub(crate) fn depends_on_threads(inst: &Inst) -> Option<Space> {
             ..
         }) => order_matters(*op, Type::F32, false, ir::Order::Weak).then_some(Space::Global),
         Op::Atom { op, mem } | Op::Red { op, mem } => {
-            let used = inst.dsts.iter().any(Option::is_some);
-            order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
+            order_matters(*op, mem.ty, read.has_result_of(inst), mem.order).then_some(mem.space)
         }
         _ => None,
     }
 }
 
+/// Returns true if an atomic operation without a result gives the same in any order of threads.
+pub(crate) fn has_any_order(op: AtomOp, m: &MemMods) -> bool {
+    !order_matters(op, m.ty, false, m.order)
+}
+
+/// Returns the state spaces of such accesses in functions.
+pub(crate) fn spaces_of_ordered(bodies: &[&Body]) -> Vec<Space> {
+    let of = |body: &&Body| {
+        let read = ReadRegisters::of(body);
+        let spaces = body.insts.iter().filter_map(|inst| depends_on_threads(inst, &read));
+        spaces.collect::<Vec<_>>()
+    };
+    bodies.iter().flat_map(of).collect()
+}
+
 /// Returns true if the instruction must run in the interpreter's order relative to other such instructions of the
 /// launch. These are the ones of [`depends_on_threads`], stores with an order, reads of a clock, calls of functions
 /// that the driver provides (output of `printf`, addresses from `malloc`), and indirect calls.
-pub(crate) fn keeps_order(module: &Module, inst: &Inst) -> bool {
+pub(crate) fn keeps_order(module: &Module, inst: &Inst, read: &ReadRegisters) -> bool {
     let provided = |callee: &Callee| match callee {
         Callee::Direct(id) => module.functions[id.0 as usize].body().is_none(),
         Callee::Indirect { .. } => true,
@@ -41,7 +90,7 @@ pub(crate) fn keeps_order(module: &Module, inst: &Inst) -> bool {
     match &inst.op {
         Op::St(m) => m.order != ir::Order::Weak,
         Op::Call { callee, .. } => provided(callee),
-        _ => depends_on_threads(inst).is_some() || reads_timer(inst),
+        _ => depends_on_threads(inst, read).is_some() || reads_timer(inst),
     }
 }
 
@@ -64,20 +113,27 @@ pub(crate) enum Order {
 impl Order {
     /// Returns the order for code that consists of these functions.
     pub(crate) fn of<'b>(module: &Module, bodies: impl IntoIterator<Item = &'b Body>) -> Order {
-        let insts = bodies.into_iter().flat_map(|body| &body.insts);
-        let orders = insts.map(|inst| match inst {
-            inst if reads_timer(inst) => Order::OfClock,
-            inst if keeps_order(module, inst) => Order::OfInterpreter,
-            _ => Order::Any,
-        });
-        orders.max().unwrap_or(Order::Any)
+        let order = |body: &Body| {
+            let read = ReadRegisters::of(body);
+            let orders = body.insts.iter().map(|inst| match inst {
+                inst if reads_timer(inst) => Order::OfClock,
+                inst if keeps_order(module, inst, &read) => Order::OfInterpreter,
+                _ => Order::Any,
+            });
+            orders.max().unwrap_or(Order::Any)
+        };
+        bodies.into_iter().map(order).max().unwrap_or(Order::Any)
     }
 }
 
 /// Returns the lines of the PTX source with instructions that must keep the interpreter's order, in ascending order.
 pub(crate) fn lines<'b>(module: &Module, bodies: impl IntoIterator<Item = &'b Body>) -> Vec<u32> {
-    let insts = bodies.into_iter().flat_map(|body| &body.insts);
-    let mut lines: Vec<u32> = insts.filter(|i| keeps_order(module, i)).map(|i| i.line).collect();
+    let of = |body: &Body| {
+        let read = ReadRegisters::of(body);
+        let insts = body.insts.iter().filter(|inst| keeps_order(module, inst, &read));
+        insts.map(|inst| inst.line).collect::<Vec<u32>>()
+    };
+    let mut lines: Vec<u32> = bodies.into_iter().flat_map(of).collect();
     lines.sort_unstable();
     lines.dedup();
     lines

@@ -433,6 +433,8 @@ fn ordered_instructions() {
     assert_eq!(
         lines(
             "atom.global.add.u32 %r10, [%rd1], 1;
+            atom.global.add.u32 %r13, [%rd1], %r10;
+            atom.global.exch.b32 %r13, [%rd1], 1;
             red.global.add.u32 [%rd1], 1;
             red.global.add.f32 [%rd1], 0f3F800000;
             ld.global.u32 %r11, [%rd1];
@@ -442,6 +444,6 @@ fn ordered_instructions() {
             ld.acquire.gpu.global.u32 %r11, [%rd1];
             st.global.u32 [%rd1], %r11;"
         ),
-        [11, 13, 15, 16, 17, 18]
+        [11, 13, 15, 17, 18, 19, 20]
     );
 }

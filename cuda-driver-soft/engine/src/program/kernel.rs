@@ -9,7 +9,7 @@ use super::stack_depth;
 use crate::code::isa::Isa;
 use crate::memory::buffer::MOST_LOCAL;
 use crate::plan::Plan;
-use crate::plan::ordered::{self, Order, depends_on_threads};
+use crate::plan::ordered::{self, Order};
 use crate::plan::shape::Group;
 use ptx::ir::{Body, Directives, FuncId, Function, Operand, Space, Special, VarId};
 use std::fmt;
@@ -252,8 +252,7 @@ impl Properties {
             _ => None,
         });
         // State spaces in which results depend on the order of accesses by several threads.
-        let insts = bodies.iter().flat_map(|b| &b.insts);
-        let ordered: Vec<Space> = insts.filter_map(depends_on_threads).collect();
+        let ordered: Vec<Space> = ordered::spaces_of_ordered(&bodies);
         // Functions provided by the driver have no body.
         let calls = |names: &[&str]| {
             let reachable = functions.iter().filter_map(|id| module.functions.get(id.0 as usize));

@@ -6,6 +6,7 @@ mod checks;
 mod cluster;
 mod compiled;
 mod compiled_arithmetic;
+mod compiled_atomics;
 mod compiled_collectives;
 mod compiled_faults;
 mod compiled_order;

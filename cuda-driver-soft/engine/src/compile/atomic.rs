@@ -1,0 +1,93 @@
+//! Atomic operations without a result on integers, lane by lane.
+
+use super::assembler::{Alu, Gpr, Mem, Width, Word};
+use super::emitter::Emitter;
+use super::lanes::Addresses;
+use super::ranges::Memory;
+use super::value::Value;
+use crate::plan::ordered;
+use crate::plan::shape::Shape;
+use ptx::ir::{AtomOp, Inst, MemMods, Op, Reg};
+
+/// An operation that has machine code.
+struct Reduction {
+    addresses: Addresses,
+    alu: Alu,
+    value: Value,
+}
+
+impl Emitter<'_> {
+    /// Adds an atomic operation without a result. Returns false if it has no machine code; then nothing is added.
+    pub(super) fn reduction(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) -> bool {
+        let (Op::Atom { op, mem } | Op::Red { op, mem }) = &inst.op else {
+            return false;
+        };
+        let Some(reduction) = self.reduction_of(step, inst, *op, mem) else {
+            return false;
+        };
+        let Reduction { addresses, alu, value } = reduction;
+        let row = (value.shape == Shape::Any).then(|| self.written_row(value));
+        let places = self.checked_alone(&addresses);
+        let width = value.width;
+        // Other host threads have no access to shared memory.
+        let locked = addresses.memory == Memory::Global;
+        match (places.same(), row) {
+            (Some(at), Some(row)) => {
+                self.asm.alu(Alu::Mov, width, Gpr::DX, Word::Mem(row));
+                for lane in 1..self.lanes {
+                    let next = row.plus((lane * width.bytes()) as i32);
+                    self.asm.alu(alu, width, Gpr::DX, Word::Mem(next));
+                }
+                self.asm.update(alu, width, at, Gpr::DX, locked);
+            }
+            (Some(at), None) if value.is_uniform() && alu != Alu::Xor => {
+                self.copy_first_lane(value, Gpr::DX);
+                if alu == Alu::Add {
+                    self.asm.multiply(width, Gpr::DX, Word::Gpr(Gpr::DX), self.lanes as i32);
+                }
+                self.asm.update(alu, width, at, Gpr::DX, locked);
+            }
+            (_, row) => {
+                if row.is_none() {
+                    self.copy_first_lane(value, Gpr::DX);
+                }
+                for lane in 0..self.lanes {
+                    if let Some(row) = row {
+                        let value = row.plus((lane * width.bytes()) as i32);
+                        self.asm.alu(Alu::Mov, width, Gpr::DX, Word::Mem(value));
+                    }
+                    let at = self.lane(&places, lane);
+                    self.asm.update(alu, width, at, Gpr::DX, locked);
+                    if let Shape::Affine(step) = value.shape {
+                        self.asm.lea(width, Gpr::DX, Mem::at(Gpr::DX, step as i32));
+                    }
+                }
+            }
+        }
+        self.failed(step, inst, places, addresses.aligned, live, rest);
+        true
+    }
+
+    fn reduction_of(&self, step: usize, inst: &Inst, op: AtomOp, m: &MemMods) -> Option<Reduction> {
+        let alu = match op {
+            AtomOp::Add => Alu::Add,
+            AtomOp::And => Alu::And,
+            AtomOp::Or => Alu::Or,
+            AtomOp::Xor => Alu::Xor,
+            _ => return None,
+        };
+        let width = match m.ty.size() {
+            4 => Width::Bits32,
+            8 => Width::Bits64,
+            _ => return None,
+        };
+        let used = inst.dsts.iter().flatten().any(|reg| self.is_read_behind(step, *reg));
+        if used || m.ty.is_float() || m.vec != 1 || !ordered::has_any_order(op, m) {
+            return None;
+        }
+        let addresses = self.addresses_of(inst, m, m.ty.size())?;
+        let value = self.value(inst.srcs.get(1)?, width)?;
+        let step = matches!(value.shape, Shape::Affine(step) if i32::try_from(step).is_err());
+        (addresses.memory != Memory::Local && !step).then_some(Reduction { addresses, alu, value })
+    }
+}
