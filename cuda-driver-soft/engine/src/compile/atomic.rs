@@ -22,7 +22,7 @@ impl Emitter<'_> {
         let (Op::Atom { op, mem } | Op::Red { op, mem }) = &inst.op else {
             return false;
         };
-        let Some(reduction) = self.reduction_of(step, inst, *op, mem) else {
+        let Some(reduction) = self.reduction_of(inst, *op, mem) else {
             return false;
         };
         let Reduction { addresses, alu, value } = reduction;
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         true
     }
 
-    fn reduction_of(&self, step: usize, inst: &Inst, op: AtomOp, m: &MemMods) -> Option<Reduction> {
+    fn reduction_of(&self, inst: &Inst, op: AtomOp, m: &MemMods) -> Option<Reduction> {
         let alu = match op {
             AtomOp::Add => Alu::Add,
             AtomOp::And => Alu::And,
@@ -81,7 +81,7 @@ impl Emitter<'_> {
             8 => Width::Bits64,
             _ => return None,
         };
-        let used = inst.dsts.iter().flatten().any(|reg| self.is_read_behind(step, *reg));
+        let used = inst.dsts.iter().flatten().any(|reg| self.is_read_behind(*reg));
         if used || m.ty.is_float() || m.vec != 1 || !ordered::has_any_order(op, m) {
             return None;
         }

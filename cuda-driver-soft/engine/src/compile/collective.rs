@@ -51,7 +51,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn collective(&self, inst: &Inst) -> Option<Together> {
+    pub(super) fn collective(&self, inst: &Inst) -> Option<Together> {
         let (what, sync) = Collective::of(&inst.op)?;
         let number = |operand: &Operand| Some(self.value(operand, Width::Bits32)?.number()? as u32);
         if sync && number(inst.srcs.last()?)? != FULL {
@@ -177,11 +177,28 @@ impl Emitter<'_> {
 
     fn shuffle(&mut self, a: Value, from: &[u32; LANES], d: Reg) {
         debug_assert!(matches!(self.kind(d), Kind::Vector(Width::Bits32)), "any values");
-        let [index, other, _] = SOURCES;
         // The results are written when all sources have been read: the destination may be one of them.
         let results: [Ymm; PARTS] = std::array::from_fn(|part| Ymm(part as u8));
+        self.permute(from, &results, |emitter, part| {
+            Source::Mem(emitter.part_of_all(a, part))
+        });
+        let home = self.home(d).plus(-self.before_last(4));
+        for (part, result) in (0..).zip(results) {
+            self.asm.store_vector(home.plus(32 * part), result);
+        }
+    }
+
+    /// Sets `results` to the elements of the lanes `from`. `source` returns a part of all elements; it may use the last
+    /// of `SOURCES`.
+    pub(super) fn permute(
+        &mut self,
+        from: &[u32; LANES],
+        results: &[Ymm],
+        mut source: impl FnMut(&mut Self, usize) -> Source,
+    ) {
+        let [index, other, _] = SOURCES;
         let mut loaded = None;
-        for (part, result) in results.into_iter().enumerate() {
+        for (part, result) in results.iter().copied().enumerate() {
             let sources = &from[8 * part..8 * part + 8];
             let inside: [u32; 8] = std::array::from_fn(|i| sources[i] % 8);
             let moves = inside.iter().zip(0..).any(|(at, i)| *at != i);
@@ -197,13 +214,13 @@ impl Emitter<'_> {
                 if lanes == 0 {
                     continue;
                 }
-                let place = self.part_of_all(a, of as usize);
+                let place = source(self, of as usize);
                 let to = if first { result } else { other };
                 if moves {
                     let code = Code::VEX_Vpermd_ymm_ymm_ymmm256;
-                    self.asm.vector(code, to, index, Source::Mem(place));
+                    self.asm.vector(code, to, index, place);
                 } else {
-                    self.asm.load(to, Source::Mem(place));
+                    self.asm.load(to, place);
                 }
                 if !first {
                     let code = Code::VEX_Vpblendd_ymm_ymm_ymmm256_imm8;
@@ -212,20 +229,23 @@ impl Emitter<'_> {
                 first = false;
             }
         }
-        let home = self.home(d).plus(-self.before_last(4));
-        for (part, result) in (0..).zip(results) {
-            self.asm.store_vector(home.plus(32 * part), result);
-        }
     }
 
     /// Sets `d` to a vote over the lanes in `AX`.
     fn vote(&mut self, mode: VoteMode, d: Reg) {
+        if mode == VoteMode::Ballot {
+            self.asm.broadcast_gpr(Width::Bits32, TEMP, Gpr::AX);
+            return self.store_in_all_lanes(d, TEMP);
+        }
+        self.decide_vote(mode);
+        self.store_mask(d);
+    }
+
+    /// Sets all bits of `AX` if a vote over the lanes in it is true, else clears them.
+    pub(super) fn decide_vote(&mut self, mode: VoteMode) {
         let narrow = Width::Bits32;
         let when = match mode {
-            VoteMode::Ballot => {
-                self.asm.broadcast_gpr(narrow, TEMP, Gpr::AX);
-                return self.store_in_all_lanes(d, TEMP);
-            }
+            VoteMode::Ballot => return,
             VoteMode::All => {
                 self.asm.alu(Alu::Cmp, narrow, Gpr::AX, Word::Imm(-1));
                 When::Equal
@@ -242,16 +262,22 @@ impl Emitter<'_> {
             }
         };
         self.asm.all_when(when, Gpr::AX);
-        self.store_mask(d);
     }
 
     fn reduce(&mut self, a: Value, code: Code, d: Reg) {
+        self.reduce_parts(code, |emitter, part| Source::Mem(emitter.part_of_all(a, part)));
+        self.store_in_all_lanes(d, TEMP);
+    }
+
+    /// Sets all elements of `TEMP` to the reduction of all elements. `source` returns a part of them; it may use the last
+    /// of `SOURCES`.
+    pub(super) fn reduce_parts(&mut self, code: Code, mut source: impl FnMut(&mut Self, usize) -> Source) {
         let [other, ..] = SOURCES;
-        let first = self.part_of_all(a, 0);
-        self.asm.load(TEMP, Source::Mem(first));
+        let first = source(self, 0);
+        self.asm.load(TEMP, first);
         for part in 1..PARTS {
-            let next = self.part_of_all(a, part);
-            self.asm.vector(code, TEMP, TEMP, Source::Mem(next));
+            let next = source(self, part);
+            self.asm.vector(code, TEMP, TEMP, next);
         }
         self.asm.upper_half(other, TEMP);
         self.asm.vector(code, TEMP, TEMP, Source::Ymm(other));
@@ -263,6 +289,5 @@ impl Emitter<'_> {
         }
         self.asm
             .widen(Code::VEX_Vpbroadcastd_ymm_xmmm32, TEMP, Source::Ymm(TEMP));
-        self.store_in_all_lanes(d, TEMP);
     }
 }

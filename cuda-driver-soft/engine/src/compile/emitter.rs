@@ -94,6 +94,8 @@ pub(super) struct Emitter<'a> {
     pub(super) constants: HashMap<(Constant, u8), Slot>,
     /// Reads in the current piece, by register: numbers of steps.
     uses: HashMap<Reg, Vec<usize>>,
+    /// The registers that are live before each step of the current block, and at its end.
+    pub(super) alive: Vec<Vec<Reg>>,
     /// The current step.
     pub(super) step: usize,
     /// The end of the current piece.
@@ -157,6 +159,7 @@ impl<'a> Emitter<'a> {
                 .map(|(slot, width, constant)| ((*constant, *width), *slot))
                 .collect(),
             uses: HashMap::new(),
+            alive: Vec::new(),
             step: 0,
             piece_end: 0,
             guarded: false,
@@ -270,7 +273,7 @@ impl<'a> Emitter<'a> {
             let mut start = steps.start;
             for step in steps.clone() {
                 let ends =
-                    matches!(&layout.steps[step], Step::Plain(inst) if stops(inst).is_some() || self.meets(inst));
+                    matches!(&layout.steps[step], Step::Plain(inst) if self.stops(inst).is_some() || self.meets(inst));
                 if ends || step + 1 == steps.end {
                     self.add_piece(*block, start..step + 1);
                     start = step + 1;
@@ -363,7 +366,7 @@ impl<'a> Emitter<'a> {
         self.asm.bind(label);
         let layout = &self.input.plan.layout;
         let first = layout.steps_of(block).start;
-        let inside = self.live_inside(block);
+        self.alive = self.live_inside(block);
         self.uses.clear();
         for step in steps.clone() {
             defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
@@ -371,7 +374,7 @@ impl<'a> Emitter<'a> {
         (self.block, self.piece_end) = (block, steps.end);
         // The scheduler counts the instruction that ends a piece.
         let runs = |step: &usize| match &layout.steps[*step] {
-            Step::Plain(inst) => stops(inst).is_none() || self.meets(inst),
+            Step::Plain(inst) => self.stops(inst).is_none() || self.meets(inst),
             Step::Branch { .. } => true,
         };
         let count: u32 = steps.clone().filter(runs).map(|step| self.counted(step)).sum();
@@ -385,14 +388,14 @@ impl<'a> Emitter<'a> {
             self.pinned.clear();
             defined::reads(&layout.steps[step], |reg| self.pinned.push(reg));
             defined::writes(&layout.steps[step], |reg| self.pinned.push(reg));
-            let live: Vec<Reg> = inside[step - first]
+            let live: Vec<Reg> = self.alive[step - first]
                 .iter()
                 .copied()
                 .filter(|r| !self.is_alias(*r))
                 .collect();
             match &layout.steps[step] {
                 Step::Plain(inst) if self.meets(inst) => return self.meet(number, step, inst, &live, rest),
-                Step::Plain(inst) => match stops(inst) {
+                Step::Plain(inst) => match self.stops(inst) {
                     Some(exit) => {
                         let at = self.insts(step).0;
                         self.count_share(
@@ -434,7 +437,7 @@ impl<'a> Emitter<'a> {
             }
             self.forget_checked(&layout.steps[step]);
             rest -= self.counted(step);
-            let alive = &inside[step - first + 1];
+            let alive = &self.alive[step - first + 1];
             let dead: Vec<Reg> = self
                 .state
                 .cached
@@ -627,7 +630,7 @@ impl<'a> Emitter<'a> {
     /// Returns true if a piece begins with an instruction at which the code leaves.
     fn is_left_at_once(&self, piece: &Piece) -> bool {
         piece.steps.clone().next().is_some_and(
-            |step| matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if stops(inst).is_some() && !self.meets(inst)),
+            |step| matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if self.stops(inst).is_some() && !self.meets(inst)),
         )
     }
 
@@ -777,16 +780,16 @@ impl<'a> Emitter<'a> {
         }
         self.call_interpreter(insts, u32::MAX, None);
     }
-}
 
-/// Returns the exit with which compiled code ends at an instruction; `None` if it does not end there.
-pub(super) fn stops(inst: &Inst) -> Option<Exit> {
-    match (&inst.op, Class::of_inst(inst)) {
-        // The result depends on the lanes of the whole warp.
-        (Op::Activemask, _) => Some(Exit::Leave),
-        (Op::Bar { .. }, Class::Scheduled(Scheduled::BlockBarrier)) => Some(Exit::Barrier),
-        (Op::Ret { .. }, _) => Some(Exit::End),
-        (_, Class::Scheduled(_)) => Some(Exit::Leave),
-        _ => None,
+    /// Returns the exit with which the code ends at an instruction; `None` if it does not end there.
+    fn stops(&self, inst: &Inst) -> Option<Exit> {
+        match (&inst.op, Class::of_inst(inst)) {
+            // The result depends on the lanes of the whole warp.
+            (Op::Activemask, _) => Some(Exit::Leave),
+            (Op::Bar { .. }, Class::Scheduled(Scheduled::BlockBarrier)) => Some(Exit::Barrier),
+            (Op::Ret { .. }, _) => Some(Exit::End),
+            (_, Class::Scheduled(_)) if !self.is_in_group(inst) => Some(Exit::Leave),
+            _ => None,
+        }
     }
 }

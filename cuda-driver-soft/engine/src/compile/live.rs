@@ -36,9 +36,9 @@ impl Emitter<'_> {
         found
     }
 
-    /// Returns true if something behind the step in its block, or another block, may read a register.
-    pub(super) fn is_read_behind(&self, step: usize, reg: Reg) -> bool {
+    /// Returns true if something behind the current step may read a register.
+    pub(super) fn is_read_behind(&self, reg: Reg) -> bool {
         let first = self.input.plan.layout.steps_of(self.block).start;
-        self.live_inside(self.block)[step + 1 - first].contains(&reg)
+        self.alive[self.step + 1 - first].binary_search(&reg).is_ok()
     }
 }

@@ -47,6 +47,7 @@ impl Emitter<'_> {
     /// Returns true for instructions that all groups of a warp run together.
     pub(super) fn meets(&self, inst: &Inst) -> bool {
         match (&inst.op, Class::of_inst(inst)) {
+            _ if self.is_in_group(inst) => false,
             (Op::Activemask, _) => inst.guard.is_none(),
             (op, Class::Scheduled(Scheduled::Collective)) => Collective::of(op).is_some(),
             (_, Class::Scheduled(Scheduled::Matrix)) => true,

@@ -39,6 +39,7 @@
 //! | `sites` | the places of instructions that all groups of a warp run together |
 //! | `meet` | the code of these instructions |
 //! | `collective` | the code of those that are operations across lanes |
+//! | `alone` | the same operations in groups of 32 lanes |
 //! | `ranges` | ranges of memory that have been checked |
 //! | `hull` | one check for several accesses |
 //! | `uniforms` | constants in the context |
@@ -48,6 +49,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod alone;
 #[cfg(target_arch = "x86_64")]
 mod approximate;
 #[cfg(target_arch = "x86_64")]

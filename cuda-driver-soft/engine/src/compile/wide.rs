@@ -3,6 +3,7 @@
 //! A larger group needs fewer instructions per lane for addresses, checks and jumps. But a value of 32 bits then takes
 //! four vector registers, of which there are twelve.
 
+use crate::code::collective::Collective;
 use crate::plan::Plan;
 use crate::plan::class::{Class, Scheduled};
 use crate::plan::shape::{Shape, Shapes};
@@ -14,10 +15,19 @@ const MOST_IN_LOOPS: usize = 3;
 /// Limit on the vectors that are live at the beginning of any other block.
 const MOST: usize = 6;
 
-/// Returns true for instructions that all lanes of a warp run together.
+/// Returns true for instructions that all lanes of a warp run together, and that have no machine code for a group.
 fn is_for_warp(inst: &Inst) -> bool {
-    let class = Class::of_inst(inst);
-    matches!(class, Class::Scheduled(Scheduled::Collective | Scheduled::Matrix)) || matches!(inst.op, Op::Activemask)
+    match (&inst.op, Class::of_inst(inst)) {
+        (Op::Activemask, _) | (_, Class::Scheduled(Scheduled::Matrix)) => true,
+        (op, Class::Scheduled(Scheduled::Collective)) => matches!(
+            Collective::of(op),
+            Some((
+                Collective::Elect | Collective::MatchAny { .. } | Collective::MatchAll { .. },
+                _
+            ))
+        ),
+        _ => false,
+    }
 }
 
 /// Returns true if the vectors of a kernel mostly fit into the registers for groups of 32 lanes.
