@@ -255,7 +255,7 @@ impl Block {
     fn run_together(
         &mut self,
         m: &mut Machine<'_>,
-        frames: &Frames<'_>,
+        frames: &mut Frames<'_>,
         shape: &GridShape,
         mut at: u32,
         end: u64,
