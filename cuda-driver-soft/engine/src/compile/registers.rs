@@ -327,7 +327,10 @@ impl Emitter<'_> {
             }
             match self.victim(|cached| cached.gpr.is_some()) {
                 Some(reg) => self.evict(reg),
-                None => return GPRS[0],
+                None => {
+                    self.asm.run_short();
+                    return GPRS[0];
+                }
             }
         }
     }
@@ -340,7 +343,10 @@ impl Emitter<'_> {
             }
             match self.victim(|cached| cached.parts > 0) {
                 Some(reg) => self.evict(reg),
-                None => return Ymm(0),
+                None => {
+                    self.asm.run_short();
+                    return Ymm(0);
+                }
             }
         }
     }

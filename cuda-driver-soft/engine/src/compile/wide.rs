@@ -30,10 +30,19 @@ fn is_for_warp(inst: &Inst) -> bool {
     }
 }
 
-/// Returns true if the vectors of a kernel mostly fit into the registers for groups of 32 lanes.
+/// Returns true if a kernel is faster in groups of 32 lanes: if its vectors mostly fit into the registers, or if it has
+/// operations across lanes, for which smaller groups have to meet.
 pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
     let is_vector = |reg: Reg| plan.source.class(reg) != RegClass::Pred && shapes.of_register(reg) == Shape::Any;
     let is_wide = |reg: Reg| matches!(plan.source.class(reg), RegClass::B64 | RegClass::B128);
+    let mut insts = plan.layout.steps.iter().filter_map(|step| match step {
+        Step::Plain(inst) => Some(*inst),
+        Step::Branch { .. } => None,
+    });
+    let crosses = |inst: &Inst| Class::of_inst(inst) == Class::Scheduled(Scheduled::Collective);
+    if insts.clone().any(crosses) {
+        return !insts.any(is_for_warp);
+    }
     let narrow = plan.layout.steps.iter().all(|step| match step {
         Step::Plain(inst) => {
             let mut results = inst.dsts.iter().flatten().copied().filter(|reg| is_vector(*reg));
