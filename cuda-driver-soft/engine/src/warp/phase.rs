@@ -22,8 +22,9 @@ const BARRIERS: u32 = 16;
 pub(crate) enum Phase {
     /// All threads have exited.
     End,
-    /// All threads have passed a barrier, and are at this instruction.
-    Barrier(u32),
+    /// All threads have passed a barrier, and are at this instruction. Most warps have run on their own if the second
+    /// value is true.
+    Barrier(u32, bool),
     /// Each warp continues on its own.
     Apart,
 }
@@ -118,13 +119,14 @@ pub(crate) fn run(
     let together = frames.compiled().zip(frames.kernel());
     let entered = together.and_then(|(compiled, code)| Some((compiled, code, compiled.entry(at)?)));
     let Some((compiled, code, entry)) = entered else {
-        warps.iter_mut().for_each(|warp| warp.be_ready_at(frames, block, at));
+        separate(warps, frames, block, at);
         return Phase::Apart;
     };
     let groups = (LANES / compiled.lanes as usize) as u64;
     let from = compiled.code.address().wrapping_add(entry.offset);
     // The warps before it have ended at the same place.
     let (mut first, mut expected) = (0, 0);
+    let mut alone = 0;
     while first < warps.len() {
         m.switch_to(code.id, code.caches);
         let mut bases = [std::ptr::null_mut(); MOST_WARPS];
@@ -174,6 +176,7 @@ pub(crate) fn run(
         match warp.place_of_pause(frames, code, compiled, &pause) {
             Some(place) if expected == 0 || place == expected => {
                 expected = place;
+                alone += 1;
                 warp.be_behind();
             }
             _ => {
@@ -185,13 +188,18 @@ pub(crate) fn run(
     }
     match end_of(expected) {
         (_, Exit::End) => Phase::End,
-        (at, _) if is_plain(code, at) => Phase::Barrier(at + 1),
+        (at, _) if is_plain(code, at) => Phase::Barrier(at + 1, 2 * alone > warps.len()),
         _ => {
             let count = warps.len();
             be_apart(warps, m, frames, block, at, (count, expected));
             Phase::Apart
         }
     }
+}
+
+/// Lets each warp continue on its own at an instruction that all of them have reached.
+pub(crate) fn separate(warps: &mut [Warp], frames: &Frames<'_>, block: ([u32; 3], u64), at: u32) {
+    warps.iter_mut().for_each(|warp| warp.be_ready_at(frames, block, at));
 }
 
 /// Lets each warp continue on its own: those before warp `parted` from where they have ended, and those behind it from
