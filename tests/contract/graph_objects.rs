@@ -482,10 +482,14 @@ fn flags_and_uploads() {
     assert_eq!(code(graph.instantiate_with(CUgraphInstantiate_flags(64), None)), 1);
     let path = std::env::temp_dir().join(format!("graph-objects-{}.dot", std::process::id()));
     let all = CUgraphDebugDot_flags::CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE;
-    graph.write_dot(&path, all).expect("a file");
-    let text = std::fs::read_to_string(&path).expect("the file");
+    let [plain, text] = [CUgraphDebugDot_flags(0), all].map(|flags| {
+        graph.write_dot(&path, flags).expect("a file");
+        std::fs::read_to_string(&path).expect("the file")
+    });
     std::fs::remove_file(&path).expect("no file");
-    assert!(text.starts_with("digraph"), "{text}");
+    assert!(plain.starts_with("digraph") && text.starts_with("digraph"), "{text}");
+    // All flags add the handle and the parameters of the node.
+    assert!(text.len() > plain.len(), "{plain}{text}");
     assert_eq!(code(graph.write_dot("nul\0byte", all)), 1);
     if driver_version() >= 13010 {
         let ids = [graph.id().expect("a number"), s.graph().id().expect("a number")];

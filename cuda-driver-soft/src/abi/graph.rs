@@ -362,8 +362,8 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphDebugDotPrint [c] (graph: CUgraph, path: *const c_char, _flags: c_uint) {
-        let text = dot::print(&*graphs()?, graph as usize)?;
+    fn cuGraphDebugDotPrint [c] (graph: CUgraph, path: *const c_char, flags: c_uint) {
+        let text = dot::print(&*graphs()?, graph as usize, flags)?;
         let path = c.string(path)?;
         std::fs::write(&path, text).map_err(|error| {
             host::log!("cannot write {path}: {error}");
