@@ -336,3 +336,61 @@ extern "C" __global__ void bytes_wrong(const unsigned* in, unsigned* out, unsign
 {
     zero[threadIdx.x / 4] |= (in[threadIdx.x] + 1) << threadIdx.x % 4 * 8; // FINDS
 }
+
+// A lane publishes with a flag what all lanes of its warp wrote before a fence and a warp synchronisation.
+// <<<1, 64>>>
+extern "C" __global__ void flag_of_a_lane_right(const unsigned* in, unsigned* out, unsigned* zero)
+{
+    __shared__ volatile unsigned flag;
+    __shared__ unsigned tile[32];
+    unsigned t = threadIdx.x;
+    if (t == 0)
+        flag = 0;
+    __syncthreads();
+    if (t < 32) {
+        tile[t] = in[t];
+        __threadfence_block();
+        __syncwarp();
+        if (t == 7)
+            flag = 1;
+    } else {
+        while (flag == 0) {
+        }
+        out[t] = tile[63 - t];
+    }
+}
+
+// <<<1, 64>>>
+extern "C" __global__ void flag_of_a_lane_wrong(const unsigned* in, unsigned* out, unsigned* zero)
+{
+    __shared__ volatile unsigned flag;
+    __shared__ unsigned tile[32];
+    unsigned t = threadIdx.x;
+    if (t == 0)
+        flag = 0;
+    __syncthreads();
+    if (t < 32) {
+        tile[t] = in[t];
+        __syncwarp();
+        if (t == 7)
+            flag = 1;
+    } else {
+        while (flag == 0) {
+        }
+        out[t] = tile[63 - t]; // FINDS
+    }
+}
+
+// Atomic operations whose scope is the block are atomic for its threads only.
+// <<<2, 32>>>
+extern "C" __global__ void scope_right(const unsigned* in, unsigned* out, unsigned* zero)
+{
+    atomicAdd(&zero[0], in[threadIdx.x]);
+    atomicAdd_block(&zero[1 + blockIdx.x], in[threadIdx.x]);
+}
+
+// <<<2, 32>>>
+extern "C" __global__ void scope_wrong(const unsigned* in, unsigned* out, unsigned* zero)
+{
+    atomicAdd_block(&zero[0], in[threadIdx.x]); // FINDS
+}

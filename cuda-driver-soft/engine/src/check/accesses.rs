@@ -4,6 +4,7 @@ use super::footprint::{Footprint, Who};
 use super::init::span;
 use super::plan::Plan;
 use super::race::Effect;
+use super::shadow::Strength;
 use crate::code::site::Site;
 use crate::code::watch::{At, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
@@ -88,9 +89,9 @@ impl WorkerObserver for AccessWorker {
     fn before(&mut self, at: &At<'_>) {
         let launch = Arc::clone(&self.launch);
         let plan = &launch.plans[at.code.id.0 as usize][at.pc as usize];
-        self.footprint.fenced |= plan.fence;
+        self.footprint.fenced |= plan.fence.is_some();
         for (access, plan) in at.site().accesses.iter().zip(&plan.accesses) {
-            self.footprint.fenced |= plan.release;
+            self.footprint.fenced |= plan.release.is_some();
             let (active, addresses, bytes) = at.request(access);
             let is_global =
                 |lane: usize| matches!(At::resolve(access, addresses[lane]).0, Space::Global | Space::Generic);
@@ -103,7 +104,11 @@ impl WorkerObserver for AccessWorker {
             if mask == 0 {
                 continue;
             }
-            let kind = (plan.effect != Effect::Write, plan.effect != Effect::Read, plan.strong);
+            let kind = (
+                plan.effect != Effect::Write,
+                plan.effect != Effect::Read,
+                plan.strong != Strength::Weak,
+            );
             let who = |lane: usize| {
                 let [x, y, _] = launch.block.map(|n| n.max(1));
                 let number = at.warp * 32 + lane as u32;

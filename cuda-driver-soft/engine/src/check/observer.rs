@@ -7,6 +7,7 @@ use super::init::{BlockWritten, Maps, WrittenByOthers, hull, is_simple, is_unwri
 use super::order::BlockOrder;
 use super::plan::{AccessPlan, CopyStep, NoValues, Plan, StoredValues, different_copies};
 use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
+use super::shadow::Strength;
 use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
@@ -266,10 +267,10 @@ impl CheckWorker {
         for (access, plan) in all.iter().zip(&plan.accesses) {
             self.access(at, access, plan, lanes);
         }
-        if plan.fence
+        if let Some(reach) = plan.fence
             && let Some(order) = self.block.as_mut().and_then(|b| b.order.as_mut())
         {
-            order.fence(at.warp as u8, at.mask, plan.fence_in_block);
+            order.fence(at.warp as u8, at.mask, reach);
         }
         if plan.relaxed
             && let Some(warp) = self.block.as_mut().and_then(|b| b.warps.get_mut(at.warp as usize))
@@ -545,7 +546,7 @@ impl CheckWorker {
         let lane = |lanes: Mask| lanes.trailing_zeros() as usize % LANES;
         // The first finding is kept: one worker runs all blocks, always in the same order.
         self.add((1, lines), (0, 0), |launch| {
-            let verb = |writes: bool, strong: bool| match (writes, strong) {
+            let verb = |writes: bool, strong: Strength| match (writes, strong != Strength::Weak) {
                 (true, true) => "writes (atomic or volatile)",
                 (true, false) => "writes",
                 (false, true) => "reads (atomic or volatile)",
@@ -645,10 +646,10 @@ impl WorkerObserver for CheckWorker {
         if let (Some(written), Some(reserved)) = (&state.written, &self.launch.reserved_shared) {
             written.shared.set(reserved.clone());
         }
-        state.order = self
-            .races
-            .is_some()
-            .then(|| BlockOrder::new(block.number as u32, block.threads));
+        state.order = self.races.is_some().then(|| {
+            let cluster = self.launch.block_of_rank(block.index, 0);
+            BlockOrder::new(block.number as u32, cluster as u32, block.threads)
+        });
         state.warps.clear();
         state.warps.extend((0..warps).map(|warp| WarpState {
             lanes: FULL >> (32 - (block.threads - warp * 32).min(32)),

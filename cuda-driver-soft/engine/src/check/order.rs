@@ -3,8 +3,32 @@
 
 use super::clock::{Clock, SharedClock, ThreadId, joined};
 use crate::lanes::{self, FULL, LANES, Mask};
+use ptx::ir::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The threads that a fence or a strong access concerns: those of the block, of its cluster, or of the device. All
+/// threads of a launch are on one device, so the whole system counts as the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Reach {
+    Block,
+    Cluster,
+    Device,
+}
+
+impl Reach {
+    pub(super) const ALL: [Reach; 3] = [Reach::Block, Reach::Cluster, Reach::Device];
+}
+
+impl From<Scope> for Reach {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Cta => Reach::Block,
+            Scope::Cluster => Reach::Cluster,
+            Scope::Gpu | Scope::Sys => Reach::Device,
+        }
+    }
+}
 
 /// The last fence of a thread: the moments that its later stores and atomic operations publish.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +50,10 @@ struct WarpOrder {
     /// The other moments that are ordered before each lane.
     more: [SharedClock; LANES],
     has_more: bool,
-    fences: Option<Box<[Fence; LANES]>>,
-    /// As `fences`, for fences whose scope is the block.
-    fences_in_block: Option<Box<[Fence; LANES]>>,
-    /// True if a lane ran a fence since the last barrier.
-    fenced: bool,
+    /// By reach, the last fences of the lanes, if there were any.
+    fences: [Option<Box<[Fence; LANES]>>; 3],
+    /// By reach, true if a lane ran a fence since the last barrier.
+    fenced: [bool; 3],
     /// Lanes that have not exited.
     live: Mask,
 }
@@ -48,6 +71,8 @@ struct ArrivedWarp {
 #[derive(Debug)]
 pub(super) struct BlockOrder {
     block: u32,
+    /// The number of the first block of the cluster.
+    cluster: u32,
     /// The block's time, from 1.
     time: u32,
     warps: Vec<WarpOrder>,
@@ -65,8 +90,8 @@ pub(super) struct ClusterOrder {
 }
 
 impl BlockOrder {
-    /// Returns the order of a block that has not started.
-    pub(super) fn new(block: u32, threads: u32) -> Self {
+    /// Returns the order of a block that has not started. `cluster` is the number of the first block of its cluster.
+    pub(super) fn new(block: u32, cluster: u32, threads: u32) -> Self {
         let warps = (0..threads.div_ceil(32)).map(|warp| {
             let lanes = (threads - warp * 32).min(32);
             WarpOrder {
@@ -74,14 +99,14 @@ impl BlockOrder {
                 warp: 0,
                 more: [const { None }; LANES],
                 has_more: false,
-                fences: None,
-                fences_in_block: None,
-                fenced: false,
+                fences: [const { None }; 3],
+                fenced: [false; 3],
                 live: FULL >> (32 - lanes),
             }
         });
         BlockOrder {
             block,
+            cluster,
             time: 1,
             warps: warps.collect(),
             arrived: HashMap::new(),
@@ -155,9 +180,11 @@ impl BlockOrder {
             more = Some(Arc::new(clock));
         }
         own.learn(lanes, &more);
-        if own.fenced {
-            let fences = own.published(block, warp, lanes);
-            own.set_fences(lanes, &fences);
+        for reach in Reach::ALL {
+            if own.fenced[reach as usize] {
+                let fences = own.published(reach, (block, warp), lanes);
+                own.set_fences(reach, lanes, &fences);
+            }
         }
     }
 
@@ -190,8 +217,8 @@ impl BlockOrder {
         let running = self.warps.iter().filter(|w| w.live != 0).count();
         let whole = arrived.len() >= running && arrived.iter().all(|a| !a.only_arrived);
         let mut more: SharedClock = None;
-        let mut fences: SharedClock = None;
-        let mut fenced = false;
+        let mut fences: [SharedClock; 3] = [const { None }; 3];
+        let mut fenced = [false; 3];
         for a in &arrived {
             let Some(own) = self.warps.get(usize::from(a.warp)) else {
                 continue;
@@ -199,9 +226,12 @@ impl BlockOrder {
             if own.has_more {
                 more = joined(&more, &own.knowledge(own.live));
             }
-            if own.fenced {
-                fenced = true;
-                fences = joined(&fences, &own.published(block, a.warp, own.live));
+            for reach in Reach::ALL.map(|reach| reach as usize) {
+                if own.fenced[reach] {
+                    fenced[reach] = true;
+                    let published = own.published(Reach::ALL[reach], (block, a.warp), own.live);
+                    fences[reach] = joined(&fences[reach], &published);
+                }
             }
         }
         if !whole {
@@ -221,9 +251,11 @@ impl BlockOrder {
                 own.block = time;
             }
             own.learn(own.live, &more);
-            if fenced {
-                own.set_fences(own.live, &fences);
-                own.fenced = false;
+            for reach in Reach::ALL.map(|reach| reach as usize) {
+                if fenced[reach] {
+                    own.set_fences(Reach::ALL[reach], own.live, &fences[reach]);
+                    own.fenced[reach] = false;
+                }
             }
         }
     }
@@ -237,7 +269,10 @@ impl BlockOrder {
             return;
         };
         if relaxed {
-            cluster.arrived = joined(&cluster.arrived, &own.published(block, warp, own.live));
+            for reach in [Reach::Cluster, Reach::Device] {
+                let published = own.published(reach, (block, warp), own.live);
+                cluster.arrived = joined(&cluster.arrived, &published);
+            }
             return;
         }
         let mut clock = own.knowledge(own.live).as_deref().cloned().unwrap_or_default();
@@ -255,19 +290,15 @@ impl BlockOrder {
     }
 
     /// Records that lanes of a warp ran a fence: their later stores and atomic operations publish everything before the
-    /// fence. If its scope is the block (`in_block`), they publish it only to the threads of the block.
-    pub(super) fn fence(&mut self, warp: u8, lanes: Mask, in_block: bool) {
+    /// fence to the threads in its reach.
+    pub(super) fn fence(&mut self, warp: u8, lanes: Mask, reach: Reach) {
         let time = self.time;
         self.time += 1;
         let Some(own) = self.warps.get_mut(usize::from(warp)) else {
             return;
         };
-        let fences = if in_block {
-            own.fences_in_block.get_or_insert_with(Box::default)
-        } else {
-            own.fenced = true;
-            own.fences.get_or_insert_with(Box::default)
-        };
+        own.fenced[reach as usize] = true;
+        let fences = own.fences[reach as usize].get_or_insert_with(Box::default);
         for lane in lanes::iter(lanes) {
             fences[lane] = Fence {
                 clock: own.more[lane].clone(),
@@ -282,21 +313,15 @@ impl BlockOrder {
     pub(super) fn has_fences(&self, warp: u8) -> bool {
         self.warps
             .get(usize::from(warp))
-            .is_some_and(|own| own.fences.is_some() || own.fences_in_block.is_some())
+            .is_some_and(|own| own.fences.iter().any(Option::is_some))
     }
 
-    /// Returns the moments that a thread publishes to its block only: those before its last fence of that scope.
-    pub(super) fn published_in_block(&self, warp: u8, lane: u8) -> SharedClock {
-        let own = self.warps.get(usize::from(warp))?;
-        let fences = own.fences_in_block.as_deref()?;
-        WarpOrder::before_fences(fences, self.block, warp, 1 << lane)
-    }
-
-    /// Returns the moments that a thread publishes with a store or an atomic operation: those before its last fence.
-    pub(super) fn published(&self, warp: u8, lane: u8) -> SharedClock {
+    /// Returns the moments that a thread publishes with a store or an atomic operation: those before its last fence with
+    /// this reach.
+    pub(super) fn published(&self, warp: u8, lane: u8, reach: Reach) -> SharedClock {
         self.warps
             .get(usize::from(warp))?
-            .published(self.block, warp, 1 << lane)
+            .published(reach, (self.block, warp), 1 << lane)
     }
 
     /// Records that a thread has read a location at which others have published moments.
@@ -329,11 +354,8 @@ impl WarpOrder {
     }
 
     /// Returns the moments before the last fences of these lanes.
-    fn published(&self, block: u32, warp: u8, lanes: Mask) -> SharedClock {
-        Self::before_fences(self.fences.as_deref()?, block, warp, lanes)
-    }
-
-    fn before_fences(fences: &[Fence; LANES], block: u32, warp: u8, lanes: Mask) -> SharedClock {
+    fn published(&self, reach: Reach, (block, warp): (u32, u8), lanes: Mask) -> SharedClock {
+        let fences = self.fences[reach as usize].as_deref()?;
         let mut all: SharedClock = None;
         for lane in lanes::iter(lanes) {
             let fence = &fences[lane];
@@ -351,8 +373,8 @@ impl WarpOrder {
         all
     }
 
-    fn set_fences(&mut self, lanes: Mask, clock: &SharedClock) {
-        let fences = self.fences.get_or_insert_with(Box::default);
+    fn set_fences(&mut self, reach: Reach, lanes: Mask, clock: &SharedClock) {
+        let fences = self.fences[reach as usize].get_or_insert_with(Box::default);
         for lane in lanes::iter(lanes) {
             fences[lane] = Fence {
                 clock: clock.clone(),
@@ -375,59 +397,59 @@ impl ClusterOrder {
 #[derive(Debug, Default)]
 pub(super) struct Published {
     locations: HashMap<u64, Arc<Clock>>,
-    /// By location and block: the moments that threads of the block have published to it only.
-    in_blocks: HashMap<(u64, u32), Arc<Clock>>,
+    /// By location, reach, and block or cluster: what threads have published to their block or cluster only.
+    narrow: HashMap<(u64, Reach, u32), Arc<Clock>>,
 }
 
 impl Published {
     /// Returns true if threads have published nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.locations.is_empty() && self.in_blocks.is_empty()
+        self.locations.is_empty() && self.narrow.is_empty()
     }
 
-    /// Adds the moments that a thread publishes to its block at a location.
-    pub(super) fn release_in_block(&mut self, location: u64, block: u32, clock: SharedClock) {
+    /// Adds the moments that a thread of a block publishes at a location to all threads in reach.
+    pub(super) fn release(&mut self, location: u64, (reach, order): (Reach, &BlockOrder), clock: SharedClock) {
         let Some(clock) = clock else { return };
-        let known = self.in_blocks.get(&(location, block)).cloned();
-        if let Some(both) = joined(&known, &Some(clock)) {
-            self.in_blocks.insert((location, block), both);
-        }
+        let known = match reach {
+            Reach::Block => self.narrow.entry((location, reach, order.block)),
+            Reach::Cluster => self.narrow.entry((location, reach, order.cluster)),
+            Reach::Device => {
+                let known = self.locations.entry(location).or_insert_with(|| Arc::clone(&clock));
+                return add(known, clock);
+            }
+        };
+        add(known.or_insert_with(|| Arc::clone(&clock)), clock);
     }
 
-    /// Adds the moments that a thread publishes at a location.
-    pub(super) fn release(&mut self, location: u64, clock: SharedClock) {
-        let Some(clock) = clock else { return };
-        match self.locations.entry(location) {
-            std::collections::hash_map::Entry::Occupied(mut entry) => {
-                if let Some(both) = joined(&Some(Arc::clone(entry.get())), &Some(clock)) {
-                    entry.insert(both);
-                }
-            }
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(clock);
-            }
-        }
-    }
-
-    /// Returns the moments that threads have published at a location to a block.
-    pub(super) fn at(&self, location: u64, block: u32) -> SharedClock {
+    /// Returns the moments that threads have published at a location to the threads of a block.
+    pub(super) fn at(&self, location: u64, order: &BlockOrder) -> SharedClock {
         let all = self.locations.get(&location).cloned();
-        if self.in_blocks.is_empty() {
+        if self.narrow.is_empty() {
             return all;
         }
-        joined(&all, &self.in_blocks.get(&(location, block)).cloned())
+        let narrow = [(Reach::Block, order.block), (Reach::Cluster, order.cluster)];
+        narrow.into_iter().fold(all, |all, (reach, number)| {
+            joined(&all, &self.narrow.get(&(location, reach, number)).cloned())
+        })
+    }
+}
+
+/// Adds the entries of a clock to a shared one.
+fn add(known: &mut Arc<Clock>, clock: Arc<Clock>) {
+    if let Some(both) = joined(&Some(Arc::clone(known)), &Some(clock)) {
+        *known = both;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockOrder, ClusterOrder, Published};
+    use super::{BlockOrder, ClusterOrder, Published, Reach};
 
     const LANE_0: u32 = 1;
 
     #[test]
     fn lanes_of_a_warp_are_ordered_by_warp_synchronisation_only() {
-        let mut order = BlockOrder::new(0, 64);
+        let mut order = BlockOrder::new(0, 0, 64);
         let time = order.time();
         assert!(order.is_before((0, 0, LANE_0), time, (0, 0)), "program order");
         assert!(!order.is_before((0, 0, LANE_0), time, (0, 1)));
@@ -439,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_warp_orders_only_its_lanes() {
-        let mut order = BlockOrder::new(0, 32);
+        let mut order = BlockOrder::new(0, 0, 32);
         let time = order.time();
         order.sync_lanes(0, 0xffff);
         assert!(order.is_before((0, 0, LANE_0), time, (0, 15)));
@@ -449,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_barrier_orders_the_block_and_a_named_one_its_warps() {
-        let mut order = BlockOrder::new(5, 96);
+        let mut order = BlockOrder::new(5, 5, 96);
         let first = order.time();
         for warp in 0..2 {
             order.arrive(1, warp, false);
@@ -469,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_warp_that_only_arrives_publishes_its_past() {
-        let mut order = BlockOrder::new(0, 64);
+        let mut order = BlockOrder::new(0, 0, 64);
         let before = order.time();
         order.arrive(1, 0, true);
         let after = order.time();
@@ -482,20 +504,20 @@ mod tests {
 
     #[test]
     fn a_fence_and_a_location_order_blocks() {
-        let (mut a, mut b) = (BlockOrder::new(0, 64), BlockOrder::new(1, 32));
+        let (mut a, mut b) = (BlockOrder::new(0, 0, 64), BlockOrder::new(1, 1, 32));
         let mut published = Published::default();
         let time = a.time();
         // Without a fence nothing is published.
-        published.release(64, a.published(0, 0));
-        assert!(published.at(64, 1).is_none());
+        published.release(64, (Reach::Device, &a), a.published(0, 0, Reach::Device));
+        assert!(published.at(64, &b).is_none());
         for warp in 0..2 {
             a.arrive(0, warp, false);
         }
         a.open(0);
-        a.fence(0, 1, false);
+        a.fence(0, 1, Reach::Device);
         let late = a.time();
-        published.release(64, a.published(0, 0));
-        b.acquire(0, 3, &published.at(64, 1));
+        published.release(64, (Reach::Device, &a), a.published(0, 0, Reach::Device));
+        b.acquire(0, 3, &published.at(64, &b));
         assert!(
             b.is_before((0, 1, LANE_0), time, (0, 3)),
             "the fence covers the barrier"
@@ -511,24 +533,24 @@ mod tests {
 
     #[test]
     fn fences_before_a_barrier_count_for_a_store_after_it() {
-        let (mut a, mut b) = (BlockOrder::new(0, 64), BlockOrder::new(1, 32));
+        let (mut a, mut b) = (BlockOrder::new(0, 0, 64), BlockOrder::new(1, 1, 32));
         let mut published = Published::default();
         let time = a.time();
         for warp in 0..2 {
-            a.fence(warp, !0, false);
+            a.fence(warp, !0, Reach::Device);
         }
         for warp in 0..2 {
             a.arrive(0, warp, false);
         }
         a.open(0);
-        published.release(0, a.published(0, 0));
-        b.acquire(0, 0, &published.at(0, 1));
+        published.release(0, (Reach::Device, &a), a.published(0, 0, Reach::Device));
+        b.acquire(0, 0, &published.at(0, &b));
         assert!(b.is_before((0, 1, 1 << 9), time, (0, 0)));
     }
 
     #[test]
     fn the_barrier_of_a_cluster_orders_its_blocks() {
-        let (mut a, mut b) = (BlockOrder::new(0, 32), BlockOrder::new(1, 32));
+        let (mut a, mut b) = (BlockOrder::new(0, 0, 32), BlockOrder::new(1, 1, 32));
         let mut cluster = ClusterOrder::default();
         let time = a.time();
         a.arrive_at_cluster(&mut cluster, 0, false);
@@ -543,26 +565,65 @@ mod tests {
 
     #[test]
     fn a_fence_in_a_block_orders_its_threads_only() {
-        let (mut a, mut b) = (BlockOrder::new(0, 64), BlockOrder::new(1, 32));
+        let (mut a, mut b) = (BlockOrder::new(0, 0, 64), BlockOrder::new(1, 1, 32));
         let mut published = Published::default();
         let time = a.time();
-        a.fence(0, 1, true);
-        published.release(64, a.published(0, 0));
-        published.release_in_block(64, 0, a.published_in_block(0, 0));
-        a.acquire(1, 3, &published.at(64, 0));
+        a.fence(0, 1, Reach::Block);
+        published.release(64, (Reach::Device, &a), a.published(0, 0, Reach::Device));
+        published.release(64, (Reach::Block, &a), a.published(0, 0, Reach::Block));
+        a.acquire(1, 3, &published.at(64, &a));
         assert!(a.is_before((0, 0, LANE_0), time, (1, 3)));
-        b.acquire(0, 3, &published.at(64, 1));
+        b.acquire(0, 3, &published.at(64, &b));
         assert!(!b.is_before((0, 0, LANE_0), time, (0, 3)));
+    }
+
+    #[test]
+    fn a_fence_in_a_block_and_a_warp_synchronisation_order_for_other_lanes() {
+        let mut a = BlockOrder::new(0, 0, 64);
+        let mut published = Published::default();
+        let time = a.time();
+        a.fence(0, !0, Reach::Block);
+        a.sync_lanes(0, !0);
+        published.release(64, (Reach::Block, &a), a.published(0, 7, Reach::Block));
+        a.acquire(1, 3, &published.at(64, &a));
+        assert!(a.is_before((0, 0, LANE_0), time, (1, 3)));
+        // The same with a barrier of the block.
+        let time = a.time();
+        a.fence(0, !0, Reach::Block);
+        for warp in 0..2 {
+            a.arrive(0, warp, false);
+        }
+        a.open(0);
+        assert!(a.published(1, 0, Reach::Block).is_some());
+        assert!(a.published(1, 0, Reach::Device).is_none());
+        assert!(a.is_before((0, 0, LANE_0), time, (1, 3)));
+    }
+
+    #[test]
+    fn a_fence_in_a_cluster_orders_its_blocks_only() {
+        let (mut a, mut b, mut c) = (
+            BlockOrder::new(0, 0, 32),
+            BlockOrder::new(1, 0, 32),
+            BlockOrder::new(2, 2, 32),
+        );
+        let mut published = Published::default();
+        let time = a.time();
+        a.fence(0, 1, Reach::Cluster);
+        published.release(64, (Reach::Cluster, &a), a.published(0, 0, Reach::Cluster));
+        for (order, expected) in [(&mut b, true), (&mut c, false)] {
+            order.acquire(0, 0, &published.at(64, order));
+            assert_eq!(order.is_before((0, 0, LANE_0), time, (0, 0)), expected);
+        }
     }
 
     #[test]
     fn a_relaxed_arrival_at_the_cluster_needs_a_fence() {
         for fenced in [false, true] {
-            let (mut a, mut b) = (BlockOrder::new(0, 32), BlockOrder::new(1, 32));
+            let (mut a, mut b) = (BlockOrder::new(0, 0, 32), BlockOrder::new(1, 1, 32));
             let mut cluster = ClusterOrder::default();
             let time = a.time();
             if fenced {
-                a.fence(0, !0, false);
+                a.fence(0, !0, Reach::Device);
             }
             a.arrive_at_cluster(&mut cluster, 0, true);
             b.arrive_at_cluster(&mut cluster, 0, true);

@@ -5,7 +5,7 @@
 //! part of the line, with one set of stamps.
 
 use super::order::BlockOrder;
-use super::shadow::{Cell, READS, Stamp};
+use super::shadow::{Cell, READS, Stamp, Strength};
 use crate::id_map::IdMap;
 use crate::lanes::{LANES, Mask};
 use std::collections::HashMap;
@@ -148,7 +148,7 @@ pub(super) struct PartStamp {
     /// The lanes that accessed each word.
     map: MapId,
     warp: u8,
-    strong: bool,
+    strong: Strength,
     /// True if the values that were stored are known.
     has_value: bool,
 }
@@ -202,7 +202,7 @@ impl PartStamp {
     #[inline]
     fn is_harmless(&self, new: &PartStamp, words: Words, order: &BlockOrder, maps: &LaneMaps) -> bool {
         self.is_none()
-            || (self.strong && new.strong)
+            || self.strong.is_mutual(new.strong, self.block == new.block)
             || order.is_before_warp((self.block, self.warp), self.time, new.warp)
             || (self.same_warp(new) && maps.is_same_lane(self.map, new.map, words))
     }

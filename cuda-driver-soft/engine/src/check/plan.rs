@@ -1,6 +1,8 @@
 //! The checkers' view of each decoded instruction: the accesses to memory and their order.
 
+use super::order::Reach;
 use super::race::Effect;
+use super::shadow::Strength;
 use crate::code::action::Action;
 use crate::code::function::Code;
 use crate::code::registers::{Slot, lane_bytes};
@@ -9,7 +11,7 @@ use crate::code::watch::At;
 use crate::lanes::{self, LANES, Mask};
 use crate::observe::ObservedLaunch;
 use crate::ops::memory::Access;
-use ptx::ir::{AtomOp, CopyGroup, Inst, MbarrierOp, Op, Operand, Order, Scope, Space};
+use ptx::ir::{AtomOp, CopyGroup, Inst, MbarrierOp, Op, Operand, Order, Space};
 use std::cell::OnceCell;
 
 /// The checkers' view of a decoded instruction.
@@ -17,10 +19,8 @@ use std::cell::OnceCell;
 pub(super) struct Plan {
     /// One plan for each access of the site.
     pub(super) accesses: Vec<AccessPlan>,
-    /// True for a fence.
-    pub(super) fence: bool,
-    /// True for a fence whose scope is the block.
-    pub(super) fence_in_block: bool,
+    /// For a fence, the threads that it concerns.
+    pub(super) fence: Option<Reach>,
     /// True for an arrival at the cluster's barrier that publishes nothing.
     pub(super) relaxed: bool,
     /// An operation on copies of `cp.async`.
@@ -50,10 +50,10 @@ pub(super) struct AccessPlan {
     pub(super) effect: Effect,
     /// True if the bytes must have been written before the access.
     pub(super) needs_value: bool,
-    /// True for volatile, relaxed and stronger accesses, and atomic operations.
-    pub(super) strong: bool,
-    /// True if the access is a release: it publishes the accesses before it without a fence.
-    pub(super) release: bool,
+    /// The strength of the access.
+    pub(super) strong: Strength,
+    /// For a release, the threads to which it publishes the accesses before it without a fence.
+    pub(super) release: Option<Reach>,
     /// The stored values: rows of the elements, bytes of a row, and bytes of an element.
     pub(super) values: Option<([Slot; 4], u8, u8)>,
     /// Bytes of one element, for the check of written bytes.
@@ -67,7 +67,11 @@ pub(super) struct AccessPlan {
 impl Plan {
     /// Returns true if the instruction is checked.
     pub(super) fn is_needed(&self) -> bool {
-        !self.accesses.is_empty() || self.fence || self.relaxed || self.copies.is_some() || self.across.is_some()
+        !self.accesses.is_empty()
+            || self.fence.is_some()
+            || self.relaxed
+            || self.copies.is_some()
+            || self.across.is_some()
     }
 
     /// Returns the plans of a launch, by function and decoded instruction.
@@ -94,12 +98,12 @@ impl Plan {
         let Some(inst) = inst else {
             return Plan::default();
         };
-        let strong = |order: Order| !matches!(order, Order::Weak);
-        let release = |order: Order| matches!(order, Order::Release(_) | Order::AcqRel(_));
         let mut plan = Plan {
             line: site.line,
-            fence: matches!(inst.op, Op::Fence { .. }) && site.effect,
-            fence_in_block: matches!(inst.op, Op::Fence { scope: Scope::Cta }),
+            fence: match inst.op {
+                Op::Fence { scope } if site.effect => Some(scope.into()),
+                _ => None,
+            },
             relaxed: matches!(inst.op, Op::ClusterBarrier { relaxed: true, .. }) && site.effect,
             copies: copy_step(inst).filter(|step| site.effect || *step == CopyStep::Copy),
             bulk: matches!(inst.op, Op::Bulk { .. }),
@@ -126,8 +130,11 @@ impl Plan {
             let mut one = AccessPlan {
                 effect,
                 needs_value: effect != Effect::Write,
-                strong: effect == Effect::Update,
-                release: false,
+                strong: match effect {
+                    Effect::Update => Strength::Strong,
+                    _ => Strength::Weak,
+                },
+                release: None,
                 values: None,
                 element: 0,
                 pending: effect == Effect::Write && matches!(inst.op, Op::CpAsync { .. }),
@@ -136,14 +143,17 @@ impl Plan {
             match &inst.op {
                 Op::Ld(m) => {
                     let guesses = inst.srcs.first().is_some_and(|a| swapped.contains(&(*a, m.offset)));
-                    one.strong = strong(m.order) || guesses;
+                    one.strong = match guesses {
+                        true => Strength::Strong,
+                        false => strength(m.order),
+                    };
                     one.element = m.ty.size();
                     // Parameters of functions are in local memory, too, and calls write them.
                     let direct = matches!(inst.srcs.first(), Some(Operand::Address(_)));
                     one.needs_value = m.space != Space::Local || !direct;
                 }
                 Op::St(m) => {
-                    (one.strong, one.release) = (strong(m.order), release(m.order));
+                    (one.strong, one.release) = (strength(m.order), release(m.order));
                     let stored = Access::unpack(decoded.mods);
                     let row = lane_bytes(stored.class);
                     let rows = [decoded.b, decoded.d, decoded.c, decoded.e];
@@ -152,12 +162,13 @@ impl Plan {
                     }
                 }
                 Op::Atom { op, mem } | Op::Red { op, mem } => {
-                    one.release = release(mem.order);
+                    (one.strong, one.release) = (strength(mem.order).max(Strength::InBlock), release(mem.order));
                     one.needs_value = *op != AtomOp::Exch;
                     one.element = mem.ty.size();
                 }
                 Op::Mbarrier { op, .. } => {
-                    one.release = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval | MbarrierOp::PendingCount);
+                    let releases = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval | MbarrierOp::PendingCount);
+                    one.release = releases.then_some(Reach::Cluster);
                     one.needs_value = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval);
                     one.element = 8;
                 }
@@ -182,11 +193,31 @@ fn copy_step(inst: &Inst) -> Option<CopyStep> {
             _ => Some(CopyStep::Wait(None)),
         },
         Op::CopyGroup(CopyGroup::WaitAll) => Some(CopyStep::Wait(None)),
-        // `cp.async.mbarrier.arrive` arrives when the copies are done.
+        // The arrival happens when the copies are done.
         Op::Mbarrier {
-            op: MbarrierOp::Arrive | MbarrierOp::ArriveExpectTx | MbarrierOp::ArriveDrop,
+            op: MbarrierOp::CopiesArrive | MbarrierOp::CopiesArriveNoInc,
             ..
         } => Some(CopyStep::Wait(None)),
+        _ => None,
+    }
+}
+
+fn strength(order: Order) -> Strength {
+    match order {
+        Order::Weak => Strength::Weak,
+        Order::Relaxed(scope) | Order::Acquire(scope) | Order::Release(scope) | Order::AcqRel(scope) => {
+            match Reach::from(scope) {
+                Reach::Block => Strength::InBlock,
+                _ => Strength::Strong,
+            }
+        }
+        Order::Volatile | Order::Mmio => Strength::Strong,
+    }
+}
+
+fn release(order: Order) -> Option<Reach> {
+    match order {
+        Order::Release(scope) | Order::AcqRel(scope) => Some(scope.into()),
         _ => None,
     }
 }

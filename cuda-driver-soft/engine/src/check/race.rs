@@ -3,12 +3,13 @@
 //! Accesses are ordered by the program order of a thread, by barriers and warp synchronisation, and by a release and an
 //! acquire at one location: a fence and a strong store or atomic operation after it, and a strong load or atomic
 //! operation that follows it in time. An acquire counts without a fence of its own, because programs that omit it are
-//! common and work. Scopes are ignored, except for fences whose scope is the block.
+//! common and work. A fence orders the threads in its scope, and strong accesses whose scope is the block race with
+//! those of other blocks.
 
 use super::copies::WarpCopy;
-use super::order::{BlockOrder, ClusterOrder, Published};
+use super::order::{BlockOrder, ClusterOrder, Published, Reach};
 use super::parts::{LaneMaps, MapId, PartStamp, Words, is_row_harmless};
-use super::shadow::{Cell, LINE, Shadow, Stamp, add_read, is_row};
+use super::shadow::{Cell, LINE, Shadow, Stamp, Strength, add_read, is_row};
 use crate::lanes::{self, LANES, Mask};
 use crate::observe::pattern::{PatternCache, Request};
 use std::collections::HashMap;
@@ -47,10 +48,10 @@ pub(super) struct WarpAccess<'a> {
     /// Bytes of each lane's access.
     pub(super) bytes: u32,
     pub(super) effect: Effect,
-    /// True for volatile, relaxed and stronger accesses, and atomic operations.
-    pub(super) strong: bool,
-    /// True if the access is a release: it publishes the accesses before it without a fence.
-    pub(super) release: bool,
+    /// The strength of the access.
+    pub(super) strong: Strength,
+    /// For a release, the threads to which it publishes the accesses before it without a fence.
+    pub(super) release: Option<Reach>,
     /// True for a copy that the thread has to wait for.
     pub(super) pending: bool,
     /// The instruction, as a number that the caller assigns.
@@ -244,7 +245,7 @@ impl Races {
                 self.each(&mut check, stamp);
             }
         }
-        if access.strong {
+        if access.strong != Strength::Weak {
             self.synchronise(order, access);
         }
     }
@@ -296,7 +297,7 @@ impl Races {
                     Ok(row) => is_row_harmless(row, *words, new, order, &self.maps),
                     Err(parts) => parts.is_harmless(*words, new, order, &self.maps),
                 };
-                if !harmless || (writes && turns.len() > 1 && !stamp.strong) {
+                if !harmless || (writes && turns.len() > 1 && stamp.strong == Strength::Weak) {
                     return false;
                 }
             }
@@ -379,8 +380,8 @@ impl Races {
 
     /// Applies the release and the acquire of a strong access.
     fn synchronise(&mut self, order: &mut BlockOrder, access: &WarpAccess<'_>) {
-        if access.release {
-            order.fence(access.warp, access.lanes, false);
+        if let Some(reach) = access.release {
+            order.fence(access.warp, access.lanes, reach);
         }
         if self.published.is_empty() && !order.has_fences(access.warp) {
             return;
@@ -388,14 +389,19 @@ impl Races {
         for lane in lanes::iter(access.lanes) {
             let location = access.addresses[lane];
             if access.effect != Effect::Write {
-                let published = self.published.at(location, order.block());
+                let published = self.published.at(location, order);
                 order.acquire(access.warp, lane as u8, &published);
             }
             if access.effect != Effect::Read {
-                let clock = order.published(access.warp, lane as u8);
-                self.published.release(location, clock);
-                let clock = order.published_in_block(access.warp, lane as u8);
-                self.published.release_in_block(location, order.block(), clock);
+                for reach in Reach::ALL {
+                    let clock = order.published(access.warp, lane as u8, reach);
+                    // A store that concerns its block publishes to the block only.
+                    let reach = match access.strong {
+                        Strength::InBlock => Reach::Block,
+                        _ => reach,
+                    };
+                    self.published.release(location, (reach, order), clock);
+                }
             }
         }
     }
@@ -425,7 +431,7 @@ impl Check<'_> {
             let same_warp = (old.block, old.warp) == (stamp.block, stamp.warp);
             if old.is_none()
                 || same_warp
-                || (old.strong && stamp.strong)
+                || old.is_mutual(&stamp)
                 || self.order.is_before_warp((old.block, old.warp), old.time, stamp.warp)
             {
                 continue;
@@ -460,7 +466,7 @@ impl Check<'_> {
     }
 
     fn compare(&mut self, address: u64, (old, wrote): (Stamp, bool), (new, writes): (Stamp, bool)) {
-        if old.is_none() || (old.strong && new.strong) {
+        if old.is_none() || old.is_mutual(&new) {
             return;
         }
         if old.pending {
@@ -516,7 +522,8 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Conflict, Effect, LANES, LaneMaps, Races, Values, WarpAccess, shared_address};
-    use crate::check::order::BlockOrder;
+    use crate::check::order::{BlockOrder, Reach};
+    use crate::check::shadow::Strength;
 
     /// Stored values that are all different.
     struct Different;
@@ -544,7 +551,7 @@ mod tests {
     fn bench() -> Bench {
         Bench {
             races: Races::default(),
-            blocks: (0..3).map(|block| BlockOrder::new(block, 64)).collect(),
+            blocks: (0..3).map(|block| BlockOrder::new(block, block, 64)).collect(),
             found: Vec::new(),
         }
     }
@@ -562,17 +569,21 @@ mod tests {
         }
 
         fn read(&mut self, block: usize, warp: u8, addresses: &[u64; LANES]) -> usize {
-            self.run(block, access(warp, addresses, Effect::Read, false), &Different)
+            self.run(block, access(warp, addresses, Effect::Read, Strength::Weak), &Different)
         }
 
         fn write(&mut self, block: usize, warp: u8, addresses: &[u64; LANES]) -> usize {
-            self.run(block, access(warp, addresses, Effect::Write, false), &Different)
+            self.run(
+                block,
+                access(warp, addresses, Effect::Write, Strength::Weak),
+                &Different,
+            )
         }
 
         fn atomic(&mut self, block: usize, warp: u8, addresses: &[u64; LANES]) -> usize {
             let one = WarpAccess {
                 lanes: 1,
-                ..access(warp, addresses, Effect::Update, true)
+                ..access(warp, addresses, Effect::Update, Strength::Strong)
             };
             self.run(block, one, &Different)
         }
@@ -585,7 +596,7 @@ mod tests {
         }
     }
 
-    fn access(warp: u8, addresses: &[u64; LANES], effect: Effect, strong: bool) -> WarpAccess<'_> {
+    fn access(warp: u8, addresses: &[u64; LANES], effect: Effect, strong: Strength) -> WarpAccess<'_> {
         WarpAccess {
             warp,
             lanes: !0,
@@ -593,7 +604,7 @@ mod tests {
             bytes: 4,
             effect,
             strong,
-            release: false,
+            release: None,
             pending: false,
             site: u32::from(warp) + 1,
         }
@@ -632,7 +643,7 @@ mod tests {
             bench.write(0, 0, &data);
             bench.barrier(0);
             if fenced {
-                bench.blocks[0].fence(0, 1, false);
+                bench.blocks[0].fence(0, 1, Reach::Device);
             }
             assert_eq!(bench.atomic(0, 0, &flag), 0);
             assert_eq!(bench.atomic(1, 0, &flag), 0);
@@ -646,7 +657,7 @@ mod tests {
     fn equal_values_do_not_race_and_different_ones_do() {
         let mut bench = bench();
         let same = [4096; LANES];
-        let write = access(0, &same, Effect::Write, false);
+        let write = access(0, &same, Effect::Write, Strength::Weak);
         assert_eq!(bench.run(0, write, &Equal), 0);
         assert_eq!(bench.run(1, write, &Equal), 0);
         assert_ne!(bench.run(1, write, &Different), 0);
@@ -657,7 +668,10 @@ mod tests {
         let mut bench = bench();
         let at = [4096; LANES];
         bench.atomic(0, 0, &at);
-        assert_eq!(bench.run(1, access(0, &at, Effect::Read, true), &Different), 0);
+        assert_eq!(
+            bench.run(1, access(0, &at, Effect::Read, Strength::Strong), &Different),
+            0
+        );
         assert_ne!(bench.read(1, 0, &at), 0);
     }
 
@@ -667,7 +681,7 @@ mod tests {
         let bytes = std::array::from_fn(|i| 4096 + i as u64);
         let write = |warp| WarpAccess {
             bytes: 1,
-            ..access(warp, &bytes, Effect::Write, false)
+            ..access(warp, &bytes, Effect::Write, Strength::Weak)
         };
         assert_eq!(bench.run(0, write(0), &Different), 0);
         assert_ne!(bench.run(0, write(1), &Different), 0);
@@ -683,12 +697,12 @@ mod tests {
         let quads: [u64; LANES] = std::array::from_fn(|i| 4096 + 16 * i as u64);
         let write = WarpAccess {
             bytes: 16,
-            ..access(0, &quads, Effect::Write, false)
+            ..access(0, &quads, Effect::Write, Strength::Weak)
         };
         assert_eq!(bench.run(0, write, &Different), 0);
         let one = WarpAccess {
             lanes: 1 << 5,
-            ..access(1, &[4096 + 16 * 5 + 12; LANES], Effect::Read, false)
+            ..access(1, &[4096 + 16 * 5 + 12; LANES], Effect::Read, Strength::Weak)
         };
         assert_eq!(bench.run(0, one, &Different), 1);
         let conflict = bench.found[0];
@@ -732,7 +746,9 @@ mod tests {
                     }
                     3 if random(4) == 0 => {
                         let warp = random(2) as u8;
-                        benches.iter_mut().for_each(|b| b.blocks[block].fence(warp, !0, false));
+                        benches
+                            .iter_mut()
+                            .for_each(|b| b.blocks[block].fence(warp, !0, Reach::Device));
                     }
                     _ => {
                         let (site, pattern, bytes, lanes, (update, writes, equal)) =
@@ -756,9 +772,10 @@ mod tests {
                                 }
                         });
                         let (effect, strong) = match (update, writes) {
-                            (true, _) => (Effect::Update, true),
-                            (_, true) => (Effect::Write, false),
-                            _ => (Effect::Read, random(40) == 0),
+                            (true, _) => (Effect::Update, Strength::Strong),
+                            (_, true) => (Effect::Write, Strength::Weak),
+                            _ if random(40) == 0 => (Effect::Read, Strength::InBlock),
+                            _ => (Effect::Read, Strength::Weak),
                         };
                         let access = WarpAccess {
                             warp: warp as u8,
@@ -767,7 +784,7 @@ mod tests {
                             bytes,
                             effect,
                             strong,
-                            release: false,
+                            release: None,
                             pending: false,
                             site,
                         };

@@ -14,6 +14,30 @@ pub(super) const LINE: u64 = 128;
 /// Lines of a page.
 const PAGE_LINES: u64 = 32;
 
+/// The strength of an access. Two strong accesses do not race if each thread is in the reach of the other one's access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Strength {
+    /// An access that is neither atomic, volatile, relaxed nor stronger.
+    #[default]
+    Weak,
+    /// A strong access that concerns the threads of its block.
+    InBlock,
+    /// Any other strong access.
+    Strong,
+}
+
+impl Strength {
+    /// Returns true if an access and another one, which may be of the same block, are strong for each other.
+    #[inline]
+    pub(super) fn is_mutual(self, other: Strength, same_block: bool) -> bool {
+        match self.min(other) {
+            Strength::Weak => false,
+            Strength::InBlock => same_block,
+            Strength::Strong => true,
+        }
+    }
+}
+
 /// An access of lanes of one warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
@@ -27,8 +51,8 @@ pub(super) struct Stamp {
     pub(super) lanes: Mask,
     /// Number of the warp in its block.
     pub(super) warp: u8,
-    /// True for a strong access (volatile, relaxed or stronger) or an atomic operation.
-    pub(super) strong: bool,
+    /// The strength of the access.
+    pub(super) strong: Strength,
     /// The value that was stored, if `has_value`.
     pub(super) value: u32,
     /// True for a copy that the thread has not waited for.
@@ -40,6 +64,12 @@ pub(super) struct Stamp {
 impl Stamp {
     pub(super) fn is_none(&self) -> bool {
         self.time == 0
+    }
+
+    /// Returns true if this access and another one are strong for each other.
+    #[inline]
+    pub(super) fn is_mutual(&self, other: &Stamp) -> bool {
+        self.strong.is_mutual(other.strong, self.block == other.block)
     }
 
     fn of_lane(self, lane: usize) -> Self {

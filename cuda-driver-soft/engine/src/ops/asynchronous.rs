@@ -112,7 +112,7 @@ fn copy_lane(m: &mut Machine<'_>, lane: usize, to: u64, from: u64, bytes: u32, a
     Ok(())
 }
 
-const OPS: [MbarrierOp; 11] = {
+const OPS: [MbarrierOp; 13] = {
     use MbarrierOp::*;
     [
         Init,
@@ -126,6 +126,8 @@ const OPS: [MbarrierOp; 11] = {
         Wait,
         WaitParity,
         PendingCount,
+        CopiesArrive,
+        CopiesArriveNoInc,
     ]
 };
 
@@ -195,7 +197,9 @@ impl Body for Mbarrier {
                 Init => object::init(count),
                 ExpectTx => object::expect_tx(before, count),
                 CompleteTx => object::complete_tx(before, count),
-                Arrive => object::arrive(before, count),
+                Arrive | CopiesArriveNoInc => object::arrive(before, count),
+                // The pending count rises and falls by one, and the copies are complete.
+                CopiesArrive => before,
                 ArriveExpectTx => object::arrive(object::expect_tx(before, count), 1),
                 ArriveDrop => object::arrive_drop(before, count),
                 ArriveDropExpectTx => object::arrive_drop(object::expect_tx(before, count), 1),

@@ -81,6 +81,7 @@ fn every_error_is_found_at_its_line_and_nothing_in_right_kernels() {
         ("check_memory", Checks::MEMORY),
         ("check_init", Checks::INIT),
         ("check_race.sm_70", Checks::RACE),
+        ("check_copy.sm_80", Checks::RACE),
         ("check_sync.sm_70", Checks::SYNC),
     ];
     let mut pairs = 0;

@@ -319,7 +319,11 @@ impl Display for Op {
             } => bulk(f, *to, *from, *reduce, *multicast),
             Op::TensorCopy(copy) => write!(f, "{copy}"),
             Op::TensorMapReplace(replace) => write!(f, "{replace}"),
-            Op::Mbarrier { op, space } => write!(f, "mbarrier{}{space}.b64", mbarrier(*op)),
+            Op::Mbarrier { op, space } => {
+                let copies = matches!(op, MbarrierOp::CopiesArrive | MbarrierOp::CopiesArriveNoInc);
+                let prefix = if copies { "cp.async." } else { "" };
+                write!(f, "{prefix}mbarrier{}{space}.b64", mbarrier(*op))
+            }
             Op::Mma(mma) if mma.wmma => write!(f, "wmma.mma.sync.aligned{}{}", Shape(mma.shape), MmaTypes(mma)),
             Op::Mma(mma) => {
                 let a = if mma.swapped[0] { ".col" } else { ".row" };
@@ -474,6 +478,8 @@ fn mbarrier(op: MbarrierOp) -> &'static str {
         MbarrierOp::Wait => ".test_wait",
         MbarrierOp::WaitParity => ".test_wait.parity",
         MbarrierOp::PendingCount => ".pending_count",
+        MbarrierOp::CopiesArrive => ".arrive",
+        MbarrierOp::CopiesArriveNoInc => ".arrive.noinc",
     }
 }
 

@@ -309,6 +309,10 @@ pub enum MbarrierOp {
     /// `.test_wait.parity` and `.try_wait.parity`
     WaitParity,
     PendingCount,
+    /// `cp.async.mbarrier.arrive`, which does not change the pending count
+    CopiesArrive,
+    /// `cp.async.mbarrier.arrive.noinc`
+    CopiesArriveNoInc,
 }
 
 /// A matrix multiply-accumulate: A of `m x k` times B of `k x n`, plus C of `m x n`.

@@ -24,8 +24,8 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.async.wait_all", 70, 80, |_| op(Op::CopyGroup(CopyGroup::WaitAll))),
     // Copies complete with their instruction, so the arrival happens immediately. Without `.noinc` the pending count is
     // incremented first, so that it does not change.
-    row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| Ok(Lowering::Hint(m.space()))),
-    row("cp.async.mbarrier.arrive.noinc{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::Arrive)),
+    row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::CopiesArrive)),
+    row("cp.async.mbarrier.arrive.noinc{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::CopiesArriveNoInc)),
     // --- bulk copies, which also complete with their instruction, so that waiting for them has no effect
     row("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [a], n:u32, [b]{, policy}", 80, 90, |m| bulk(m, None)),
     row("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint} [d], [a], n:u32, [b], c:u16{, policy}", 80, 90, |m| bulk(m, None)),
