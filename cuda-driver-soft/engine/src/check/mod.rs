@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `finding` | sets of checks, and their findings |
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
-//! | `shadow`, `parts`, `race` | the last accesses to each byte, and unordered accesses |
+//! | `shadow`, `parts`, `lane_maps`, `lines`, `race` | the last accesses to each byte, and unordered accesses |
 //! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and unordered launches and copies |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
@@ -20,6 +20,8 @@ mod finding;
 mod footprint;
 mod history;
 mod init;
+mod lane_maps;
+mod lines;
 mod observer;
 mod order;
 mod parts;

@@ -80,6 +80,25 @@ pub(super) struct BlockOrder {
     arrived: HashMap<u32, Vec<ArrivedWarp>>,
 }
 
+/// Moments that are ordered before all lanes of a warp.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    block: u32,
+    warp: u8,
+    /// The moment up to which all threads of the block are ordered before the warp.
+    of_block: u32,
+    /// The moment up to which the lanes of the warp are ordered before each other.
+    of_warp: u32,
+}
+
+impl Known {
+    /// Returns true if a moment of the threads of a warp is ordered before all lanes of this warp.
+    #[inline]
+    pub(super) fn covers(&self, (block, warp): (u32, u8), time: u32) -> bool {
+        block == self.block && (time <= self.of_block || (warp == self.warp && time <= self.of_warp))
+    }
+}
+
 /// The barrier of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterOrder {
@@ -152,12 +171,17 @@ impl BlockOrder {
         })
     }
 
-    /// Returns true if a moment of the threads of a warp is ordered before all lanes of a warp of this block. Does not
-    /// look at the clocks of single lanes.
+    /// Returns the moments that are ordered before all lanes of a warp of this block, without those in the clocks of
+    /// single lanes.
     #[inline]
-    pub(super) fn is_before_warp(&self, (block, warp): (u32, u8), time: u32, me: u8) -> bool {
-        let own = &self.warps[usize::from(me)];
-        block == self.block && (time <= own.block || (warp == me && time <= own.warp))
+    pub(super) fn known(&self, warp: u8) -> Known {
+        let own = &self.warps[usize::from(warp)];
+        Known {
+            block: self.block,
+            warp,
+            of_block: own.block,
+            of_warp: own.warp,
+        }
     }
 
     /// Records that lanes of a warp have synchronised.

@@ -1,160 +1,31 @@
-//! Parts of a line of shadow memory whose words were accessed in the same way.
+//! The accesses to parts of a line of shadow memory.
 //!
 //! Most instructions access many words of a line at once. The stamps of these words differ only in their lanes, which a
-//! [`LaneMaps`] keeps once for all lines: a stamp has the number of a map. Words that were accessed together are one
-//! part of the line, with one set of stamps.
+//! [`LaneMaps`] keeps once for all lines: a stamp has the number of a map. An access is one mark with the words that it
+//! accessed and no later access has replaced.
 
-use super::order::BlockOrder;
-use super::shadow::{Cell, READS, Stamp, Strength};
-use crate::id_map::IdMap;
-use crate::lanes::{LANES, Mask};
-use std::collections::HashMap;
+use super::lane_maps::{LaneMaps, MapId, ROW, Units, bytes_of};
+use super::order::Known;
+use super::shadow::{Cell, Stamp, Strength};
+use crate::lanes::{self, LANES};
 
-/// A set of the words of a line: bit `i` is word `i`.
-pub(super) type Words = u32;
-
-/// The lanes that access each word of a line.
-type LaneMap = [Mask; LANES];
-
-/// The number of a map.
-pub(super) type MapId = u32;
-
-/// The map in which lane `i` accesses word `i`.
-pub(super) const ROW: MapId = 0;
-
-/// The lanes that access the words of a line, for all stamps.
-#[derive(Debug)]
-pub(super) struct LaneMaps {
-    maps: Vec<LaneMap>,
-    /// For each map, the words that one lane accesses.
-    single: Vec<Words>,
-    numbers: HashMap<LaneMap, MapId>,
-    /// For two maps and the words that are taken from the first one, the combined map.
-    blends: HashMap<(MapId, MapId, Words), MapId>,
-    /// For two maps, the map with the lanes of both.
-    unions: IdMap<u64, MapId>,
-    /// With this number of maps or more, lines are not divided into parts.
-    most: usize,
-}
-
-impl Default for LaneMaps {
-    fn default() -> Self {
-        let mut maps = LaneMaps {
-            maps: Vec::new(),
-            single: Vec::new(),
-            numbers: HashMap::new(),
-            blends: HashMap::new(),
-            unions: IdMap::default(),
-            most: Self::MOST,
-        };
-        maps.number(std::array::from_fn(|word| 1 << word));
-        maps
-    }
-}
-
-impl LaneMaps {
-    const MOST: usize = 1 << 16;
-
-    /// Returns true if there are too many maps to divide lines into parts.
-    pub(super) fn is_full(&self) -> bool {
-        self.maps.len() >= self.most
-    }
-
-    /// Returns true if the maps, and the results that were computed from them, take much memory.
-    pub(super) fn is_large(&self) -> bool {
-        self.maps.len() + self.blends.len() + self.unions.len() > Self::MOST
-    }
-
-    /// Returns maps that count as full, so that each word is checked on its own.
-    #[cfg(test)]
-    pub(super) fn full() -> Self {
-        LaneMaps {
-            most: 0,
-            ..LaneMaps::default()
-        }
-    }
-
-    /// Returns the number of a map.
-    pub(super) fn number(&mut self, map: LaneMap) -> MapId {
-        *self.numbers.entry(map).or_insert_with(|| {
-            let single = (0..LANES).filter(|word| map[*word].is_power_of_two());
-            self.single.push(single.fold(0, |words, word| words | 1 << word));
-            self.maps.push(map);
-            (self.maps.len() - 1) as MapId
-        })
-    }
-
-    /// Returns the lanes that access a word.
-    pub(super) fn lanes(&self, map: MapId, word: usize) -> Mask {
-        self.maps[map as usize][word % LANES]
-    }
-
-    /// Returns those of `words` whose lanes in the map `inner` are all in the map `outer`, too.
-    fn inside(&self, inner: MapId, outer: MapId, words: Words) -> Words {
-        if inner == outer {
-            return words;
-        }
-        let (inner, outer) = (&self.maps[inner as usize], &self.maps[outer as usize]);
-        let mut inside = 0;
-        for word in 0..LANES {
-            inside |= u32::from(inner[word] & !outer[word] == 0) << word;
-        }
-        inside & words
-    }
-
-    /// Returns true if each word has one lane in the map `new`, and no other lane in the map `old`.
-    fn is_same_lane(&self, old: MapId, new: MapId, words: Words) -> bool {
-        words & !self.single[new as usize] == 0 && self.inside(old, new, words) == words
-    }
-
-    fn union(&mut self, a: MapId, b: MapId) -> MapId {
-        if a == b {
-            return a;
-        }
-        let key = u64::from(a) << 32 | u64::from(b);
-        if let Some(known) = self.unions.get(&key) {
-            return *known;
-        }
-        let (x, y) = (&self.maps[a as usize], &self.maps[b as usize]);
-        let map = std::array::from_fn(|word| x[word] | y[word]);
-        let number = self.number(map);
-        self.unions.insert(key, number);
-        number
-    }
-
-    /// Returns the map that has the lanes of `a` for these words, and those of `b` for the others.
-    fn blend(&mut self, a: MapId, b: MapId, words: Words) -> MapId {
-        if a == b {
-            return a;
-        }
-        if let Some(known) = self.blends.get(&(a, b, words)) {
-            return *known;
-        }
-        let (x, y) = (&self.maps[a as usize], &self.maps[b as usize]);
-        let map = std::array::from_fn(|word| if words >> word & 1 == 1 { x[word] } else { y[word] });
-        let number = self.number(map);
-        self.blends.insert((a, b, words), number);
-        number
-    }
-}
-
-/// An access of one warp to several words.
+/// An access of one warp to several units: words, or bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartStamp {
     block: u32,
     /// The block's time at the access; 0 if there was none.
     time: u32,
     site: u32,
-    /// The lanes that accessed each word.
+    /// The lanes that accessed each unit.
     map: MapId,
     warp: u8,
     strong: Strength,
     /// True if the values that were stored are known.
-    has_value: bool,
+    pub(super) has_value: bool,
 }
 
 impl PartStamp {
-    /// Returns the stamp of words that the lanes of a map access. Its other values are those of `stamp`.
+    /// Returns the stamp of units that the lanes of a map access, with the rest of another stamp.
     pub(super) fn new(stamp: &Stamp, map: MapId) -> Self {
         PartStamp {
             block: stamp.block,
@@ -165,6 +36,11 @@ impl PartStamp {
             strong: stamp.strong,
             has_value: stamp.has_value,
         }
+    }
+
+    /// Returns the stamp of units that the lanes of another map access.
+    pub(super) fn with_map(self, map: MapId) -> Self {
+        PartStamp { map, ..self }
     }
 
     fn is_none(&self) -> bool {
@@ -179,8 +55,8 @@ impl PartStamp {
         self.same_warp(other) && (self.time, self.strong) == (other.time, other.strong)
     }
 
-    /// Returns the stamp of one word, in which `value` was stored.
-    fn of_word(&self, maps: &LaneMaps, word: usize, value: u32) -> Stamp {
+    /// Returns the stamp of one unit, in which `value` was stored.
+    fn of_unit(&self, maps: &LaneMaps, unit: usize, value: u32) -> Stamp {
         if self.is_none() {
             return Stamp::default();
         }
@@ -188,7 +64,7 @@ impl PartStamp {
             block: self.block,
             time: self.time,
             site: self.site,
-            lanes: maps.lanes(self.map, word),
+            lanes: maps.lanes(self.map, unit),
             warp: self.warp,
             strong: self.strong,
             pending: false,
@@ -198,229 +74,246 @@ impl PartStamp {
     }
 
     /// Returns true if this earlier access cannot race with a new one: it is ordered before all lanes of the warp, or
-    /// each word was accessed by the same lane, or both are strong.
+    /// each unit was accessed by the same lane, or both are strong.
     #[inline]
-    fn is_harmless(&self, new: &PartStamp, words: Words, order: &BlockOrder, maps: &LaneMaps) -> bool {
+    fn is_harmless(&self, new: &PartStamp, units: Units, known: &Known, maps: &LaneMaps) -> bool {
         self.is_none()
             || self.strong.is_mutual(new.strong, self.block == new.block)
-            || order.is_before_warp((self.block, self.warp), self.time, new.warp)
-            || (self.same_warp(new) && maps.is_same_lane(self.map, new.map, words))
+            || known.covers((self.block, self.warp), self.time)
+            || (self.same_warp(new) && maps.is_same_lane(self.map, new.map, units))
     }
 }
 
-/// Words with the same stamps.
-#[derive(Clone, Copy, Debug, Default)]
-struct Part {
-    words: Words,
-    write: PartStamp,
-    reads: [PartStamp; READS],
+/// An access to units of a line that no later write has replaced.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    units: Units,
+    /// True for a write.
+    wrote: bool,
+    stamp: PartStamp,
 }
 
-impl Part {
-    fn stamps(&self) -> [PartStamp; 1 + READS] {
-        let [a, b, c] = self.reads;
-        [self.write, a, b, c]
-    }
-}
-
-/// Returns true if an access to words of a line, which was accessed in rows only, races with no earlier access.
+/// Returns true if an access to units of a line, which was accessed in rows only, races with no earlier access.
 pub(super) fn is_row_harmless(
     row: &Cell,
-    words: Words,
+    units: Units,
     (new, writes): (&PartStamp, bool),
-    order: &BlockOrder,
+    known: &Known,
     maps: &LaneMaps,
 ) -> bool {
-    let harmless = |old: &Stamp| PartStamp::new(old, ROW).is_harmless(new, words, order, maps);
+    let harmless = |old: &Stamp| PartStamp::new(old, ROW).is_harmless(new, units, known, maps);
     harmless(&row.write) && (!writes || row.reads.iter().all(harmless))
 }
 
-/// The parts of a line. Each word is in one of them.
-#[derive(Debug)]
+/// The accesses to the units of a line: its 32 words, or the 32 bytes of a quarter of it.
+#[derive(Clone, Debug)]
 pub(super) struct Parts {
-    list: Vec<Part>,
-    /// The values that were stored in the words, where the stamps have values.
+    /// In the order of the accesses. A unit is in at most one write and `READS` reads.
+    marks: Vec<Mark>,
+    /// The values that were stored in the units, where the stamps have values.
     values: Option<Box<[u32; LANES]>>,
-    /// The number of parts from which on parts with equal stamps are joined.
+    /// The number of marks from which on equal ones are joined.
     join_at: u32,
 }
 
-impl Parts {
-    const JOIN_AT: u32 = 8;
-
-    /// Returns the parts of a line whose words were accessed in rows.
-    pub(super) fn of_row(row: &Cell) -> Self {
+impl Default for Parts {
+    fn default() -> Self {
         Parts {
-            list: vec![Part {
-                words: !0,
-                write: PartStamp::new(&row.write, ROW),
-                reads: row.reads.map(|read| PartStamp::new(&read, ROW)),
-            }],
+            marks: Vec::new(),
             values: None,
             join_at: Self::JOIN_AT,
         }
     }
+}
+
+impl Parts {
+    const JOIN_AT: u32 = 24;
+
+    /// Returns the parts of a line whose words were accessed in rows.
+    pub(super) fn of_row(row: &Cell) -> Self {
+        let mut parts = Parts::default();
+        parts.reset(row);
+        parts
+    }
 
     /// Removes all accesses except those of a row.
     pub(super) fn reset(&mut self, row: &Cell) {
-        self.list.clear();
-        self.list.extend(Parts::of_row(row).list);
+        self.marks.clear();
         self.join_at = Self::JOIN_AT;
+        let accesses = row.reads.iter().map(|read| (read, false));
+        for (stamp, wrote) in std::iter::once((&row.write, true)).chain(accesses) {
+            if !stamp.is_none() {
+                self.marks.push(Mark {
+                    units: !0,
+                    wrote,
+                    stamp: PartStamp::new(stamp, ROW),
+                });
+            }
+        }
     }
 
-    /// Returns the stamps of each word.
-    pub(super) fn to_words(&self, maps: &LaneMaps) -> Box<[Cell; LANES]> {
-        let mut words = Box::new([Cell::default(); LANES]);
-        for part in &self.list {
-            for (word, cell) in words.iter_mut().enumerate() {
-                if part.words >> word & 1 == 1 {
-                    let value = self.values.as_ref().map_or(0, |values| values[word]);
-                    cell.write = part.write.of_word(maps, word, value);
-                    cell.reads = part.reads.map(|read| read.of_word(maps, word, 0));
+    /// Returns the stamps of each unit.
+    pub(super) fn to_cells(&self, maps: &LaneMaps) -> Box<[Cell; LANES]> {
+        let mut cells = Box::new([Cell::default(); LANES]);
+        for mark in &self.marks {
+            for unit in lanes::iter(mark.units) {
+                let value = self.values.as_ref().map_or(0, |values| values[unit]);
+                let stamp = mark.stamp.of_unit(maps, unit, value);
+                let cell = &mut cells[unit];
+                if mark.wrote {
+                    cell.write = stamp;
+                } else if let Some(free) = cell.reads.iter_mut().find(|read| read.is_none()) {
+                    *free = stamp;
                 }
             }
         }
-        words
+        cells
     }
 
-    /// Returns true if an access to these words races with no earlier one. False means that the words must be checked
+    /// Returns the accesses to the bytes of a quarter of the line, from those of its words.
+    pub(super) fn quarter(&self, quarter: usize, maps: &mut LaneMaps) -> Self {
+        let marks = self.marks.iter().filter_map(|mark| {
+            let units = bytes_of(mark.units, quarter);
+            let map = maps.of_bytes(mark.stamp.map, quarter);
+            (units != 0).then_some(Mark {
+                units,
+                stamp: PartStamp { map, ..mark.stamp },
+                ..*mark
+            })
+        });
+        let byte = |values: &[u32; LANES], i: usize| values[(quarter * 8 + i / 4) % LANES] >> (i % 4 * 8) & 0xff;
+        Parts {
+            marks: marks.collect(),
+            values: self
+                .values
+                .as_ref()
+                .map(|values| Box::new(std::array::from_fn(|i| byte(values, i)))),
+            join_at: self.join_at,
+        }
+    }
+
+    /// Returns true if an access to these units races with no earlier one. False means that the units must be checked
     /// one by one.
+    #[inline]
     pub(super) fn is_harmless(
         &self,
-        words: Words,
+        units: Units,
         (new, writes): (&PartStamp, bool),
-        order: &BlockOrder,
+        known: &Known,
         maps: &LaneMaps,
     ) -> bool {
-        self.list.iter().all(|part| {
-            let common = part.words & words;
-            let harmless = |old: &PartStamp| old.is_harmless(new, common, order, maps);
-            common == 0 || (harmless(&part.write) && (!writes || part.reads.iter().all(harmless)))
+        self.marks.iter().all(|mark| {
+            let common = mark.units & units;
+            common == 0 || !(writes || mark.wrote) || mark.stamp.is_harmless(new, common, known, maps)
         })
     }
 
-    /// Records a write of words, which removes their earlier accesses.
-    pub(super) fn write(&mut self, words: Words, new: PartStamp, maps: &mut LaneMaps) {
-        self.list.retain_mut(|part| {
-            part.words &= !words;
-            part.words != 0
+    /// Units were written: removes their earlier accesses.
+    pub(super) fn write(&mut self, units: Units, new: PartStamp, maps: &mut LaneMaps) {
+        self.marks.retain_mut(|mark| {
+            mark.units &= !units;
+            mark.units != 0
         });
-        self.list.push(Part {
-            words,
-            write: new,
-            ..Part::default()
-        });
-        self.join(maps);
+        self.push(units, true, new, maps);
     }
 
-    /// Sets the value that was stored in a word.
-    pub(super) fn set_value(&mut self, word: usize, value: u32) {
-        self.values.get_or_insert_with(|| Box::new([0; LANES]))[word % LANES] = value;
+    /// Sets the value that was stored in a unit.
+    pub(super) fn set_value(&mut self, unit: usize, value: u32) {
+        self.values.get_or_insert_with(|| Box::new([0; LANES]))[unit % LANES] = value;
     }
 
-    /// Records a read of words. The result for each word is as in `shadow::add_read`.
-    pub(super) fn read(&mut self, words: Words, new: PartStamp, order: &BlockOrder, maps: &mut LaneMaps) {
-        for index in 0..self.list.len() {
-            let part = self.list[index];
-            let common = part.words & words;
-            if common == part.words {
-                self.read_part(index, new, order, maps);
-            } else if common != 0 {
-                let split = self.split(index, common);
-                self.read_part(split, new, order, maps);
+    /// Units were read. The result for each unit is as in `shadow::add_read`.
+    pub(super) fn read(&mut self, units: Units, new: PartStamp, known: &Known, maps: &mut LaneMaps) {
+        // An access that was recorded changes nothing for its units.
+        let mut rest = units;
+        let mut readers = false;
+        for mark in self.marks.iter().rev() {
+            let common = mark.units & rest;
+            if common == 0 || mark.wrote {
+                continue;
             }
-        }
-        self.join(maps);
-    }
-
-    /// Moves words of a part into a new one. Returns its index.
-    fn split(&mut self, index: usize, words: Words) -> usize {
-        let part = self.list[index];
-        self.list[index].words &= !words;
-        self.list.push(Part { words, ..part });
-        self.list.len() - 1
-    }
-
-    fn read_part(&mut self, index: usize, new: PartStamp, order: &BlockOrder, maps: &mut LaneMaps) {
-        // Splits the part as often as its words differ in a comparison of lanes.
-        'part: loop {
-            let part = self.list[index];
-            let words = part.words;
-            for old in part.reads[..2].iter().filter(|old| old.same_moment(&new)) {
-                match maps.inside(new.map, old.map, words) {
-                    0 => {}
-                    known if known == words => return,
-                    known => {
-                        self.split(index, known);
-                        continue 'part;
-                    }
-                }
-            }
-            let mut free = None;
-            for (slot, old) in part.reads.iter().enumerate() {
-                if old.is_none() {
-                    free = free.or(Some(slot));
-                    continue;
-                }
-                if old.same_moment(&new) {
-                    let map = maps.union(old.map, new.map);
-                    self.list[index].reads[slot] = PartStamp { map, ..new };
+            readers = true;
+            if mark.stamp.same_moment(&new) {
+                rest &= !maps.inside(new.map, mark.stamp.map, common);
+                if rest == 0 {
                     return;
                 }
-                let inside = if order.is_before_warp((old.block, old.warp), old.time, new.warp) {
-                    words
-                } else if old.same_warp(&new) {
-                    maps.inside(old.map, new.map, words)
+            }
+        }
+        let mut map = new.map;
+        if readers {
+            let (mut once, mut twice, mut full) = (0, 0, 0);
+            for mark in &mut self.marks {
+                let common = mark.units & rest;
+                if common == 0 || mark.wrote {
+                    continue;
+                }
+                let gone = if mark.stamp.same_moment(&new) {
+                    map = maps.union(map, mark.stamp.map, common);
+                    common
+                } else if known.covers((mark.stamp.block, mark.stamp.warp), mark.stamp.time) {
+                    common
+                } else if mark.stamp.same_warp(&new) {
+                    maps.inside(mark.stamp.map, new.map, common)
                 } else {
                     0
                 };
-                if inside == words {
-                    self.list[index].reads[slot] = new;
-                    return;
-                }
-                if inside != 0 {
-                    let split = self.split(index, inside);
-                    self.read_part(split, new, order, maps);
-                    continue 'part;
-                }
+                mark.units &= !gone;
+                let kept = common & !gone;
+                full |= twice & kept;
+                twice |= once & kept;
+                once |= kept;
             }
-            self.list[index].reads[free.unwrap_or(READS - 1)] = new;
-            return;
+            // The first reads are kept, because they are from different warps or blocks.
+            for mark in self.marks.iter_mut().rev().filter(|mark| !mark.wrote) {
+                if full == 0 {
+                    break;
+                }
+                let last = mark.units & full;
+                mark.units &= !last;
+                full &= !last;
+            }
+            self.marks.retain(|mark| mark.units != 0);
         }
+        self.push(rest, false, PartStamp { map, ..new }, maps);
     }
 
-    /// Joins parts whose stamps differ in their maps only, if there are many parts.
+    /// Adds a mark. Joins marks whose stamps differ in their maps only, if there are many.
     #[inline]
-    fn join(&mut self, maps: &mut LaneMaps) {
-        if self.list.len() as u32 >= self.join_at {
-            self.join_all(maps);
-            self.join_at = (2 * self.list.len() as u32).max(Self::JOIN_AT);
+    fn push(&mut self, units: Units, wrote: bool, stamp: PartStamp, maps: &mut LaneMaps) {
+        if units != 0 {
+            self.marks.push(Mark { units, wrote, stamp });
+        }
+        if self.marks.len() as u32 >= self.join_at {
+            self.join(maps);
+            self.join_at = (2 * self.marks.len() as u32).max(Self::JOIN_AT);
         }
     }
 
     #[inline(never)]
-    fn join_all(&mut self, maps: &mut LaneMaps) {
+    fn join(&mut self, maps: &mut LaneMaps) {
         let mut index = 0;
-        while index < self.list.len() {
+        while index < self.marks.len() {
             let mut other = index + 1;
-            while other < self.list.len() {
-                let (a, b) = (self.list[index], self.list[other]);
-                let mut stamps = a.stamps().into_iter().zip(b.stamps());
-                if !stamps.all(|(a, b)| a == PartStamp { map: a.map, ..b }) {
+            // The units of marks between the two, whose order must stay.
+            let mut between = 0;
+            while other < self.marks.len() {
+                let (a, b) = (self.marks[index], self.marks[other]);
+                let same = a.wrote == b.wrote
+                    && a.stamp
+                        == (PartStamp {
+                            map: a.stamp.map,
+                            ..b.stamp
+                        });
+                if !same || (between | a.units) & b.units != 0 {
+                    between |= b.units;
                     other += 1;
                     continue;
                 }
-                let mut both = |a_stamp: PartStamp, b_stamp: PartStamp| PartStamp {
-                    map: maps.blend(a_stamp.map, b_stamp.map, a.words),
-                    ..a_stamp
-                };
-                let part = &mut self.list[index];
-                part.write = both(a.write, b.write);
-                for (slot, (a, b)) in part.reads.iter_mut().zip(a.reads.into_iter().zip(b.reads)) {
-                    *slot = both(a, b);
-                }
-                part.words |= b.words;
-                self.list.swap_remove(other);
+                let mark = &mut self.marks[index];
+                mark.stamp.map = maps.blend(a.stamp.map, b.stamp.map, a.units);
+                mark.units |= b.units;
+                self.marks.remove(other);
             }
             index += 1;
         }

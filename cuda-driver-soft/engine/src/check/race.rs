@@ -7,9 +7,11 @@
 //! those of other blocks.
 
 use super::copies::WarpCopy;
-use super::order::{BlockOrder, ClusterOrder, Published, Reach};
-use super::parts::{LaneMaps, MapId, PartStamp, Words, is_row_harmless};
-use super::shadow::{Cell, LINE, Shadow, Stamp, Strength, add_read, is_row};
+use super::lane_maps::{LaneMaps, MapId, Units, bytes_of};
+use super::lines::{LineAccess, lines_of, neighbours};
+use super::order::{BlockOrder, ClusterOrder, Known, Published, Reach};
+use super::parts::{PartStamp, Parts, is_row_harmless};
+use super::shadow::{Cell, LINE, Line, QUARTERS, Shadow, Stamp, Strength, Together, add_read, is_row};
 use crate::lanes::{self, LANES, Mask};
 use crate::observe::pattern::{PatternCache, Request};
 use std::collections::HashMap;
@@ -90,92 +92,10 @@ pub(super) struct Races {
     patterns: Vec<PatternCache<Vec<LineAccess>, LINE>>,
 }
 
-/// The words of a line that a warp accesses.
-#[derive(Debug)]
-struct LineAccess {
-    /// The distance in bytes of the line from the line of the first active lane.
-    distance: u64,
-    /// The words, and the lanes that access them. If several lanes that are not neighbours access a word, the words are
-    /// accessed several times.
-    turns: Vec<(Words, MapId)>,
-}
-
-/// Returns the lines that a request accesses; none if words or single lanes must be checked one by one.
-fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<LineAccess> {
-    const MOST_TURNS: usize = 8;
-    let base = request.base() / LINE * LINE;
-    let mut lines: Vec<(u64, Vec<[Mask; LANES]>)> = Vec::new();
-    let mut rest = request.mask;
-    while rest != 0 {
-        let first = rest.trailing_zeros() as usize % LANES;
-        let address = request.addresses[first];
-        // All reads of a word become one stamp, so that lanes which are not neighbours can be in one group.
-        let group = match effect {
-            Effect::Read => lanes::iter(rest)
-                .filter(|lane| request.addresses[*lane] == address)
-                .fold(0, |group, lane| group | 1 << lane),
-            _ => neighbours(request.addresses, rest, effect),
-        };
-        rest &= !group;
-        if !address.is_multiple_of(4) {
-            return Vec::new();
-        }
-        for word in 0..u64::from(request.bytes / 4) {
-            let address = address.wrapping_add(4 * word);
-            let distance = (address / LINE * LINE).wrapping_sub(base);
-            let index = lines.iter().position(|(known, _)| *known == distance);
-            let index = index.unwrap_or_else(|| {
-                lines.push((distance, Vec::new()));
-                lines.len() - 1
-            });
-            let turns = &mut lines[index].1;
-            let word = (address % LINE / 4) as usize;
-            let turn = turns.iter().position(|turn| turn[word] == 0);
-            let turn = turn.unwrap_or_else(|| {
-                turns.push([0; LANES]);
-                turns.len() - 1
-            });
-            if turn == MOST_TURNS {
-                return Vec::new();
-            }
-            turns[turn][word] = group;
-        }
-    }
-    // Stores of several lanes to a word race, unless they store the same value.
-    if effect == Effect::Write && lines.iter().any(|(_, turns)| turns.len() > 1) {
-        return Vec::new();
-    }
-    let turn = |map: [Mask; LANES], maps: &mut LaneMaps| {
-        let words = (0..LANES).filter(|word| map[*word] != 0);
-        (words.fold(0, |words, word| words | 1 << word), maps.number(map))
-    };
-    let line = |(distance, turns): (u64, Vec<[Mask; LANES]>)| LineAccess {
-        distance,
-        turns: turns.into_iter().map(|map| turn(map, maps)).collect(),
-    };
-    lines.into_iter().map(line).collect()
-}
-
-/// Returns the first lane of a set, with the lanes that come right after it and access the same address. Lanes that
-/// write are returned alone.
-fn neighbours(addresses: &[u64; LANES], rest: Mask, effect: Effect) -> Mask {
-    let first = rest.trailing_zeros() as usize % LANES;
-    let mut group = 1 << first;
-    if effect != Effect::Write {
-        for lane in first + 1..LANES {
-            if addresses[lane] != addresses[first] || rest >> lane & 1 == 0 {
-                break;
-            }
-            group |= 1 << lane;
-        }
-    }
-    group
-}
-
 impl Races {
     /// Removes all accesses, so that the checker can be used for another launch.
     pub(super) fn reset(&mut self) {
-        if self.maps.is_large() {
+        if self.maps.is_full() {
             *self = Races::default();
             return;
         }
@@ -216,6 +136,7 @@ impl Races {
         };
         let mut check = Check {
             order,
+            known: order.known(access.warp),
             access,
             values,
             found,
@@ -250,12 +171,12 @@ impl Races {
         }
     }
 
-    /// Checks an access whose words need not be checked one by one, because its addresses have a known pattern and it
-    /// does not race. For any other access, returns false and changes nothing.
+    /// Checks an access whose units need not be checked one by one, because its addresses have a known pattern and it
+    /// does not race. Returns false for others, without a change.
     fn together(&mut self, check: &Check<'_>, stamp: Stamp, is_row: bool) -> bool {
-        let Check { order, access, .. } = *check;
+        let access = check.access;
         let writes = access.effect != Effect::Read;
-        if !access.bytes.is_multiple_of(4) || access.pending || self.maps.is_full() {
+        if access.pending || self.maps.is_full() {
             return false;
         }
         let request = Request {
@@ -281,49 +202,28 @@ impl Races {
         let mut stamp = stamp;
         if access.effect == Effect::Write && !is_row {
             let first = access.lanes.trailing_zeros() as usize % LANES;
-            stamp.has_value = check.values.get(first, 0, 4).is_some();
+            let unit = if access.bytes.is_multiple_of(4) { 4 } else { 1 };
+            stamp.has_value = check.values.get(first, 0, unit).is_some();
             // The values of very wide stores are known in part.
-            if stamp.has_value != check.values.get(first, u64::from(access.bytes) - 4, 4).is_some() {
+            if stamp.has_value != check.values.get(first, u64::from(access.bytes - unit), unit).is_some() {
                 return false;
             }
         }
-        for LineAccess { distance, turns } in lines {
-            let Some(line) = self.shadow.line(base.wrapping_add(*distance)).together() else {
+        let new = PartStamp::new(&stamp, 0);
+        for line_access in lines {
+            let line = self.shadow.line(base.wrapping_add(line_access.distance));
+            let several = writes && line_access.turns.len() > 1 && stamp.strong == Strength::Weak;
+            if several || !is_harmless(line, line_access, (&new, writes), &check.known, &mut self.maps) {
                 return false;
-            };
-            for (words, map) in turns {
-                let new = (&PartStamp::new(&stamp, *map), writes);
-                let harmless = match line {
-                    Ok(row) => is_row_harmless(row, *words, new, order, &self.maps),
-                    Err(parts) => parts.is_harmless(*words, new, order, &self.maps),
-                };
-                if !harmless || (writes && turns.len() > 1 && stamp.strong == Strength::Weak) {
-                    return false;
-                }
             }
         }
-        for LineAccess { distance, turns } in lines {
-            let start = base.wrapping_add(*distance);
+        for line_access in lines {
+            let start = base.wrapping_add(line_access.distance);
             let line = self.shadow.line(start);
             if is_row && writes {
                 line.write_row(stamp);
-                continue;
-            }
-            let Some(parts) = line.parts() else { continue };
-            for (words, map) in turns {
-                let new = PartStamp::new(&stamp, *map);
-                if !writes {
-                    parts.read(*words, new, order, &mut self.maps);
-                    continue;
-                }
-                parts.write(*words, new, &mut self.maps);
-                if stamp.has_value {
-                    for word in lanes::iter(*words) {
-                        let lane = self.maps.lanes(*map, word).trailing_zeros() as usize % LANES;
-                        let offset = (start + 4 * word as u64).wrapping_sub(access.addresses[lane]);
-                        parts.set_value(word, check.values.get(lane, offset, 4).unwrap_or(0));
-                    }
-                }
+            } else {
+                record(line, (line_access, start), (&new, writes), check, &mut self.maps);
             }
         }
         !lines.is_empty()
@@ -407,9 +307,115 @@ impl Races {
     }
 }
 
+/// Returns true if an access to a line races with no earlier access. False means that its units must be checked one by
+/// one.
+fn is_harmless(
+    line: &mut Line,
+    access: &LineAccess,
+    (new, writes): (&PartStamp, bool),
+    known: &Known,
+    maps: &mut LaneMaps,
+) -> bool {
+    if access.quarter.is_some() {
+        line.divide_words(maps);
+    }
+    let Some(mut together) = line.together() else {
+        return false;
+    };
+    access.turns.iter().all(|(units, map)| {
+        let new = new.with_map(*map);
+        match &mut together {
+            Together::Row(row) => is_row_harmless(row, *units, (&new, writes), known, maps),
+            Together::Words(parts) => parts.is_harmless(*units, (&new, writes), known, maps),
+            Together::Bytes(quarters) => {
+                let mut harmless = true;
+                each_quarter(
+                    quarters,
+                    access.quarter,
+                    (*units, *map),
+                    maps,
+                    |parts, _, (bytes, map), maps| {
+                        let new = new.with_map(map);
+                        harmless &= parts.is_harmless(bytes, (&new, writes), known, maps);
+                    },
+                );
+                harmless
+            }
+        }
+    })
+}
+
+/// Records an access to a line at an address.
+fn record(
+    line: &mut Line,
+    (access, start): (&LineAccess, u64),
+    (new, writes): (&PartStamp, bool),
+    check: &Check<'_>,
+    maps: &mut LaneMaps,
+) {
+    line.divide();
+    let Some(mut together) = line.together() else { return };
+    for (units, map) in &access.turns {
+        let one = |parts: &mut Parts, (start, bytes): (u64, u32), (units, map): (Units, MapId), maps: &mut LaneMaps| {
+            let new = new.with_map(map);
+            if !writes {
+                return parts.read(units, new, &check.known, maps);
+            }
+            parts.write(units, new, maps);
+            if new.has_value {
+                for unit in lanes::iter(units) {
+                    let lane = maps.lanes(map, unit).trailing_zeros() as usize % LANES;
+                    let address = start + u64::from(bytes) * unit as u64;
+                    let offset = address.wrapping_sub(check.access.addresses[lane]);
+                    parts.set_value(unit, check.values.get(lane, offset, bytes).unwrap_or(0));
+                }
+            }
+        };
+        match &mut together {
+            Together::Row(_) => {}
+            Together::Words(parts) => one(parts, (start, 4), (*units, *map), maps),
+            Together::Bytes(quarters) => {
+                each_quarter(
+                    quarters,
+                    access.quarter,
+                    (*units, *map),
+                    maps,
+                    |parts, quarter, units, maps| {
+                        one(parts, (start + (quarter * LANES) as u64, 1), units, maps);
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// Calls a function for each quarter of a line that an access touches, with the quarter's number, the bytes and their
+/// lanes. The units of the access are words of the line, or bytes of a quarter.
+fn each_quarter(
+    quarters: &mut [Parts; QUARTERS],
+    quarter: Option<u8>,
+    (units, map): (Units, MapId),
+    maps: &mut LaneMaps,
+    mut visit: impl FnMut(&mut Parts, usize, (Units, MapId), &mut LaneMaps),
+) {
+    if let Some(quarter) = quarter {
+        let number = usize::from(quarter) % QUARTERS;
+        return visit(&mut quarters[number], number, (units, map), maps);
+    }
+    for (number, parts) in quarters.iter_mut().enumerate() {
+        let bytes = bytes_of(units, number);
+        if bytes != 0 {
+            let map = maps.of_bytes(map, number);
+            visit(parts, number, (bytes, map), maps);
+        }
+    }
+}
+
 /// The check of one access.
 struct Check<'c> {
     order: &'c BlockOrder,
+    /// The moments that are ordered before all lanes.
+    known: Known,
     access: &'c WarpAccess<'c>,
     values: &'c dyn Values,
     found: &'c mut Vec<Conflict>,
@@ -429,10 +435,7 @@ impl Check<'_> {
         for (old, wrote) in earlier {
             // Each word was accessed by the same lane as now.
             let same_warp = (old.block, old.warp) == (stamp.block, stamp.warp);
-            if old.is_none()
-                || same_warp
-                || old.is_mutual(&stamp)
-                || self.order.is_before_warp((old.block, old.warp), old.time, stamp.warp)
+            if old.is_none() || same_warp || old.is_mutual(&stamp) || self.known.covers((old.block, old.warp), old.time)
             {
                 continue;
             }
@@ -475,7 +478,7 @@ impl Check<'_> {
             let (old, new) = (Stamp { lanes: one, ..old }, Stamp { lanes: own, ..new });
             return self.report(address, (old, wrote), (new, writes));
         }
-        if self.order.is_before_warp((old.block, old.warp), old.time, new.warp) {
+        if self.known.covers((old.block, old.warp), old.time) {
             return;
         }
         for lane in lanes::iter(new.lanes) {
@@ -498,7 +501,7 @@ impl Check<'_> {
 
     fn update(&self, cell: &mut Cell, stamp: Stamp) {
         if self.access.effect == Effect::Read {
-            let is_before = |old: &Stamp| self.order.is_before_warp((old.block, old.warp), old.time, stamp.warp);
+            let is_before = |old: &Stamp| self.known.covers((old.block, old.warp), old.time);
             add_read(cell, stamp, is_before);
         } else {
             *cell = Cell {
@@ -728,7 +731,7 @@ mod tests {
             let sites: Vec<_> = (0..4 + random(4))
                 .map(|site| {
                     let pattern = random(9);
-                    let bytes = [4, 4, 4, 8, 16, 1][random(6) as usize];
+                    let bytes = [4, 4, 4, 8, 16, 1, 1, 2][random(8) as usize];
                     let mask = [!0, !0, !0, 0xffff, 0x8000_0fff][random(5) as usize];
                     let update = random(12) == 0;
                     let writes = random(4) == 0;

@@ -1,16 +1,19 @@
 //! Shadow memory of the race checker: the last accesses to each byte.
 //!
 //! Memory is divided into lines of 32 words of 4 bytes. A line that only whole warps access, each lane its own word,
-//! has one set of stamps. A line with other known patterns has a set for each part whose words were accessed together,
-//! if the order of single lanes does not matter. All other lines have a cell for each word, or for each byte if an
-//! access is smaller than a word.
+//! has one set of stamps. A line with other known patterns has marks for its words, or for the bytes of its quarters, if the
+//! order of single lanes does not matter. All other lines have a cell for each word, or for each byte if an access is
+//! smaller than a word.
 
-use super::parts::{LaneMaps, Parts};
+use super::lane_maps::LaneMaps;
+use super::parts::Parts;
 use crate::id_map::IdMap;
 use crate::lanes::{FULL, LANES, Mask};
 
 /// Bytes of a line.
 pub(super) const LINE: u64 = 128;
+/// Parts of a line whose bytes have their own marks.
+pub(super) const QUARTERS: usize = LINE as usize / LANES;
 /// Lines of a page.
 const PAGE_LINES: u64 = 32;
 
@@ -66,6 +69,12 @@ impl Stamp {
         self.time == 0
     }
 
+    /// Returns true if the same warp made both accesses at the same moment, with the same strength.
+    #[inline]
+    fn is_same_moment(&self, other: &Stamp) -> bool {
+        (self.block, self.warp, self.time, self.strong) == (other.block, other.warp, other.time, other.strong)
+    }
+
     /// Returns true if this access and another one are strong for each other.
     #[inline]
     pub(super) fn is_mutual(&self, other: &Stamp) -> bool {
@@ -103,14 +112,16 @@ impl Cell {
         }
     }
 
-    /// Returns true if a read that is at least as late as this one is in the cell.
+    fn is_none(&self) -> bool {
+        self.write.is_none() && self.reads[0].is_none()
+    }
+
+    /// Returns true if a read of this moment and these lanes is in the cell.
     #[inline]
     pub(super) fn has_read(&self, read: &Stamp) -> bool {
-        let is_it = |old: &Stamp| {
-            (old.block, old.warp, old.time, old.strong) == (read.block, read.warp, read.time, read.strong)
-                && read.lanes & !old.lanes == 0
-        };
-        is_it(&self.reads[0]) || is_it(&self.reads[1])
+        self.reads
+            .iter()
+            .any(|old| old.is_same_moment(read) && read.lanes & !old.lanes == 0)
     }
 
     /// Returns the cell of a byte of this word.
@@ -123,10 +134,21 @@ impl Cell {
 /// The cells of a line.
 #[derive(Debug)]
 enum Cells {
-    /// Words that were accessed together have one cell.
+    /// Marks of words.
     Parts(Box<Parts>),
+    /// Marks of the bytes of each quarter.
+    Quarters(Box<[Parts; QUARTERS]>),
     Words(Box<[Cell; LANES]>),
     Bytes(Box<[Cell; LINE as usize]>),
+}
+
+/// The stamps of a line whose units were accessed together.
+#[derive(Debug)]
+pub(super) enum Together<'l> {
+    /// Only rows of words were accessed.
+    Row(&'l Cell),
+    Words(&'l mut Parts),
+    Bytes(&'l mut [Parts; QUARTERS]),
 }
 
 /// A line of memory.
@@ -146,8 +168,8 @@ impl Line {
         (!self.has_cells).then_some(&mut self.row)
     }
 
-    /// Returns the parts of the line, unless a word was accessed on its own.
-    pub(super) fn parts(&mut self) -> Option<&mut Parts> {
+    /// Gives each word of a line that was accessed in rows its own marks.
+    pub(super) fn divide(&mut self) {
         if !std::mem::replace(&mut self.has_cells, true) {
             if let Some(Cells::Parts(parts)) = &mut self.cells {
                 parts.reset(&self.row);
@@ -155,27 +177,50 @@ impl Line {
                 self.cells = Some(Cells::Parts(Box::new(Parts::of_row(&self.row))));
             }
         }
-        match &mut self.cells {
-            Some(Cells::Parts(parts)) => Some(parts),
-            _ => None,
-        }
     }
 
-    /// Returns the stamps of the whole line, or of its parts; `None` if a word was accessed on its own.
-    pub(super) fn together(&self) -> Option<Result<&Cell, &Parts>> {
-        match &self.cells {
-            _ if !self.has_cells => Some(Ok(&self.row)),
-            Some(Cells::Parts(parts)) => Some(Err(parts)),
-            _ => None,
-        }
-    }
-
-    /// Gives each word its own cell.
-    pub(super) fn separate(&mut self, maps: &LaneMaps) {
-        if let Some(Cells::Parts(parts)) = &self.cells
-            && self.has_cells
+    /// Gives each byte its own marks, unless a word was accessed on its own.
+    pub(super) fn divide_words(&mut self, maps: &mut LaneMaps) {
+        if !self.has_cells
+            && self.row.is_none()
+            && let Some(Cells::Quarters(quarters)) = &mut self.cells
         {
-            self.cells = Some(Cells::Words(parts.to_words(maps)));
+            quarters.iter_mut().for_each(|quarter| quarter.reset(&self.row));
+            self.has_cells = true;
+            return;
+        }
+        if !self.has_cells || matches!(self.cells, Some(Cells::Parts(_))) {
+            self.divide();
+            if let Some(Cells::Parts(parts)) = &self.cells {
+                let quarters = std::array::from_fn(|quarter| parts.quarter(quarter, maps));
+                self.cells = Some(Cells::Quarters(Box::new(quarters)));
+            }
+        }
+    }
+
+    /// Returns the stamps of the whole line, or its marks; `None` if a word was accessed on its own.
+    #[inline]
+    pub(super) fn together(&mut self) -> Option<Together<'_>> {
+        match &mut self.cells {
+            _ if !self.has_cells => Some(Together::Row(&self.row)),
+            Some(Cells::Parts(parts)) => Some(Together::Words(parts)),
+            Some(Cells::Quarters(quarters)) => Some(Together::Bytes(quarters)),
+            _ => None,
+        }
+    }
+
+    /// Gives each word, or byte, its own cell.
+    pub(super) fn separate(&mut self, maps: &LaneMaps) {
+        if !self.has_cells {
+            return;
+        }
+        match &self.cells {
+            Some(Cells::Parts(parts)) => self.cells = Some(Cells::Words(parts.to_cells(maps))),
+            Some(Cells::Quarters(quarters)) => {
+                let cells: Vec<Cell> = quarters.iter().flat_map(|parts| *parts.to_cells(maps)).collect();
+                self.cells = cells.into_boxed_slice().try_into().ok().map(Cells::Bytes);
+            }
+            _ => {}
         }
     }
 
@@ -239,7 +284,7 @@ impl Line {
         }
         let end = (offset + bytes).min(LINE);
         match cells {
-            Cells::Parts(_) => {}
+            Cells::Parts(_) | Cells::Quarters(_) => {}
             Cells::Words(words) => {
                 for word in offset / 4..end / 4 {
                     visit(word * 4, 4, &mut words[word as usize]);
@@ -315,25 +360,30 @@ impl Shadow {
     }
 }
 
-/// Adds a read to the reads of a cell. `is_before` returns true for an earlier read that is ordered before the new one
-/// and need not be kept.
+/// Adds a read to the reads of a cell, which are in the order of the accesses. `is_before` returns true for an earlier read
+/// that is ordered before the new one and need not be kept.
 pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) -> bool) {
+    if cell.has_read(&read) {
+        return;
+    }
     let same_warp = |old: &Stamp| (old.block, old.warp) == (read.block, read.warp);
-    let mut free = None;
-    for (i, old) in cell.reads.iter_mut().enumerate() {
+    let mut new = read;
+    let mut kept = 0;
+    for i in 0..READS {
+        let old = cell.reads[i];
         if old.is_none() {
-            free = free.or(Some(i));
-        } else if same_warp(old) && old.time == read.time && old.strong == read.strong {
-            let lanes = old.lanes | read.lanes;
-            *old = Stamp { lanes, ..read };
-            return;
-        } else if (same_warp(old) && old.lanes & !read.lanes == 0) || is_before(old) {
-            *old = read;
-            return;
+            break;
+        }
+        if old.is_same_moment(&read) {
+            new.lanes |= old.lanes;
+        } else if !(is_before(&old) || (same_warp(&old) && old.lanes & !read.lanes == 0)) {
+            cell.reads[kept] = old;
+            kept += 1;
         }
     }
     // The first reads are kept, because they are from different warps or blocks.
-    cell.reads[free.unwrap_or(READS - 1)] = read;
+    cell.reads[kept.min(READS - 1)] = new;
+    cell.reads[(kept + 1).min(READS)..].fill(Stamp::default());
 }
 
 /// Returns true if these accesses are a row of words at the beginning of a line: lane `i` accesses word `i`.
