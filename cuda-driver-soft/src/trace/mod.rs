@@ -2,7 +2,7 @@
 //! `chrome://tracing` open, and summaries of them.
 //!
 //! Each event is written when it happens, so the file of a program that was killed is complete up to that point. It
-//! then lacks the `]` at its end, which the format allows. Events of calls are on a track for each thread, work on a
+//! then lacks the `]` at its end, which the format allows. A process that exits regularly writes it. Events of calls are on a track for each thread, work on a
 //! track for each stream.
 
 mod call;
@@ -89,10 +89,14 @@ pub(crate) fn mark_forked() {
     STATE.store(OFF, Relaxed);
 }
 
-/// Prints the summary of a process that exits, if `CUDA_SOFT_SUMMARY` asks for it.
+/// Ends the trace of a process that exits, and prints the summary if `CUDA_SOFT_SUMMARY` asks for it.
 #[cfg(unix)]
 pub(crate) fn at_exit() {
-    if on() && environment::summary() {
+    if !on() {
+        return;
+    }
+    with(Recorder::end);
+    if environment::summary() {
         let text = with(|recorder| recorder.summary.to_string()).unwrap_or_default();
         console::write(console::Stream::Error, text.as_bytes());
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -15,14 +15,80 @@ use host::console;
 /// Records events.
 #[derive(Default)]
 pub(super) struct Recorder {
-    file: Option<(File, PathBuf)>,
-    /// True if the file has no event yet.
-    is_empty: bool,
+    file: Option<TraceFile>,
     /// Process and number of each thread or stream whose name is written.
     named: HashSet<(u32, u64)>,
     /// The lanes of each stream: true for a lane with work that runs.
     lanes: HashMap<u64, Vec<bool>>,
     pub(super) summary: Summary,
+}
+
+/// The file of a trace, which other processes may write, too.
+struct TraceFile {
+    file: File,
+    path: PathBuf,
+    /// The length after the last write of this process.
+    length: u64,
+    /// True if the array was closed by that write.
+    is_closed: bool,
+    /// True once the process exits: the array is closed after each event.
+    exits: bool,
+}
+
+/// The end of the array of events.
+const END: &str = "\n]\n";
+
+impl TraceFile {
+    /// Writes an event at the end of the array.
+    fn write(&mut self, event: &str) -> io::Result<()> {
+        self.change(|exits| event.to_owned() + if exits { END } else { "" })
+    }
+
+    /// Closes the array, which makes the file valid JSON.
+    fn close(&mut self) -> io::Result<()> {
+        self.exits = true;
+        if self.is_closed && self.file.metadata()?.len() == self.length {
+            return Ok(());
+        }
+        self.change(|_| END.to_owned())
+    }
+
+    /// Adds text to the array: an event, or its end.
+    fn change(&mut self, text: impl Fn(bool) -> String) -> io::Result<()> {
+        // Some file systems have no locks; then only one process may write at a time.
+        let _ = self.file.lock();
+        let changed = self.change_locked(&text(self.exits));
+        let _ = self.file.unlock();
+        changed
+    }
+
+    fn change_locked(&mut self, text: &str) -> io::Result<()> {
+        let mut length = self.file.metadata()?.len();
+        let mut is_closed = self.is_closed;
+        let mut is_empty = length <= 1;
+        if length != self.length {
+            // Another process has written, and may have ended.
+            let mut tail = vec![0; length.min(END.len() as u64) as usize];
+            self.file.seek(SeekFrom::End(-(tail.len() as i64)))?;
+            self.file.read_exact(&mut tail)?;
+            is_closed = tail == END.as_bytes();
+        }
+        if is_closed {
+            length -= END.len() as u64;
+            self.file.set_len(length)?;
+            is_empty = length <= 1;
+        }
+        self.file.seek(SeekFrom::End(0))?;
+        let text = match text {
+            END => text.to_owned(),
+            _ if is_empty => format!("\n{text}"),
+            _ => format!(",\n{text}"),
+        };
+        self.file.write_all(text.as_bytes())?;
+        self.length = length + text.len() as u64;
+        self.is_closed = text.ends_with(END);
+        Ok(())
+    }
 }
 
 /// The track of a viewer that an event is shown in.
@@ -104,6 +170,7 @@ impl Recorder {
         let mut recorder = Recorder::default();
         if let Some(path) = path {
             let mut options = OpenOptions::new();
+            options.read(true);
             if replace {
                 options.write(true).create(true).truncate(true);
             } else {
@@ -111,38 +178,46 @@ impl Recorder {
             }
             let failed = |error: io::Error| named(path, &error);
             let mut file = options.open(path).map_err(failed)?;
-            recorder.is_empty = file.metadata().map_err(failed)?.len() == 0;
-            if recorder.is_empty {
+            let mut length = file.metadata().map_err(failed)?.len();
+            if length == 0 {
                 file.write_all(b"[").map_err(failed)?;
+                length = 1;
+            } else {
+                // The end is read before the first write.
+                length = u64::MAX;
             }
-            recorder.file = Some((file, path.to_owned()));
+            recorder.file = Some(TraceFile {
+                file,
+                path: path.to_owned(),
+                length,
+                is_closed: false,
+                exits: false,
+            });
         }
         Ok(recorder)
     }
 
-    /// Writes text to the file immediately: the process may end at any time. If that fails, recording to the file ends.
-    fn put(&mut self, text: &str) {
-        let Some((file, path)) = &mut self.file else { return };
-        if let Err(error) = file.write_all(text.as_bytes()) {
-            let line = format!("cuda-driver-soft: the trace ends early: {}\n", named(path, &error));
+    /// Writes to the file, at once: the process may end at any time. Recording into the file ends if it fails.
+    fn put(&mut self, put: impl FnOnce(&mut TraceFile) -> io::Result<()>) {
+        let Some(file) = &mut self.file else { return };
+        if let Err(error) = put(file) {
+            let line = format!(
+                "cuda-driver-soft: the trace ends early: {}\n",
+                named(&file.path, &error)
+            );
             console::write(console::Stream::Error, line.as_bytes());
             self.file = None;
         }
     }
 
-    /// Writes the end of the file, which makes it valid JSON.
+    /// Writes the end of the file, which makes it valid JSON. Later events are written before it.
     pub(super) fn end(&mut self) {
-        self.put("\n]\n");
+        self.put(TraceFile::close);
     }
 
     /// Writes an event.
     pub(super) fn write(&mut self, event: Object) {
-        let separator = if std::mem::take(&mut self.is_empty) {
-            "\n"
-        } else {
-            ",\n"
-        };
-        self.put(&(separator.to_owned() + &event.end()));
+        self.put(|file| file.write(&event.end()));
     }
 
     /// Returns the track of the calling thread.

@@ -161,8 +161,16 @@ fn a_program_is_recorded_by_the_environment() {
     let events = events(&path);
     assert!(unfinished(&events).is_empty());
     check_work(&events);
-    // The summary, if the system runs handlers at exit.
+    // The end of the file and the summary, if the system runs handlers at exit.
     if cfg!(unix) {
+        let count = || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            serde_json::from_str::<Vec<Value>>(&text).unwrap().len()
+        };
+        assert_eq!(count(), events.len());
+        // Another process adds its events to the file.
+        in_child("trace::a_program_is_recorded_by_the_environment", &variables, work);
+        assert!(count() > events.len());
         let line = |name: &str| {
             let found = printed.lines().find(|line| line.trim_start().starts_with(name));
             found
