@@ -76,6 +76,7 @@ pub use engine::count::{Counters, InstructionProfile, LaunchProfile, SourceLocat
 pub use marker::MARKER;
 #[doc(hidden)]
 pub use marker::Marker;
+pub use operation::HostAccesses;
 pub use profile::{KernelReport, LineReport, Profile, Report, profile};
 pub use selection::{AlreadyInstalled, Prefer, Selection, SelectionError, from_env, library};
 pub use trace::{CallTotal, CopyTotal, KernelTotal, NotSupported, Summary, Trace, trace};

@@ -4,6 +4,7 @@
 //! An operation is checked as far as possible when it is created. The scheduler runs its work.
 #![forbid(unsafe_code)]
 
+pub use host_access::HostAccesses;
 use std::sync::Arc;
 
 use cuda_driver_sys::CUgraphNodeType as NodeType;
@@ -22,6 +23,7 @@ use crate::state::error::Result;
 pub(crate) mod conditional;
 pub(crate) mod copy;
 pub(crate) mod fill;
+mod host_access;
 pub(crate) mod kernel;
 pub(crate) mod launch;
 pub(crate) mod memory_operation;

@@ -41,6 +41,11 @@ impl Ordered {
         Self::new("", || format!("a fill of {bytes} bytes"))
     }
 
+    /// Accesses of the program's own code.
+    pub(super) fn host() -> Option<Self> {
+        Self::new("", || "the program's own code".to_owned())
+    }
+
     fn add(&self, place: &Place, footprint: &dyn Fn() -> Footprint) {
         for checker in &self.checkers {
             let work = OrderedWork {

@@ -90,6 +90,46 @@ fn a_thread_has_one_session() {
     assert_eq!(begin(Checks::RACE).finish(), []);
 }
 
+/// Runs a kernel that writes managed memory, and reads that memory in the program, after a wait or without one.
+fn read_managed_memory(waits: bool) -> Vec<Finding> {
+    const BYTES: usize = 4096 * 4;
+    let checks = begin(Checks::RACE);
+    let host = checks.host_accesses();
+    let _context = Context::new();
+    let cuda = cuda();
+    let kernel = Kernel::load("check_race.sm_70.ptx", "neighbour_right");
+    let mut out = 0;
+    check(unsafe { cuda.cuMemAllocManaged(&mut out, BYTES, 1) });
+    let words = out as *mut u32;
+    host.write(words, 4096);
+    unsafe { words.write_bytes(0, 4096) };
+    let (mut given, mut zero) = (out + 1024, out);
+    let mut params = [ptr(&mut given), ptr(&mut out), ptr(&mut zero)];
+    check(kernel.launch(1, 64, null_mut(), &mut params));
+    if waits {
+        check(unsafe { cuda.cuCtxSynchronize() });
+    }
+    host.read(words, 64);
+    // Words that the kernel does not write.
+    host.read(words.wrapping_add(64), 4096 - 64);
+    check(unsafe { cuda.cuCtxSynchronize() });
+    check(unsafe { cuda.cuMemFree(out) });
+    checks.finish()
+}
+
+#[test]
+fn accesses_of_the_program_to_managed_memory_race_with_kernels() {
+    if !software() {
+        return;
+    }
+    assert_eq!(read_managed_memory(true), []);
+    let found = read_managed_memory(false);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let text = found[0].to_string();
+    assert!(text.contains("the program's own code reads 0x"), "{text}");
+    assert!(text.contains("which `neighbour_right` writes"), "{text}");
+}
+
 #[test]
 fn reads_of_new_memory_are_found_until_it_is_written() {
     if !software() {
