@@ -150,6 +150,18 @@ impl Maps {
         Some(self.recent.len() - 1)
     }
 
+    /// Returns true if an access whose lanes are in a range neither reads nor writes unwritten memory. `is_span` is true
+    /// for lanes that are next to each other.
+    #[inline]
+    pub(super) fn is_simple(&mut self, range: Range<u64>, is_span: bool, effect: (Effect, bool)) -> bool {
+        let Some(recent) = self.find(range.start, range.end.wrapping_sub(range.start)) else {
+            return is_span;
+        };
+        recent.known();
+        let offsets = recent.map.offsets(range.start, range.end.wrapping_sub(range.start));
+        offsets.is_some_and(|range| is_simple(recent.map.bits(), &mut recent.known, range, effect))
+    }
+
     /// Checks and records an access of lanes of a warp to device memory. Returns the first lane that reads an element
     /// of which no byte was written.
     pub(super) fn access(

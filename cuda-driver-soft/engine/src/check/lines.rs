@@ -1,15 +1,128 @@
-//! The lines of shadow memory that a warp accesses, by the pattern of its addresses.
+//! The memory that a warp accesses, by the pattern of its addresses.
 
+use super::init::{hull, span};
 use super::lane_maps::{LaneMaps, MapId, Units};
 use super::race::Effect;
-use super::shadow::LINE;
-use crate::lanes::{self, LANES, Mask};
-use crate::observe::pattern::Request;
+use super::shadow::{LINE, is_row};
+use crate::code::site::SiteAccess;
+use crate::code::watch::At;
+use crate::lanes::{self, LANES, Lanes, Mask};
+use crate::observe::pattern::{PatternCache, Request};
+
+/// The memory of requests with one pattern of addresses.
+#[derive(Debug)]
+pub(super) struct AccessPattern {
+    /// The distances of the first byte, and of the byte after the last one, from the address of the first active lane.
+    pub(super) hull: (u64, u64),
+    /// True if the lanes are next to each other, or all at one address.
+    pub(super) is_span: bool,
+    /// True if lane `i` accesses word `i` of a line.
+    pub(super) is_row: bool,
+    /// The lines; none if units or single lanes must be checked one by one.
+    pub(super) lines: Vec<LineAccess>,
+}
+
+/// The patterns of the instructions of a launch. They do not depend on the kernel, so other launches can use them.
+#[derive(Debug, Default)]
+pub(super) struct Patterns {
+    sites: Vec<PatternCache<AccessPattern, LINE>>,
+    pub(super) maps: LaneMaps,
+}
+
+/// A pattern, with the distance of each lane's address from the first one, and the maps of its lines.
+pub(super) type FoundPattern<'p> = (&'p Lanes<u64>, &'p AccessPattern, &'p mut LaneMaps);
+
+impl Patterns {
+    /// Returns the address of the first lane of an access, and the pattern; `None` if the addresses have no pattern.
+    pub(super) fn of_access(
+        &mut self,
+        number: u32,
+        at: &At<'_>,
+        access: &SiteAccess,
+        (effect, mask, bytes): (Effect, Mask, u32),
+    ) -> Option<(u64, FoundPattern<'_>)> {
+        let Patterns { sites, maps } = self;
+        let site = of_site(sites, number);
+        let base = match site.find_at(at, access, (effect as u32, mask, bytes)) {
+            Some(base) => base,
+            None => {
+                let request = Request {
+                    kind: effect as u32,
+                    mask,
+                    addresses: &at.addresses(access),
+                    bytes,
+                };
+                insert(site, &request, effect, maps)?;
+                request.base()
+            }
+        };
+        let (distances, pattern) = site.latest()?;
+        Some((base, (distances, pattern, maps)))
+    }
+
+    /// Returns the pattern of a request; `None` if the addresses have none.
+    pub(super) fn of_request(
+        &mut self,
+        number: u32,
+        effect: Effect,
+        (mask, addresses, bytes): (Mask, &Lanes<u64>, u32),
+    ) -> Option<FoundPattern<'_>> {
+        let Patterns { sites, maps } = self;
+        let site = of_site(sites, number);
+        let request = Request {
+            kind: effect as u32,
+            mask,
+            addresses,
+            bytes,
+        };
+        if site.find(&request).is_none() {
+            insert(site, &request, effect, maps)?;
+        }
+        let (distances, pattern) = site.latest()?;
+        Some((distances, pattern, maps))
+    }
+}
+
+fn of_site(sites: &mut Vec<PatternCache<AccessPattern, LINE>>, number: u32) -> &mut PatternCache<AccessPattern, LINE> {
+    let number = number as usize;
+    if sites.len() <= number {
+        sites.resize_with(number + 1, PatternCache::default);
+    }
+    &mut sites[number]
+}
+
+/// Adds the pattern of a request that was not found. Returns `None` if no pattern is kept.
+#[inline(never)]
+fn insert(
+    site: &mut PatternCache<AccessPattern, LINE>,
+    request: &Request<'_>,
+    effect: Effect,
+    maps: &mut LaneMaps,
+) -> Option<()> {
+    if site.is_paused() || maps.is_full() {
+        return None;
+    }
+    let Request {
+        mask, addresses, bytes, ..
+    } = *request;
+    let hull = hull(mask, addresses, bytes.into());
+    let pattern = AccessPattern {
+        hull: (
+            hull.start.wrapping_sub(request.base()),
+            hull.end.wrapping_sub(request.base()),
+        ),
+        is_span: span(mask, addresses, bytes.into()).is_some(),
+        is_row: is_row(addresses, mask, bytes),
+        lines: lines_of(request, effect, maps),
+    };
+    site.insert(request, pattern);
+    Some(())
+}
 
 /// The units of a line that a warp accesses.
 #[derive(Debug)]
 pub(super) struct LineAccess {
-    /// The distance of the line from that of the first active lane.
+    /// The distance in bytes of the line from the line of the first active lane.
     pub(super) distance: u64,
     /// The quarter of the line whose bytes are accessed; `None` if words of the line are.
     pub(super) quarter: Option<u8>,
@@ -19,7 +132,7 @@ pub(super) struct LineAccess {
 }
 
 /// Returns the lines that a request accesses; none if units or single lanes must be checked one by one.
-pub(super) fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<LineAccess> {
+fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<LineAccess> {
     const MOST_TURNS: usize = 8;
     let base = request.base() / LINE * LINE;
     let unit = if request.bytes.is_multiple_of(4) { 4 } else { 1 };
@@ -28,7 +141,7 @@ pub(super) fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMap
     while rest != 0 {
         let first = rest.trailing_zeros() as usize % LANES;
         let address = request.addresses[first];
-        // Reads of a unit by several lanes are one stamp, whichever lanes they are.
+        // All reads of a unit become one stamp, so that lanes which are not neighbours can be in one group.
         let group = match effect {
             Effect::Read => lanes::iter(rest)
                 .filter(|lane| request.addresses[*lane] == address)

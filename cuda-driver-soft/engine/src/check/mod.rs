@@ -4,12 +4,12 @@
 //! | --- | --- |
 //! | `finding` | sets of checks, and their findings |
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
-//! | `shadow`, `parts`, `lane_maps`, `lines`, `race` | the last accesses to each byte, and unordered accesses |
+//! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, and unordered accesses |
 //! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and unordered launches and copies |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
 //! | `sync` | barriers that a part of a block reaches, and wrong masks |
-//! | `plan`, `observer` | the instructions of a launch as the checkers see them |
+//! | `plan`, `observer`, `race_finding` | the instructions of a launch as the checkers see them |
 
 #![forbid(unsafe_code)]
 
@@ -27,8 +27,10 @@ mod order;
 mod parts;
 mod plan;
 mod race;
+mod race_finding;
 mod shadow;
 mod sync;
+mod together;
 
 pub use accesses::footprint_of_launch;
 pub use finding::{AllocationPlace, Checks, Finding, Place, UnknownCheck};
@@ -40,6 +42,7 @@ use crate::memory::{TrackedWrites, address_space};
 use crate::observe::Observers;
 use crate::program::kernel::Kernel;
 use history::History;
+use lines::Patterns;
 use race::Races;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,12 +53,19 @@ pub struct Checker {
     checks: Checks,
     findings: Arc<Mutex<Vec<Finding>>>,
     history: Arc<Mutex<History>>,
-    /// The race checker of a launch that has ended, kept for the next launch because its memory is expensive to
-    /// allocate.
-    spare: Arc<Mutex<Option<Box<Races>>>>,
+    /// The race checker and the patterns of a launch that has ended, kept for the next launch because they are
+    /// expensive to make.
+    spare: Arc<Mutex<Spare>>,
     /// Called with each new finding.
     report: Option<fn(&Finding)>,
     _tracked: Option<Arc<TrackedWrites>>,
+}
+
+/// A race checker and patterns that no launch uses.
+#[derive(Default)]
+struct Spare {
+    races: Option<Box<Races>>,
+    patterns: Option<Box<Patterns>>,
 }
 
 impl fmt::Debug for Checker {
@@ -111,8 +121,8 @@ impl Checker {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the race checker that the next launch may use.
-    fn spare(&self) -> MutexGuard<'_, Option<Box<Races>>> {
+    /// Returns the race checker and the patterns that the next launch may use.
+    fn spare(&self) -> MutexGuard<'_, Spare> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,10 +4,11 @@ use super::Checker;
 use super::copies::{Copies, WarpCopy};
 use super::finding::{AllocationPlace, Checks, Finding, Place};
 use super::init::{BlockWritten, Maps, WrittenByOthers, hull, is_simple, is_unwritten};
+use super::lane_maps::LaneMaps;
+use super::lines::{AccessPattern, Patterns};
 use super::order::BlockOrder;
 use super::plan::{AccessPlan, CopyStep, NoValues, Plan, StoredValues, different_copies};
-use super::race::{Conflict, Effect, Races, Values, WarpAccess, shared_address, shared_offset};
-use super::shadow::Strength;
+use super::race::{Conflict, Effect, Places, Races, Values, WarpAccess, shared_address};
 use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
@@ -59,6 +60,7 @@ impl Observer for Checker {
 #[derive(Default)]
 struct LaunchState {
     races: Option<Box<Races>>,
+    patterns: Option<Box<Patterns>>,
     blocks: HashMap<u64, Box<BlockState>>,
     findings: HashMap<Key, (Rank, Finding)>,
 }
@@ -121,7 +123,7 @@ impl CheckedLaunch {
     }
 
     /// Returns the function and the decoded instruction with this number in the launch.
-    fn site(&self, number: u32) -> (u32, u32) {
+    pub(super) fn site(&self, number: u32) -> (u32, u32) {
         // Functions without code have the number of the next function.
         let function = self.first_sites.partition_point(|first| *first <= number) - 1;
         (function as u32, number - self.first_sites[function])
@@ -169,8 +171,10 @@ impl LaunchObserver for CheckedLaunch {
     fn worker(&self) -> Box<dyn WorkerObserver> {
         let races = self.checker.checks().contains(Checks::RACE).then(|| {
             let races = self.state().races.take();
-            races.or_else(|| self.checker.spare().take()).unwrap_or_default()
+            races.or_else(|| self.checker.spare().races.take()).unwrap_or_default()
         });
+        let patterns = self.state().patterns.take();
+        let patterns = patterns.or_else(|| self.checker.spare().patterns.take());
         Box::new(CheckWorker {
             checks: self.checker.checks(),
             launch: self.clone(),
@@ -178,6 +182,7 @@ impl LaunchObserver for CheckedLaunch {
             block: None,
             spare: None,
             maps: Maps::default(),
+            patterns: Some(patterns.unwrap_or_default()),
             conflicts: Vec::new(),
             findings: HashMap::new(),
             plans: Some(Arc::clone(&self.plans)),
@@ -188,7 +193,11 @@ impl LaunchObserver for CheckedLaunch {
         let races = self.state().races.take();
         if let Some(mut races) = races {
             races.reset();
-            *self.checker.spare() = Some(races);
+            self.checker.spare().races = Some(races);
+        }
+        let patterns = self.state().patterns.take();
+        if let Some(patterns) = patterns.filter(|patterns| !patterns.maps.is_full()) {
+            self.checker.spare().patterns = Some(patterns);
         }
         let mut found: Vec<_> = self.state().findings.drain().map(|(_, found)| found).collect();
         found.sort_by_key(|(rank, finding)| (*rank, finding.places.clone()));
@@ -235,6 +244,7 @@ pub(super) struct CheckWorker {
     pub(super) block: Option<Box<BlockState>>,
     spare: Option<Box<BlockState>>,
     maps: Maps,
+    patterns: Option<Box<Patterns>>,
     conflicts: Vec<Conflict>,
     findings: HashMap<Key, (Rank, Finding)>,
     plans: Option<Arc<Vec<Vec<Plan>>>>,
@@ -287,10 +297,10 @@ impl CheckWorker {
     /// Records that lanes have waited for their copies.
     fn wait_for_copies(&mut self, at: &At<'_>, newest: Option<u32>) {
         if let (Some(block), Some(races)) = (self.block.as_deref_mut(), &mut self.races)
-            && let Some(order) = &block.order
+            && let (Some(order), Some(patterns)) = (&block.order, &self.patterns)
             && !block.copies.is_empty()
         {
-            let done = |copy: &WarpCopy| races.complete(order, copy);
+            let done = |copy: &WarpCopy| races.complete(order, copy, &patterns.maps);
             block.copies.wait(at.warp as u8, at.mask, newest, done);
         }
     }
@@ -300,8 +310,8 @@ impl CheckWorker {
         let Some(mut block) = self.block.take() else { return };
         if let (AccessBytes::Constant(size), true) = (access.bytes, access.space != Space::Generic) {
             let mask = at.lanes(access) & lanes;
-            let addresses = at.addresses(access);
-            if mask != 0 && size != 0 {
+            if mask != 0 && size != 0 && !self.with_pattern(&mut block, at, access, (mask, size), plan) {
+                let addresses = at.addresses(access);
                 let spaces = (access.space, access.space);
                 self.group(&mut block, at, spaces, (mask, &addresses, size), plan);
             }
@@ -340,6 +350,96 @@ impl CheckWorker {
             self.group(&mut block, at, (access.space, space), (group, &inside, size), plan);
         }
         self.block = Some(block);
+    }
+
+    /// Checks an access to global or shared memory whose addresses have a known pattern. For any other
+    /// access, returns false and changes nothing.
+    fn with_pattern(
+        &mut self,
+        block: &mut BlockState,
+        at: &At<'_>,
+        access: &SiteAccess,
+        (mask, bytes): (Mask, u32),
+        plan: &AccessPlan,
+    ) -> bool {
+        let is_shared = match access.space {
+            Space::Global => false,
+            Space::Shared | Space::SharedCluster if self.launch.cluster == [1; 3] => true,
+            _ => return false,
+        };
+        if plan.pending || plan.multicast {
+            return false;
+        }
+        let site = self.launch.first_sites[at.code.id.0 as usize] + at.pc;
+        let Some(mut patterns) = self.patterns.take() else {
+            return false;
+        };
+        let found = patterns.of_access(site, at, access, (plan.effect, mask, bytes));
+        let known = found.is_some();
+        if let Some((base, (distances, pattern, maps))) = found {
+            let base = if is_shared { base & OFFSET } else { base };
+            if let Some(written) = &mut block.written {
+                let range = base.wrapping_add(pattern.hull.0)..base.wrapping_add(pattern.hull.1);
+                let effect = (plan.effect, plan.needs_value);
+                let is_simple = match is_shared {
+                    true => is_simple(&written.shared, &mut written.known, range, effect),
+                    false => self.maps.is_simple(range, pattern.is_span, effect),
+                };
+                if !is_simple {
+                    let addresses = at.addresses(access);
+                    self.check_written(block, at, access.space, (mask, &addresses, bytes), plan, None);
+                }
+            }
+            let number = block.at.number as u32;
+            let base = if is_shared { shared_address(number, base) } else { base };
+            let places = Places { base, distances };
+            self.check_order(block, at, (mask, &places, bytes), plan, (Some(pattern), maps));
+        }
+        self.patterns = Some(patterns);
+        known
+    }
+
+    /// Checks the order of an access to global or shared memory, whose places are those in the shadow.
+    fn check_order(
+        &mut self,
+        block: &mut BlockState,
+        at: &At<'_>,
+        (lanes, places, bytes): (Mask, &Places<'_>, u32),
+        plan: &AccessPlan,
+        pattern: (Option<&AccessPattern>, &mut LaneMaps),
+    ) {
+        let (Some(order), Some(races)) = (&mut block.order, &mut self.races) else {
+            return;
+        };
+        let stored = plan.values.map(|(rows, row, element)| StoredValues {
+            at,
+            rows: (rows, row),
+            bytes: element.into(),
+            elements: Default::default(),
+        });
+        let values: &dyn Values = stored.as_ref().map_or(&NoValues, |stored| stored);
+        let access = WarpAccess {
+            warp: at.warp as u8,
+            lanes,
+            places: *places,
+            bytes,
+            effect: plan.effect,
+            strong: plan.strong,
+            release: plan.release,
+            pending: plan.pending,
+            site: self.launch.first_sites[at.code.id.0 as usize] + at.pc,
+        };
+        races.access(order, &access, pattern, values, &mut self.conflicts);
+        if access.pending {
+            let what = (bytes, access.site);
+            block.copies.add(access.warp, lanes, places.all(), what);
+        }
+        if !self.conflicts.is_empty() {
+            let found = std::mem::take(&mut self.conflicts);
+            for conflict in found {
+                self.race(&conflict, bytes);
+            }
+        }
     }
 
     /// Records a write of unknown size to shared memory: all memory from the address on counts as written, in each
@@ -388,46 +488,26 @@ impl CheckWorker {
             self.check_written(block, at, space, (group, addresses, bytes), plan, owners);
         }
         let is_global = matches!(space, Space::Global | Space::Generic);
-        if let (Some(order), Some(races)) = (&mut block.order, &mut self.races)
-            && (is_shared || is_global)
-        {
-            let shadow = match owners {
-                _ if !is_shared => None,
-                Some(owners) => Some(std::array::from_fn(|lane| {
-                    shared_address(owners[lane] as u32, addresses[lane] & OFFSET)
-                })),
-                None => Some(addresses.map(|address| shared_address(block.at.number as u32, address & OFFSET))),
-            };
-            let stored = plan.values.map(|(rows, row, element)| StoredValues {
-                at,
-                rows: (rows, row),
-                bytes: element.into(),
-                elements: Default::default(),
-            });
-            let values: &dyn Values = stored.as_ref().map_or(&NoValues, |stored| stored);
-            let access = WarpAccess {
-                warp: at.warp as u8,
-                lanes: group,
-                addresses: shadow.as_ref().unwrap_or(addresses),
-                bytes,
-                effect: plan.effect,
-                strong: plan.strong,
-                release: plan.release,
-                pending: plan.pending,
-                site: self.launch.first_sites[at.code.id.0 as usize] + at.pc,
-            };
-            races.access(order, &access, values, &mut self.conflicts);
-            if access.pending {
-                let what = (bytes, access.site);
-                block.copies.add(access.warp, group, *access.addresses, what);
-            }
-            if !self.conflicts.is_empty() {
-                let found = std::mem::take(&mut self.conflicts);
-                for conflict in found {
-                    self.race(&conflict, bytes);
-                }
-            }
+        if self.races.is_none() || !(is_shared || is_global) {
+            return;
         }
+        let shadow = match owners {
+            _ if !is_shared => *addresses,
+            Some(owners) => std::array::from_fn(|lane| shared_address(owners[lane] as u32, addresses[lane] & OFFSET)),
+            None => addresses.map(|address| shared_address(block.at.number as u32, address & OFFSET)),
+        };
+        let Some(mut patterns) = self.patterns.take() else {
+            return;
+        };
+        let site = self.launch.first_sites[at.code.id.0 as usize] + at.pc;
+        let places = Places::of(&shadow);
+        match patterns.of_request(site, plan.effect, (group, &shadow, bytes)) {
+            Some((_, pattern, maps)) => {
+                self.check_order(block, at, (group, &places, bytes), plan, (Some(pattern), maps));
+            }
+            None => self.check_order(block, at, (group, &places, bytes), plan, (None, &mut patterns.maps)),
+        }
+        self.patterns = Some(patterns);
     }
 
     fn check_written(
@@ -535,68 +615,6 @@ impl CheckWorker {
                 }
             });
         }
-    }
-
-    fn race(&mut self, conflict: &Conflict, bytes: u32) {
-        let Conflict { earlier, later, .. } = *conflict;
-        let (first, second) = (self.launch.site(earlier.site), self.launch.site(later.site));
-        let line = |(function, pc): (u32, u32)| self.launch.plans[function as usize][pc as usize].line;
-        let mut lines = [line(first), line(second)];
-        lines.sort_unstable();
-        let lane = |lanes: Mask| lanes.trailing_zeros() as usize % LANES;
-        // The first finding is kept: one worker runs all blocks, always in the same order.
-        self.add((1, lines), (0, 0), |launch| {
-            let verb = |writes: bool, strong: Strength| match (writes, strong != Strength::Weak) {
-                (true, true) => "writes (atomic or volatile)",
-                (true, false) => "writes",
-                (false, true) => "reads (atomic or volatile)",
-                (false, false) => "reads",
-            };
-            let (memory, allocation) = match shared_offset(conflict.address) {
-                Some((_, offset)) => (format!("offset {offset:#x} of shared memory"), None),
-                None => (
-                    format!("{:#x}", conflict.address),
-                    AllocationPlace::of(conflict.address),
-                ),
-            };
-            let now = verb(conflict.later_writes, later.strong);
-            let before = verb(conflict.earlier_wrote, earlier.strong);
-            let same_block = earlier.block == later.block;
-            Finding {
-                check: Checks::RACE,
-                kernel: launch.kernel.name().into(),
-                problem: format!("two accesses to {memory} that nothing orders"),
-                places: vec![
-                    launch.place(
-                        second,
-                        format!("{now} {bytes} bytes"),
-                        later.block.into(),
-                        (later.warp.into(), lane(later.lanes)),
-                    ),
-                    launch.place(
-                        first,
-                        match earlier.pending {
-                            true => "copies to the same memory with cp.async, and has not waited for the copy".into(),
-                            false => format!("{before} the same memory"),
-                        },
-                        earlier.block.into(),
-                        (earlier.warp.into(), lane(earlier.lanes)),
-                    ),
-                ],
-                allocation,
-                advice: match (same_block, earlier.warp == later.warp) {
-                    _ if earlier.pending => {
-                        "wait with cp.async.wait_group, cp.async.wait_all or an mbarrier, then synchronise the threads"
-                    }
-                    (true, true) => "put __syncwarp() or __syncthreads() between them, or use atomics",
-                    (true, false) => "put __syncthreads() between them, or use atomics",
-                    (false, _) => {
-                        "blocks are ordered only by atomics with __threadfence() before the release, by a grid or \
-                         cluster barrier, or by separate launches"
-                    }
-                },
-            }
-        });
     }
 }
 
@@ -743,6 +761,9 @@ impl WorkerObserver for CheckWorker {
         let mut state = self.launch.state();
         if let Some(races) = self.races {
             state.races = Some(races);
+        }
+        if let Some(patterns) = self.patterns {
+            state.patterns = Some(patterns);
         }
         for (key, (rank, finding)) in self.findings {
             let known = state.findings.get(&key).is_some_and(|(old, _)| *old <= rank);

@@ -25,7 +25,7 @@ pub(super) struct PartStamp {
 }
 
 impl PartStamp {
-    /// Returns the stamp of units that the lanes of a map access, with the rest of another stamp.
+    /// Returns the stamp of units that the lanes of a map access. Its other values are those of `stamp`.
     pub(super) fn new(stamp: &Stamp, map: MapId) -> Self {
         PartStamp {
             block: stamp.block,
@@ -88,8 +88,6 @@ impl PartStamp {
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     units: Units,
-    /// True for a write.
-    wrote: bool,
     stamp: PartStamp,
 }
 
@@ -108,8 +106,12 @@ pub(super) fn is_row_harmless(
 /// The accesses to the units of a line: its 32 words, or the 32 bytes of a quarter of it.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    /// In the order of the accesses. A unit is in at most one write and `READS` reads.
-    marks: Vec<Mark>,
+    /// In the order of the accesses. A unit is in at most one of them.
+    writes: Vec<Mark>,
+    /// In the order of the accesses. A unit is in at most `READS` of them.
+    reads: Vec<Mark>,
+    /// The units that may be in reads.
+    read_units: Units,
     /// The values that were stored in the units, where the stamps have values.
     values: Option<Box<[u32; LANES]>>,
     /// The number of marks from which on equal ones are joined.
@@ -119,7 +121,9 @@ pub(super) struct Parts {
 impl Default for Parts {
     fn default() -> Self {
         Parts {
-            marks: Vec::new(),
+            writes: Vec::new(),
+            reads: Vec::new(),
+            read_units: 0,
             values: None,
             join_at: Self::JOIN_AT,
         }
@@ -138,32 +142,35 @@ impl Parts {
 
     /// Removes all accesses except those of a row.
     pub(super) fn reset(&mut self, row: &Cell) {
-        self.marks.clear();
+        let marks = |stamps: &[Stamp]| {
+            let known = stamps.iter().filter(|stamp| !stamp.is_none());
+            let marks = known.map(|stamp| Mark {
+                units: !0,
+                stamp: PartStamp::new(stamp, ROW),
+            });
+            marks.collect::<Vec<_>>()
+        };
+        self.writes.clear();
+        self.writes.extend(marks(&[row.write]));
+        self.reads.clear();
+        self.reads.extend(marks(&row.reads));
+        self.read_units = if self.reads.is_empty() { 0 } else { !0 };
         self.join_at = Self::JOIN_AT;
-        let accesses = row.reads.iter().map(|read| (read, false));
-        for (stamp, wrote) in std::iter::once((&row.write, true)).chain(accesses) {
-            if !stamp.is_none() {
-                self.marks.push(Mark {
-                    units: !0,
-                    wrote,
-                    stamp: PartStamp::new(stamp, ROW),
-                });
-            }
-        }
     }
 
     /// Returns the stamps of each unit.
     pub(super) fn to_cells(&self, maps: &LaneMaps) -> Box<[Cell; LANES]> {
         let mut cells = Box::new([Cell::default(); LANES]);
-        for mark in &self.marks {
+        for mark in &self.writes {
             for unit in lanes::iter(mark.units) {
                 let value = self.values.as_ref().map_or(0, |values| values[unit]);
-                let stamp = mark.stamp.of_unit(maps, unit, value);
-                let cell = &mut cells[unit];
-                if mark.wrote {
-                    cell.write = stamp;
-                } else if let Some(free) = cell.reads.iter_mut().find(|read| read.is_none()) {
-                    *free = stamp;
+                cells[unit].write = mark.stamp.of_unit(maps, unit, value);
+            }
+        }
+        for mark in &self.reads {
+            for unit in lanes::iter(mark.units) {
+                if let Some(free) = cells[unit].reads.iter_mut().find(|read| read.is_none()) {
+                    *free = mark.stamp.of_unit(maps, unit, 0);
                 }
             }
         }
@@ -172,18 +179,20 @@ impl Parts {
 
     /// Returns the accesses to the bytes of a quarter of the line, from those of its words.
     pub(super) fn quarter(&self, quarter: usize, maps: &mut LaneMaps) -> Self {
-        let marks = self.marks.iter().filter_map(|mark| {
-            let units = bytes_of(mark.units, quarter);
-            let map = maps.of_bytes(mark.stamp.map, quarter);
-            (units != 0).then_some(Mark {
-                units,
-                stamp: PartStamp { map, ..mark.stamp },
-                ..*mark
-            })
-        });
+        let mut of_bytes = |marks: &[Mark]| {
+            let marks = marks.iter().filter_map(|mark| {
+                let units = bytes_of(mark.units, quarter);
+                let map = maps.of_bytes(mark.stamp.map, quarter);
+                let stamp = mark.stamp.with_map(map);
+                (units != 0).then_some(Mark { units, stamp })
+            });
+            marks.collect::<Vec<_>>()
+        };
         let byte = |values: &[u32; LANES], i: usize| values[(quarter * 8 + i / 4) % LANES] >> (i % 4 * 8) & 0xff;
         Parts {
-            marks: marks.collect(),
+            writes: of_bytes(&self.writes),
+            reads: of_bytes(&self.reads),
+            read_units: bytes_of(self.read_units, quarter),
             values: self
                 .values
                 .as_ref()
@@ -202,19 +211,26 @@ impl Parts {
         known: &Known,
         maps: &LaneMaps,
     ) -> bool {
-        self.marks.iter().all(|mark| {
+        let harmless = |mark: &Mark| {
             let common = mark.units & units;
-            common == 0 || !(writes || mark.wrote) || mark.stamp.is_harmless(new, common, known, maps)
-        })
+            common == 0 || mark.stamp.is_harmless(new, common, known, maps)
+        };
+        self.writes.iter().all(harmless) && (!writes || self.read_units & units == 0 || self.reads.iter().all(harmless))
     }
 
-    /// Units were written: removes their earlier accesses.
+    /// Records a write of units, which removes their earlier accesses.
     pub(super) fn write(&mut self, units: Units, new: PartStamp, maps: &mut LaneMaps) {
-        self.marks.retain_mut(|mark| {
+        let remains = |mark: &mut Mark| {
             mark.units &= !units;
             mark.units != 0
-        });
-        self.push(units, true, new, maps);
+        };
+        self.writes.retain_mut(remains);
+        if self.read_units & units != 0 {
+            self.reads.retain_mut(remains);
+            self.read_units &= !units;
+        }
+        self.writes.push(Mark { units, stamp: new });
+        self.join(maps);
     }
 
     /// Sets the value that was stored in a unit.
@@ -222,30 +238,28 @@ impl Parts {
         self.values.get_or_insert_with(|| Box::new([0; LANES]))[unit % LANES] = value;
     }
 
-    /// Units were read. The result for each unit is as in `shadow::add_read`.
+    /// Records a read of units. The result for each unit is as in `shadow::add_read`.
     pub(super) fn read(&mut self, units: Units, new: PartStamp, known: &Known, maps: &mut LaneMaps) {
-        // An access that was recorded changes nothing for its units.
         let mut rest = units;
-        let mut readers = false;
-        for mark in self.marks.iter().rev() {
-            let common = mark.units & rest;
-            if common == 0 || mark.wrote {
-                continue;
-            }
-            readers = true;
-            if mark.stamp.same_moment(&new) {
-                rest &= !maps.inside(new.map, mark.stamp.map, common);
-                if rest == 0 {
-                    return;
+        let readers = self.read_units & units != 0;
+        if readers {
+            // An access that was recorded changes nothing for its units.
+            for mark in self.reads.iter().rev() {
+                let common = mark.units & rest;
+                if common != 0 && mark.stamp.same_moment(&new) {
+                    rest &= !maps.inside(new.map, mark.stamp.map, common);
+                    if rest == 0 {
+                        return;
+                    }
                 }
             }
         }
         let mut map = new.map;
         if readers {
             let (mut once, mut twice, mut full) = (0, 0, 0);
-            for mark in &mut self.marks {
+            for mark in &mut self.reads {
                 let common = mark.units & rest;
-                if common == 0 || mark.wrote {
+                if common == 0 {
                     continue;
                 }
                 let gone = if mark.stamp.same_moment(&new) {
@@ -265,7 +279,7 @@ impl Parts {
                 once |= kept;
             }
             // The first reads are kept, because they are from different warps or blocks.
-            for mark in self.marks.iter_mut().rev().filter(|mark| !mark.wrote) {
+            for mark in self.reads.iter_mut().rev() {
                 if full == 0 {
                     break;
                 }
@@ -273,49 +287,48 @@ impl Parts {
                 mark.units &= !last;
                 full &= !last;
             }
-            self.marks.retain(|mark| mark.units != 0);
+            self.reads.retain(|mark| mark.units != 0);
         }
-        self.push(rest, false, PartStamp { map, ..new }, maps);
+        self.read_units |= rest;
+        self.reads.push(Mark {
+            units: rest,
+            stamp: new.with_map(map),
+        });
+        self.join(maps);
     }
 
-    /// Adds a mark. Joins marks whose stamps differ in their maps only, if there are many.
+    /// Joins marks whose stamps differ in their maps only, if there are many.
     #[inline]
-    fn push(&mut self, units: Units, wrote: bool, stamp: PartStamp, maps: &mut LaneMaps) {
-        if units != 0 {
-            self.marks.push(Mark { units, wrote, stamp });
-        }
-        if self.marks.len() as u32 >= self.join_at {
-            self.join(maps);
-            self.join_at = (2 * self.marks.len() as u32).max(Self::JOIN_AT);
+    fn join(&mut self, maps: &mut LaneMaps) {
+        if (self.writes.len() + self.reads.len()) as u32 >= self.join_at {
+            join(&mut self.writes, maps);
+            join(&mut self.reads, maps);
+            self.join_at = (2 * (self.writes.len() + self.reads.len()) as u32).max(Self::JOIN_AT);
         }
     }
+}
 
-    #[inline(never)]
-    fn join(&mut self, maps: &mut LaneMaps) {
-        let mut index = 0;
-        while index < self.marks.len() {
-            let mut other = index + 1;
-            // The units of marks between the two, whose order must stay.
-            let mut between = 0;
-            while other < self.marks.len() {
-                let (a, b) = (self.marks[index], self.marks[other]);
-                let same = a.wrote == b.wrote
-                    && a.stamp
-                        == (PartStamp {
-                            map: a.stamp.map,
-                            ..b.stamp
-                        });
-                if !same || (between | a.units) & b.units != 0 {
-                    between |= b.units;
-                    other += 1;
-                    continue;
-                }
-                let mark = &mut self.marks[index];
-                mark.stamp.map = maps.blend(a.stamp.map, b.stamp.map, a.units);
-                mark.units |= b.units;
-                self.marks.remove(other);
+/// Joins marks whose stamps differ in their maps only.
+#[inline(never)]
+fn join(marks: &mut Vec<Mark>, maps: &mut LaneMaps) {
+    let mut index = 0;
+    while index < marks.len() {
+        let mut other = index + 1;
+        // The units of marks between the two, whose order must stay.
+        let mut between = 0;
+        while other < marks.len() {
+            let (a, b) = (marks[index], marks[other]);
+            let same = a.stamp == b.stamp.with_map(a.stamp.map);
+            if !same || (between | a.units) & b.units != 0 {
+                between |= b.units;
+                other += 1;
+                continue;
             }
-            index += 1;
+            let mark = &mut marks[index];
+            mark.stamp.map = maps.blend(a.stamp.map, b.stamp.map, a.units);
+            mark.units |= b.units;
+            marks.remove(other);
         }
+        index += 1;
     }
 }

@@ -7,13 +7,13 @@
 //! those of other blocks.
 
 use super::copies::WarpCopy;
-use super::lane_maps::{LaneMaps, MapId, Units, bytes_of};
-use super::lines::{LineAccess, lines_of, neighbours};
+use super::lane_maps::LaneMaps;
+use super::lines::{AccessPattern, LineAccess, neighbours};
 use super::order::{BlockOrder, ClusterOrder, Known, Published, Reach};
-use super::parts::{PartStamp, Parts, is_row_harmless};
-use super::shadow::{Cell, LINE, Line, QUARTERS, Shadow, Stamp, Strength, Together, add_read, is_row};
+use super::parts::PartStamp;
+use super::shadow::{Cell, LINE, Shadow, Stamp, Strength, add_read, is_row};
+use super::together::{is_harmless, record};
 use crate::lanes::{self, LANES, Mask};
-use crate::observe::pattern::{PatternCache, Request};
 use std::collections::HashMap;
 
 /// Shared memory of block `n` is at `SHARED + (n << SHARED_BITS)` in the shadow.
@@ -40,13 +40,41 @@ pub(super) enum Effect {
     Update,
 }
 
+/// The addresses of the lanes of a warp: a base, and the distance of each lane from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places<'a> {
+    pub(super) base: u64,
+    pub(super) distances: &'a [u64; LANES],
+}
+
+impl<'a> Places<'a> {
+    /// Returns the places of addresses.
+    pub(super) fn of(addresses: &'a [u64; LANES]) -> Self {
+        Places {
+            base: 0,
+            distances: addresses,
+        }
+    }
+
+    /// Returns the address of a lane.
+    #[inline]
+    pub(super) fn address(&self, lane: usize) -> u64 {
+        self.base.wrapping_add(self.distances[lane % LANES])
+    }
+
+    /// Returns the address of each lane.
+    pub(super) fn all(&self) -> [u64; LANES] {
+        self.distances.map(|distance| self.base.wrapping_add(distance))
+    }
+}
+
 /// An instruction that accesses memory, for lanes of one warp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WarpAccess<'a> {
     pub(super) warp: u8,
     pub(super) lanes: Mask,
     /// Addresses in the shadow.
-    pub(super) addresses: &'a [u64; LANES],
+    pub(super) places: Places<'a>,
     /// Bytes of each lane's access.
     pub(super) bytes: u32,
     pub(super) effect: Effect,
@@ -87,18 +115,11 @@ pub(super) struct Races {
     shadow: Shadow,
     published: Published,
     clusters: HashMap<u64, ClusterOrder>,
-    maps: LaneMaps,
-    /// For each instruction, the lines that its patterns of addresses access, which do not depend on the kernel.
-    patterns: Vec<PatternCache<Vec<LineAccess>, LINE>>,
 }
 
 impl Races {
     /// Removes all accesses, so that the checker can be used for another launch.
     pub(super) fn reset(&mut self) {
-        if self.maps.is_full() {
-            *self = Races::default();
-            return;
-        }
         self.shadow.reset();
         self.published = Published::default();
         self.clusters.clear();
@@ -115,11 +136,13 @@ impl Races {
         self.shadow.forget(shared_address(block, 0), bytes);
     }
 
-    /// Records an access of lanes of a warp. Conflicts with earlier accesses are added to `found`.
+    /// Records an access of lanes of a warp, with the pattern of its addresses. Conflicts with earlier accesses are
+    /// added to `found`.
     pub(super) fn access(
         &mut self,
         order: &mut BlockOrder,
         access: &WarpAccess<'_>,
+        (pattern, maps): (Option<&AccessPattern>, &mut LaneMaps),
         values: &dyn Values,
         found: &mut Vec<Conflict>,
     ) {
@@ -141,67 +164,56 @@ impl Races {
             values,
             found,
         };
-        let is_row = is_row(access.addresses, access.lanes, access.bytes);
-        if is_row
-            && !access.pending
-            && let Some(cell) = self.shadow.line(access.addresses[0]).row()
-        {
+        let first = access.places.address(access.lanes.trailing_zeros() as usize);
+        let is_row = !access.pending
+            && match pattern {
+                Some(pattern) => pattern.is_row,
+                None => is_row(&access.places.all(), access.lanes, access.bytes),
+            };
+        if is_row && let Some(cell) = self.shadow.line(first).row() {
             check.row(cell, stamp);
-        } else if !self.together(&check, stamp, is_row) {
-            let line = self.shadow.line(access.addresses[0]);
-            let is_row = is_row && !access.pending;
-            if is_row && access.effect != Effect::Read {
-                line.separate(&self.maps);
-            }
-            if is_row
-                && access.effect != Effect::Read
-                && let Some(words) = line.words()
-            {
-                for (lane, cell) in words.iter_mut().enumerate() {
-                    let lanes = 1 << lane;
-                    check.cell(access.addresses[lane], cell, Stamp { lanes, ..stamp });
-                }
-                line.write_row(stamp);
-            } else {
-                self.each(&mut check, stamp);
-            }
+        } else if !pattern.is_some_and(|pattern| self.together(&check, stamp, pattern, maps)) {
+            self.apart(&mut check, stamp, is_row, maps);
         }
         if access.strong != Strength::Weak {
             self.synchronise(order, access);
         }
     }
 
+    /// Checks an access word by word, or byte by byte.
+    #[inline(never)]
+    fn apart(&mut self, check: &mut Check<'_>, stamp: Stamp, is_row: bool, maps: &LaneMaps) {
+        let access = check.access;
+        let addresses = access.places.all();
+        let line = self.shadow.line(addresses[0]);
+        let writes_row = is_row && access.effect != Effect::Read;
+        if writes_row {
+            line.separate(maps);
+        }
+        if writes_row && let Some(words) = line.words() {
+            for (lane, cell) in words.iter_mut().enumerate() {
+                let lanes = 1 << lane;
+                check.cell(addresses[lane], cell, Stamp { lanes, ..stamp });
+            }
+            line.write_row(stamp);
+        } else {
+            self.each(check, &addresses, stamp, maps);
+        }
+    }
+
     /// Checks an access whose units need not be checked one by one, because its addresses have a known pattern and it
-    /// does not race. Returns false for others, without a change.
-    fn together(&mut self, check: &Check<'_>, stamp: Stamp, is_row: bool) -> bool {
+    /// does not race. For any other access, returns false and changes nothing.
+    fn together(&mut self, check: &Check<'_>, stamp: Stamp, pattern: &AccessPattern, maps: &mut LaneMaps) -> bool {
         let access = check.access;
         let writes = access.effect != Effect::Read;
-        if access.pending || self.maps.is_full() {
+        if access.pending || pattern.lines.is_empty() {
             return false;
         }
-        let request = Request {
-            kind: access.effect as u32,
-            mask: access.lanes,
-            addresses: access.addresses,
-            bytes: access.bytes,
-        };
-        let site = access.site as usize;
-        if self.patterns.len() <= site {
-            self.patterns.resize_with(site + 1, PatternCache::default);
-        }
-        let patterns = &mut self.patterns[site];
-        if patterns.find(&request).is_none() {
-            if patterns.is_paused() {
-                return false;
-            }
-            let lines = lines_of(&request, access.effect, &mut self.maps);
-            patterns.insert(&request, lines);
-        }
-        let lines = patterns.latest().map_or(&[][..], Vec::as_slice);
-        let base = request.base() / LINE * LINE;
+        let AccessPattern { is_row, ref lines, .. } = *pattern;
+        let first = access.lanes.trailing_zeros() as usize % LANES;
+        let base = access.places.address(first) / LINE * LINE;
         let mut stamp = stamp;
         if access.effect == Effect::Write && !is_row {
-            let first = access.lanes.trailing_zeros() as usize % LANES;
             let unit = if access.bytes.is_multiple_of(4) { 4 } else { 1 };
             stamp.has_value = check.values.get(first, 0, unit).is_some();
             // The values of very wide stores are known in part.
@@ -210,63 +222,88 @@ impl Races {
             }
         }
         let new = PartStamp::new(&stamp, 0);
+        let what = (&access.places, check.values, &check.known);
+        let several = |line: &LineAccess| writes && line.turns.len() > 1 && stamp.strong == Strength::Weak;
+        if let [one] = lines.as_slice() {
+            let start = base.wrapping_add(one.distance);
+            let line = self.shadow.line(start);
+            if several(one) || !is_harmless(line, one, (&new, writes), &check.known, maps) {
+                return false;
+            }
+            if is_row && writes {
+                line.write_row(stamp);
+            } else {
+                record(line, (one, start), (&new, writes), what, maps);
+            }
+            return true;
+        }
         for line_access in lines {
             let line = self.shadow.line(base.wrapping_add(line_access.distance));
-            let several = writes && line_access.turns.len() > 1 && stamp.strong == Strength::Weak;
-            if several || !is_harmless(line, line_access, (&new, writes), &check.known, &mut self.maps) {
+            if several(line_access) || !is_harmless(line, line_access, (&new, writes), &check.known, maps) {
                 return false;
             }
         }
         for line_access in lines {
             let start = base.wrapping_add(line_access.distance);
-            let line = self.shadow.line(start);
-            if is_row && writes {
-                line.write_row(stamp);
-            } else {
-                record(line, (line_access, start), (&new, writes), check, &mut self.maps);
-            }
+            record(
+                self.shadow.line(start),
+                (line_access, start),
+                (&new, writes),
+                what,
+                maps,
+            );
         }
-        !lines.is_empty()
+        true
     }
 
     /// Checks an access lane by lane; neighbouring lanes at one address go together.
-    fn each(&mut self, check: &mut Check<'_>, stamp: Stamp) {
+    fn each(&mut self, check: &mut Check<'_>, addresses: &[u64; LANES], stamp: Stamp, maps: &LaneMaps) {
         let access = check.access;
         let mut rest = access.lanes;
         while rest != 0 {
-            let group = neighbours(access.addresses, rest, access.effect);
+            let group = neighbours(addresses, rest, access.effect);
             let first = group.trailing_zeros() as usize % LANES;
-            let address = access.addresses[first];
+            let address = addresses[first];
             rest &= !group;
+            if access.bytes == 4
+                && address.is_multiple_of(4)
+                && access.effect == Effect::Update
+                && let Some(words) = self.shadow.line(address).words()
+            {
+                let cell = &mut words[(address % LINE / 4) as usize];
+                // Atomic operations follow each other most of the time.
+                if (cell.write.is_none() || cell.write.is_mutual(&stamp)) && cell.reads[0].is_none() {
+                    cell.write = Stamp { lanes: group, ..stamp };
+                    continue;
+                }
+            }
             let (mut at, end) = (address, address + u64::from(access.bytes));
             while at < end {
                 let offset = at % LINE;
                 let part = (LINE - offset).min(end - at);
                 let start = at - offset;
-                self.shadow
-                    .line(at)
-                    .visit(&self.maps, offset, part, |offset, bytes, cell| {
-                        let mut stamp = Stamp { lanes: group, ..stamp };
-                        if access.effect == Effect::Write
-                            && let Some(value) = check.values.get(first, start + offset - address, bytes)
-                        {
-                            (stamp.value, stamp.has_value) = (value, true);
-                        }
-                        check.cell(start + offset, cell, stamp);
-                    });
+                self.shadow.line(at).visit(maps, offset, part, |offset, bytes, cell| {
+                    let mut stamp = Stamp { lanes: group, ..stamp };
+                    if access.effect == Effect::Write
+                        && let Some(value) = check.values.get(first, start + offset - address, bytes)
+                    {
+                        (stamp.value, stamp.has_value) = (value, true);
+                    }
+                    check.cell(start + offset, cell, stamp);
+                });
                 at += part;
             }
         }
     }
 
     /// Records that lanes have waited for copies, which count as writes of this moment.
-    pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy) {
+    pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy, maps: &LaneMaps) {
         for lane in lanes::iter(copy.lanes) {
             let (mut at, end) = (copy.addresses[lane], copy.addresses[lane] + u64::from(copy.bytes));
             while at < end {
                 let part = (LINE - at % LINE).min(end - at);
                 let line = self.shadow.line(at);
-                line.visit(&self.maps, at % LINE, part, |_, _, cell| {
+                line.visit(maps, at % LINE, part, |_, _, cell| {
                     let write = &mut cell.write;
                     let same = (write.block, write.warp, write.site) == (order.block(), copy.warp, copy.site);
                     if write.pending && same && write.lanes >> lane & 1 == 1 {
@@ -287,7 +324,7 @@ impl Races {
             return;
         }
         for lane in lanes::iter(access.lanes) {
-            let location = access.addresses[lane];
+            let location = access.places.address(lane);
             if access.effect != Effect::Write {
                 let published = self.published.at(location, order);
                 order.acquire(access.warp, lane as u8, &published);
@@ -303,110 +340,6 @@ impl Races {
                     self.published.release(location, (reach, order), clock);
                 }
             }
-        }
-    }
-}
-
-/// Returns true if an access to a line races with no earlier access. False means that its units must be checked one by
-/// one.
-fn is_harmless(
-    line: &mut Line,
-    access: &LineAccess,
-    (new, writes): (&PartStamp, bool),
-    known: &Known,
-    maps: &mut LaneMaps,
-) -> bool {
-    if access.quarter.is_some() {
-        line.divide_words(maps);
-    }
-    let Some(mut together) = line.together() else {
-        return false;
-    };
-    access.turns.iter().all(|(units, map)| {
-        let new = new.with_map(*map);
-        match &mut together {
-            Together::Row(row) => is_row_harmless(row, *units, (&new, writes), known, maps),
-            Together::Words(parts) => parts.is_harmless(*units, (&new, writes), known, maps),
-            Together::Bytes(quarters) => {
-                let mut harmless = true;
-                each_quarter(
-                    quarters,
-                    access.quarter,
-                    (*units, *map),
-                    maps,
-                    |parts, _, (bytes, map), maps| {
-                        let new = new.with_map(map);
-                        harmless &= parts.is_harmless(bytes, (&new, writes), known, maps);
-                    },
-                );
-                harmless
-            }
-        }
-    })
-}
-
-/// Records an access to a line at an address.
-fn record(
-    line: &mut Line,
-    (access, start): (&LineAccess, u64),
-    (new, writes): (&PartStamp, bool),
-    check: &Check<'_>,
-    maps: &mut LaneMaps,
-) {
-    line.divide();
-    let Some(mut together) = line.together() else { return };
-    for (units, map) in &access.turns {
-        let one = |parts: &mut Parts, (start, bytes): (u64, u32), (units, map): (Units, MapId), maps: &mut LaneMaps| {
-            let new = new.with_map(map);
-            if !writes {
-                return parts.read(units, new, &check.known, maps);
-            }
-            parts.write(units, new, maps);
-            if new.has_value {
-                for unit in lanes::iter(units) {
-                    let lane = maps.lanes(map, unit).trailing_zeros() as usize % LANES;
-                    let address = start + u64::from(bytes) * unit as u64;
-                    let offset = address.wrapping_sub(check.access.addresses[lane]);
-                    parts.set_value(unit, check.values.get(lane, offset, bytes).unwrap_or(0));
-                }
-            }
-        };
-        match &mut together {
-            Together::Row(_) => {}
-            Together::Words(parts) => one(parts, (start, 4), (*units, *map), maps),
-            Together::Bytes(quarters) => {
-                each_quarter(
-                    quarters,
-                    access.quarter,
-                    (*units, *map),
-                    maps,
-                    |parts, quarter, units, maps| {
-                        one(parts, (start + (quarter * LANES) as u64, 1), units, maps);
-                    },
-                );
-            }
-        }
-    }
-}
-
-/// Calls a function for each quarter of a line that an access touches, with the quarter's number, the bytes and their
-/// lanes. The units of the access are words of the line, or bytes of a quarter.
-fn each_quarter(
-    quarters: &mut [Parts; QUARTERS],
-    quarter: Option<u8>,
-    (units, map): (Units, MapId),
-    maps: &mut LaneMaps,
-    mut visit: impl FnMut(&mut Parts, usize, (Units, MapId), &mut LaneMaps),
-) {
-    if let Some(quarter) = quarter {
-        let number = usize::from(quarter) % QUARTERS;
-        return visit(&mut quarters[number], number, (units, map), maps);
-    }
-    for (number, parts) in quarters.iter_mut().enumerate() {
-        let bytes = bytes_of(units, number);
-        if bytes != 0 {
-            let map = maps.of_bytes(map, number);
-            visit(parts, number, (bytes, map), maps);
         }
     }
 }
@@ -444,7 +377,7 @@ impl Check<'_> {
                 let one = 1 << lane;
                 if !self.order.is_before((old.block, old.warp, one), old.time, me) {
                     let (old, new) = (Stamp { lanes: one, ..old }, Stamp { lanes: one, ..stamp });
-                    self.report(self.access.addresses[lane], (old, wrote), (new, writes));
+                    self.report(self.access.places.address(lane), (old, wrote), (new, writes));
                     break;
                 }
             }
@@ -524,7 +457,8 @@ impl Check<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Conflict, Effect, LANES, LaneMaps, Races, Values, WarpAccess, shared_address};
+    use super::{Conflict, Effect, LANES, LaneMaps, Places, Races, Values, WarpAccess, shared_address};
+    use crate::check::lines::Patterns;
     use crate::check::order::{BlockOrder, Reach};
     use crate::check::shadow::Strength;
 
@@ -547,6 +481,7 @@ mod tests {
 
     struct Bench {
         races: Races,
+        patterns: Patterns,
         blocks: Vec<BlockOrder>,
         found: Vec<Conflict>,
     }
@@ -554,6 +489,7 @@ mod tests {
     fn bench() -> Bench {
         Bench {
             races: Races::default(),
+            patterns: Patterns::default(),
             blocks: (0..3).map(|block| BlockOrder::new(block, block, 64)).collect(),
             found: Vec::new(),
         }
@@ -566,8 +502,19 @@ mod tests {
     impl Bench {
         fn run(&mut self, block: usize, access: WarpAccess<'_>, values: &dyn Values) -> usize {
             let before = self.found.len();
-            self.races
-                .access(&mut self.blocks[block], &access, values, &mut self.found);
+            let addresses = access.places.all();
+            let request = (access.lanes, &addresses, access.bytes);
+            let order = &mut self.blocks[block];
+            match self.patterns.of_request(access.site, access.effect, request) {
+                Some((_, pattern, maps)) => {
+                    let pattern = (Some(pattern), maps);
+                    self.races.access(order, &access, pattern, values, &mut self.found);
+                }
+                None => {
+                    let pattern = (None, &mut self.patterns.maps);
+                    self.races.access(order, &access, pattern, values, &mut self.found);
+                }
+            }
             self.found.len() - before
         }
 
@@ -603,7 +550,7 @@ mod tests {
         WarpAccess {
             warp,
             lanes: !0,
-            addresses,
+            places: Places::of(addresses),
             bytes: 4,
             effect,
             strong,
@@ -726,7 +673,7 @@ mod tests {
         let (mut conflicts, mut clean) = (0, 0);
         for round in 0..150 {
             let mut benches = [bench(), bench()];
-            benches[1].races.maps = LaneMaps::full();
+            benches[1].patterns.maps = LaneMaps::full();
             // The accesses of the kernel: their patterns and effects.
             let sites: Vec<_> = (0..4 + random(4))
                 .map(|site| {
@@ -783,7 +730,7 @@ mod tests {
                         let access = WarpAccess {
                             warp: warp as u8,
                             lanes,
-                            addresses: &addresses,
+                            places: Places::of(&addresses),
                             bytes,
                             effect,
                             strong,

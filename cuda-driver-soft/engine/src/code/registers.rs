@@ -241,6 +241,26 @@ impl Regs<'_> {
         self.base.wrapping_add(slot.0 as usize).cast()
     }
 
+    /// Returns a row of 32 bits per lane.
+    ///
+    /// # Safety
+    /// See [`Regs`]; nothing writes the registers as long as the result is used.
+    #[inline(always)]
+    pub(crate) unsafe fn narrow_row<'r>(self, slot: Slot) -> &'r Lanes<u32> {
+        // SAFETY: the caller upholds the contract; slots of rows are multiples of 64, and any bytes are valid.
+        unsafe { &*self.row::<u32>(slot) }
+    }
+
+    /// Returns a row of 64 bits per lane.
+    ///
+    /// # Safety
+    /// See [`narrow_row`](Self::narrow_row).
+    #[inline(always)]
+    pub(crate) unsafe fn wide_row<'r>(self, slot: Slot) -> &'r Lanes<u64> {
+        // SAFETY: as for `narrow_row`.
+        unsafe { &*self.row::<u64>(slot) }
+    }
+
     /// Returns the address of the registers, for compiled code.
     pub(crate) fn frame(self) -> *mut u8 {
         self.base

@@ -7,7 +7,7 @@
 use super::function::Code;
 use super::registers::{Lane, Regs, Slot, WIDEST_ROW};
 use super::site::{AccessBytes, Site, SiteAccess};
-use crate::lanes::{FULL, LANES, Lanes, Mask};
+use crate::lanes::{self, FULL, LANES, Lanes, Mask};
 use crate::memory::warp::resolve;
 use ptx::ir::{BarOp, FuncId, RegClass, Space};
 use std::fmt;
@@ -122,11 +122,46 @@ pub(crate) struct SiteCount {
     pub(crate) partial: u64,
     /// Lanes of the runs with fewer lanes.
     pub(crate) lanes: u64,
-    /// [`WANTED`], [`ISSUES`] and [`SYNCS`].
-    flags: u64,
+    flags: SiteFlags,
+}
+
+/// How an instruction is observed: [`WANTED`], [`ISSUES`] and [`SYNCS`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SiteFlags(u64);
+
+impl SiteFlags {
+    /// Returns true if an observer needs [`WorkerObserver::before`].
+    #[inline(always)]
+    pub(crate) fn is_wanted(self) -> bool {
+        self.0 & WANTED != 0
+    }
+
+    /// Returns true if a handler runs the instruction once for all lanes that take part.
+    #[inline(always)]
+    pub(crate) fn syncs(self) -> bool {
+        self.0 & SYNCS != 0
+    }
+
+    /// Returns 1 for the first decoded instruction of a PTX instruction, else 0.
+    #[inline(always)]
+    pub(crate) fn issues(self) -> u64 {
+        self.0 / ISSUES % 2
+    }
 }
 
 impl SiteCount {
+    /// Counts a run with this many lanes.
+    #[inline(always)]
+    pub(crate) fn run<const FULL: bool>(&mut self, lanes: u32) -> SiteFlags {
+        if FULL {
+            self.full += 1;
+        } else {
+            self.partial += 1;
+            self.lanes += u64::from(lanes);
+        }
+        self.flags
+    }
+
     /// Returns the number of runs.
     pub(crate) fn runs(&self) -> u64 {
         self.full + self.partial
@@ -182,7 +217,7 @@ impl Watch {
                     flags |= SYNCS;
                 }
                 SiteCount {
-                    flags,
+                    flags: SiteFlags(flags),
                     ..SiteCount::default()
                 }
             });
@@ -202,36 +237,34 @@ impl Watch {
         }
     }
 
-    /// Counts an instruction that is about to run, and notifies the observers that need it.
-    #[inline(always)]
-    pub(crate) fn before<const FULL: bool>(&mut self, at: &At<'_>) {
-        let Some(count) = self.counts[at.code.id.0 as usize].get_mut(at.pc as usize) else {
-            return;
-        };
-        if FULL {
-            count.full += 1;
-        } else {
-            count.partial += 1;
-            count.lanes += u64::from(at.mask.count_ones());
-        }
-        self.issued += count.flags / ISSUES % 2;
-        if count.flags & WANTED != 0 {
-            self.tell_before(at);
-        }
+    /// Takes the counts of a function, to count its instructions with [`SiteCount::run`]. Give them back afterwards.
+    #[inline]
+    pub(crate) fn take_counts(&mut self, code: &Code) -> Vec<SiteCount> {
+        self.counts
+            .get_mut(code.id.0 as usize)
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
+    /// Gives the counts of a function back, which issued this many PTX instructions.
+    #[inline]
+    pub(crate) fn give_counts(&mut self, code: &Code, counts: Vec<SiteCount>, issued: u64) {
+        if let Some(of_code) = self.counts.get_mut(code.id.0 as usize) {
+            *of_code = counts;
+        }
+        self.issued += issued;
+    }
+
+    /// Notifies the observers that need it of an instruction that is about to run.
     #[inline(never)]
-    fn tell_before(&mut self, at: &At<'_>) {
+    pub(crate) fn before(&mut self, at: &At<'_>) {
         self.each(|o| o.before(at));
     }
 
     /// Notifies the observers of a warp-level instruction that its handler has run.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn after(&mut self, at: &At<'_>) {
-        let count = self.counts[at.code.id.0 as usize].get(at.pc as usize);
-        if count.is_some_and(|c| c.flags & SYNCS != 0) {
-            self.each(|o| o.warp_sync(at.warp, at.mask));
-        }
+        self.each(|o| o.warp_sync(at.warp, at.mask));
     }
 
     /// Notifies the observers that the worker ends.
@@ -239,6 +272,70 @@ impl Watch {
         for observer in self.observers {
             observer.finish(&self.counts);
         }
+    }
+}
+
+/// The distances of the addresses of lanes from that of the first lane.
+#[derive(Debug)]
+pub(crate) struct Distances {
+    wide: Lanes<u64>,
+    /// The lower halves.
+    narrow: Lanes<u32>,
+}
+
+impl Distances {
+    /// Returns the distances of a set of lanes; 0 for other lanes.
+    pub(crate) fn new(addresses: &Lanes<u64>, mask: Mask) -> Self {
+        let base = addresses[mask.trailing_zeros() as usize % LANES];
+        let mut wide = [0; LANES];
+        for (lane, distance) in wide.iter_mut().enumerate() {
+            if mask >> lane & 1 == 1 {
+                *distance = addresses[lane].wrapping_sub(base);
+            }
+        }
+        Distances {
+            narrow: wide.map(|distance| distance as u32),
+            wide,
+        }
+    }
+
+    /// Returns the distance of each lane.
+    pub(crate) fn all(&self) -> &Lanes<u64> {
+        &self.wide
+    }
+
+    /// Returns true if the addresses of a set of lanes have these distances from the first one.
+    #[inline(always)]
+    pub(crate) fn are_of(&self, addresses: &Lanes<u64>, base: u64, mask: Mask) -> bool {
+        let mut differ = 0;
+        if mask == FULL {
+            for (address, distance) in addresses.iter().zip(&self.wide) {
+                differ |= address.wrapping_sub(base) ^ distance;
+            }
+        } else {
+            for (lane, (address, distance)) in addresses.iter().zip(&self.wide).enumerate() {
+                let active = 0u64.wrapping_sub(u64::from(mask >> lane & 1));
+                differ |= (address.wrapping_sub(base) ^ distance) & active;
+            }
+        }
+        differ == 0
+    }
+
+    /// The same for addresses of 32 bits.
+    #[inline(always)]
+    fn are_of_narrow(&self, addresses: &Lanes<u32>, base: u32, mask: Mask) -> bool {
+        let mut differ = 0;
+        if mask == FULL {
+            for (address, distance) in addresses.iter().zip(&self.narrow) {
+                differ |= address.wrapping_sub(base) ^ distance;
+            }
+        } else {
+            let lanes = lanes::expand(mask);
+            for (lane, (address, distance)) in addresses.iter().zip(&self.narrow).enumerate() {
+                differ |= (address.wrapping_sub(base) ^ distance) & lanes[lane];
+            }
+        }
+        differ == 0
     }
 }
 
@@ -287,6 +384,30 @@ impl<'a> At<'a> {
         unsafe { T::read(self.regs, slot) }
     }
 
+    /// Panics if a slot is not a row inside the frame.
+    #[inline(always)]
+    fn assert_row(&self, slot: Slot) {
+        let inside = u64::from(slot.0) + u64::from(WIDEST_ROW) <= u64::from(self.code.frame_bytes);
+        assert!(inside && slot.0.is_multiple_of(8), "a slot outside the frame");
+    }
+
+    /// Returns a row of the code's registers with 32 bits per lane.
+    #[inline(always)]
+    fn narrow_row(&self, slot: Slot) -> &Lanes<u32> {
+        self.assert_row(slot);
+        // SAFETY: `regs` belong to a frame of the code, by the contract of `new`; the slot is inside of it and aligned. No
+        // instruction runs while observers look at the warp.
+        unsafe { self.regs.narrow_row(slot) }
+    }
+
+    /// Returns a row of the code's registers with 64 bits per lane.
+    #[inline(always)]
+    fn wide_row(&self, slot: Slot) -> &Lanes<u64> {
+        self.assert_row(slot);
+        // SAFETY: as for `narrow_row`.
+        unsafe { self.regs.wide_row(slot) }
+    }
+
     /// Returns the lanes whose addresses are used by an access.
     pub(crate) fn lanes(&self, access: &SiteAccess) -> Mask {
         if access.lanes >= 32 {
@@ -307,6 +428,29 @@ impl<'a> At<'a> {
             *address = address.wrapping_add(access.offset);
         }
         addresses
+    }
+
+    /// Returns the address of the first lane of a set, in the space of the access.
+    #[inline]
+    pub(crate) fn first_address(&self, access: &SiteAccess, mask: Mask) -> u64 {
+        let first = mask.trailing_zeros() as usize % LANES;
+        let address = match access.wide {
+            true => self.wide_row(access.address)[first],
+            false => u64::from(self.narrow_row(access.address)[first]),
+        };
+        address.wrapping_add(access.offset)
+    }
+
+    /// Returns true if the address of each lane of a set has this distance from that of the first lane.
+    #[inline]
+    pub(crate) fn has_distances(&self, access: &SiteAccess, mask: Mask, distances: &Distances) -> bool {
+        let first = mask.trailing_zeros() as usize % LANES;
+        if access.wide {
+            let row = self.wide_row(access.address);
+            return distances.are_of(row, row[first], mask);
+        }
+        let row = self.narrow_row(access.address);
+        distances.are_of_narrow(row, row[first], mask)
     }
 
     /// Returns the space that contains an address of an access, and the address in that space.

@@ -180,6 +180,25 @@ impl SiteRequests {
     /// Counts an access of an instruction.
     fn access(&mut self, at: &At<'_>, number: usize, access: &SiteAccess) {
         let mask = at.lanes(access);
+        if access.space != Space::Generic
+            && mask != 0
+            && let AccessBytes::Constant(bytes) = access.bytes
+        {
+            let kind = (number as u32) << 16 | access.space as u32;
+            if self.patterns.find_at(at, access, (kind, mask, bytes)).is_some() {
+                if let Some((_, (_, times))) = self.patterns.latest() {
+                    *times += 1;
+                }
+                return;
+            }
+            let request = Request {
+                kind,
+                mask,
+                addresses: &at.addresses(access),
+                bytes,
+            };
+            return self.insert(&request, (access.space, access.kind));
+        }
         let mut addresses = at.addresses(access);
         if access.space != Space::Generic {
             return self.count(at, (number, access), (access.space, mask), &addresses);
@@ -234,6 +253,11 @@ impl SiteRequests {
             *times += 1;
             return;
         }
+        self.insert(request, access);
+    }
+
+    /// Counts a request whose pattern is not known.
+    fn insert(&mut self, request: &Request<'_>, access: (Space, AccessKind)) {
         let requests = Requests::new(access, request.addresses, request.mask, request.bytes);
         if let Some((old, times)) = self.patterns.insert(request, (requests, 1)) {
             old.add(&mut self.counters, times);

@@ -3,7 +3,9 @@
 //! Most instructions access memory in the same pattern each time, moved by a distance. Numbers that depend only on the
 //! distances between the addresses and on the alignment of the first one are computed once per pattern.
 
-use crate::lanes::{FULL, LANES, Lanes, Mask};
+use crate::code::site::SiteAccess;
+use crate::code::watch::{At, Distances};
+use crate::lanes::{LANES, Lanes, Mask};
 
 /// The addresses that the lanes of a warp access with one instruction.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ struct Entry<T> {
     /// The first active lane's address modulo the alignment.
     align: u64,
     /// The distance of each active lane's address from the first one's.
-    distances: Lanes<u64>,
+    distances: Distances,
     value: T,
 }
 
@@ -77,19 +79,57 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
             self.pause -= 1;
             return None;
         }
-        let base = request.base();
-        let found = match self.entries.get(self.last) {
-            Some(last) if last.fits::<ALIGN>(request, base) => self.last,
-            _ => self.find_other(request, base)?,
-        };
-        self.last = found;
+        let (base, kind) = (request.base(), (request.kind, request.mask, request.bytes));
+        self.find_where(base, kind, |distances| {
+            distances.are_of(request.addresses, base, request.mask)
+        })?;
+        Some(&mut self.entries[self.last].value)
+    }
+
+    /// Returns the address of the first lane of a request, if its pattern is known: [`latest`](Self::latest) returns it.
+    /// The request is made by these lanes with an access of an instruction: a kind, the lanes, and the bytes of each.
+    #[inline]
+    pub(crate) fn find_at(
+        &mut self,
+        at: &At<'_>,
+        access: &SiteAccess,
+        (kind, mask, bytes): (u32, Mask, u32),
+    ) -> Option<u64> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
+        let base = at.first_address(access, mask);
+        self.find_where(base, (kind, mask, bytes), |distances| {
+            at.has_distances(access, mask, distances)
+        })?;
+        Some(base)
+    }
+
+    #[inline(always)]
+    fn find_where(
+        &mut self,
+        base: u64,
+        kind: (u32, Mask, u32),
+        has_distances: impl Fn(&Distances) -> bool,
+    ) -> Option<()> {
+        match self.entries.get(self.last) {
+            Some(last) if last.is_like::<ALIGN>(base, kind) && has_distances(&last.distances) => {}
+            _ => self.last = self.find_other(base, kind, has_distances)?,
+        }
         self.score = (self.score + 1).min(Self::BEST_SCORE);
-        Some(&mut self.entries[found].value)
+        Some(())
     }
 
     #[inline(never)]
-    fn find_other(&mut self, request: &Request<'_>, base: u64) -> Option<usize> {
-        let found = self.entries.iter().position(|e| e.fits::<ALIGN>(request, base));
+    fn find_other(
+        &mut self,
+        base: u64,
+        kind: (u32, Mask, u32),
+        has_distances: impl Fn(&Distances) -> bool,
+    ) -> Option<usize> {
+        let is_it = |e: &Entry<T>| e.is_like::<ALIGN>(base, kind) && has_distances(&e.distances);
+        let found = self.entries.iter().position(is_it);
         if found.is_none() {
             self.score -= 1;
             if self.score < Self::WORST_SCORE {
@@ -106,18 +146,12 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
             return Some(value);
         }
         let base = request.base();
-        let mut distances = [0; LANES];
-        for (lane, distance) in distances.iter_mut().enumerate() {
-            if request.mask >> lane & 1 == 1 {
-                *distance = request.addresses[lane].wrapping_sub(base);
-            }
-        }
         let entry = Entry {
             kind: request.kind,
             mask: request.mask,
             bytes: request.bytes,
             align: base % ALIGN,
-            distances,
+            distances: Distances::new(request.addresses, request.mask),
             value,
         };
         if self.entries.len() < Self::ENTRIES {
@@ -135,9 +169,10 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
         self.pause > 0
     }
 
-    /// Returns the value that was found or added last.
-    pub(crate) fn latest(&self) -> Option<&T> {
-        self.entries.get(self.last).map(|e| &e.value)
+    /// Returns the pattern that was found or added last: its distances and the value.
+    pub(crate) fn latest(&mut self) -> Option<(&Lanes<u64>, &mut T)> {
+        let entry = self.entries.get_mut(self.last)?;
+        Some((entry.distances.all(), &mut entry.value))
     }
 
     /// Returns all values that are kept.
@@ -147,25 +182,10 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
 }
 
 impl<T> Entry<T> {
+    /// Returns true if requests of this kind, which these lanes make for this many bytes each, may have the pattern.
     #[inline(always)]
-    fn fits<const ALIGN: u64>(&self, request: &Request<'_>, base: u64) -> bool {
-        if (self.mask, self.bytes, self.kind) != (request.mask, request.bytes, request.kind)
-            || self.align != base % ALIGN
-        {
-            return false;
-        }
-        let mut differ = 0;
-        if self.mask == FULL {
-            for (address, distance) in request.addresses.iter().zip(&self.distances) {
-                differ |= address.wrapping_sub(base) ^ distance;
-            }
-        } else {
-            for (lane, (address, distance)) in request.addresses.iter().zip(&self.distances).enumerate() {
-                let active = 0u64.wrapping_sub(u64::from(self.mask >> lane & 1));
-                differ |= (address.wrapping_sub(base) ^ distance) & active;
-            }
-        }
-        differ == 0
+    fn is_like<const ALIGN: u64>(&self, base: u64, (kind, mask, bytes): (u32, Mask, u32)) -> bool {
+        (self.mask, self.bytes, self.kind) == (mask, bytes, kind) && self.align == base % ALIGN
     }
 }
 

@@ -4,7 +4,7 @@ use crate::code::function::Code;
 use crate::code::inst::Flow;
 use crate::code::machine::Machine;
 use crate::code::registers::Regs;
-use crate::code::watch::At;
+use crate::code::watch::{At, SiteFlags};
 use crate::lanes::{self, Mask};
 
 /// The reason why the loop ended.
@@ -87,6 +87,8 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
     stop: u32,
 ) -> (u32, Event) {
     let mut watch = if OBSERVED { m.watch.take() } else { None };
+    let mut counts = watch.as_mut().map(|watch| watch.take_counts(code)).unwrap_or_default();
+    let (active, mut issued) = (if OBSERVED { mask.count_ones() } else { 0 }, 0);
     let (warp, live) = if OBSERVED { (m.warp, m.live) } else { (0, 0) };
     // SAFETY: `regs` belong to the code, by the caller's contract.
     let at = |pc: usize, mask: Mask| unsafe { At::new(code, regs, pc, warp, mask, live) };
@@ -98,13 +100,23 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
             break Event::Stop;
         };
         let handler = if FULL { inst.full } else { inst.masked };
-        if OBSERVED && let Some(watch) = &mut watch {
-            watch.before::<FULL>(&at(pc, mask));
+        let mut flags = SiteFlags::default();
+        if OBSERVED && let Some(count) = counts.get_mut(pc) {
+            flags = count.run::<FULL>(active);
+            issued += flags.issues();
+            if flags.is_wanted()
+                && let Some(watch) = &mut watch
+            {
+                watch.before(&at(pc, mask));
+            }
         }
         // SAFETY: the instruction belongs to the frame's code, by the caller's contract.
         let flow = unsafe { handler(m, regs, inst, mask) };
         if flow == Flow::Next {
-            if OBSERVED && let Some(watch) = &mut watch {
+            if OBSERVED
+                && flags.syncs()
+                && let Some(watch) = &mut watch
+            {
                 watch.after(&at(pc, mask));
             }
             pc += 1;
@@ -132,8 +144,14 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
                 let Some(next) = insts.get(pc + 1) else {
                     break Event::Stop;
                 };
-                if OBSERVED && let Some(watch) = &mut watch {
-                    watch.before::<false>(&at(pc + 1, m.taken));
+                if OBSERVED && let Some(count) = counts.get_mut(pc + 1) {
+                    let flags = count.run::<false>(m.taken.count_ones());
+                    issued += flags.issues();
+                    if flags.is_wanted()
+                        && let Some(watch) = &mut watch
+                    {
+                        watch.before(&at(pc + 1, m.taken));
+                    }
                 }
                 // SAFETY: as above.
                 match unsafe { (next.masked)(m, regs, next, m.taken) } {
@@ -158,6 +176,9 @@ unsafe fn run_lanes<const FULL: bool, const OBSERVED: bool>(
     };
     m.steps += pc.saturating_sub(since) as u64;
     if OBSERVED {
+        if let Some(watch) = &mut watch {
+            watch.give_counts(code, counts, issued);
+        }
         m.watch = watch;
     }
     (pc as u32, event)
