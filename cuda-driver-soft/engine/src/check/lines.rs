@@ -131,12 +131,15 @@ pub(super) struct LineAccess {
     pub(super) turns: Vec<(Units, MapId)>,
 }
 
+/// The lanes that access each unit, turn by turn.
+type LaneTurns = Vec<[Mask; LANES]>;
+
 /// Returns the lines that a request accesses; none if units or single lanes must be checked one by one.
 fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<LineAccess> {
     const MOST_TURNS: usize = 8;
     let base = request.base() / LINE * LINE;
     let unit = if request.bytes.is_multiple_of(4) { 4 } else { 1 };
-    let mut lines: Vec<((u64, Option<u8>), Vec<[Mask; LANES]>)> = Vec::new();
+    let mut lines: Vec<((u64, Option<u8>), LaneTurns)> = Vec::new();
     let mut rest = request.mask;
     while rest != 0 {
         let first = rest.trailing_zeros() as usize % LANES;
