@@ -20,7 +20,7 @@
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
-//! | `CUDA_SOFT_ENGINE` | `interpreter`; `compiled`: compile all kernels to machine code; `auto`: compile those that run often, where that makes them faster | `interpreter` |
+//! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels; `interpreter`: compile none | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |

@@ -10,7 +10,7 @@
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
-//! | `CUDA_SOFT_ENGINE` | `interpreter`; `compiled`: kernels are compiled to machine code; `auto`: kernels that run often are compiled; `leaving`: as `compiled`, with each check failing, for tests | `interpreter` |
+//! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, with each check failing, for tests | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table at exit, or a file | off |
@@ -98,7 +98,7 @@ pub fn parallel() -> bool {
     *PARALLEL.get_or_init(|| text("CUDA_SOFT_PARALLEL").is_some_and(|value| value == "1"))
 }
 
-/// Returns `CUDA_SOFT_ENGINE`, the way in which kernels run: `interpreter`, `compiled`, `auto`, or, for tests, `leaving`.
+/// Returns `CUDA_SOFT_ENGINE`, the way in which kernels run: `auto`, `compiled`, `interpreter`, or, for tests, `leaving`.
 pub fn engine() -> Option<&'static str> {
     static ENGINE: OnceLock<Option<String>> = OnceLock::new();
     ENGINE.get_or_init(|| text("CUDA_SOFT_ENGINE")).as_deref()

@@ -65,8 +65,8 @@ impl Engine {
         match host::environment::engine() {
             Some("compiled") => Engine::Compiled { lanes: 32 },
             Some("leaving") => Engine::Leaving { lanes: 32 },
-            Some("auto") => Engine::Auto,
-            _ => Engine::Interpreter,
+            Some("interpreter") => Engine::Interpreter,
+            _ => Engine::Auto,
         }
     }
 }
