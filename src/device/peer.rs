@@ -4,7 +4,8 @@ use super::Device;
 use crate::sys::{CUatomicOperation, CUdevice_P2PAttribute};
 use crate::{Result, checked};
 
-/// The sizes for which an atomic operation is native, as the bits of `CUatomicOperationCapability`.
+/// The kinds and sizes of values for which an atomic operation is native, as the bits of
+/// `CUatomicOperationCapability`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AtomicCapabilities(pub u32);
 
@@ -37,7 +38,7 @@ impl Device {
         unsafe { checked::device_get_p2p_attribute(attribute, self.as_raw(), peer.as_raw()) }
     }
 
-    /// Returns for each operation the sizes for which atomics on the memory of `peer` are native
+    /// Returns for each operation the capabilities that are native on the memory of `peer`
     /// ([`cuDeviceGetP2PAtomicCapabilities`](checked::device_get_p2p_atomic_capabilities)).
     ///
     /// # Errors
@@ -57,7 +58,7 @@ impl Device {
         Ok(found.into_iter().map(AtomicCapabilities).collect())
     }
 
-    /// Returns for each operation the sizes for which atomics on the host's memory are native
+    /// Returns for each operation the capabilities that are native on the host's memory
     /// ([`cuDeviceGetHostAtomicCapabilities`](checked::device_get_host_atomic_capabilities)).
     ///
     /// # Errors

@@ -102,7 +102,8 @@ struct Mixed {
 // SAFETY: the kernel's struct has these members in this order and C's layout.
 unsafe impl KernelArg for Mixed {}
 
-/// Launches one thread on the null stream with a tuple and with a packed buffer, and reads `count` words.
+/// Launches one thread twice on a new stream, with the arguments as a tuple and as a packed buffer, and returns the
+/// `count` words that it writes. Both launches must give the same words.
 macro_rules! received {
     ($context:expr, $kernel:literal, $count:literal, $($argument:expr),+) => {{
         let context = $context;
@@ -305,7 +306,7 @@ fn launches_check_their_arguments_with_debug_assertions() {
     pieces.push(buffer.ptr()).push(8_u32).push(0_u32);
     let (mut address, mut count) = (buffer.ptr(), 8_u64);
     let pointers = [(&raw mut address).cast(), (&raw mut count).cast()];
-    // SAFETY: the kernel adds to the 8 values of the buffer.
+    // SAFETY: the arguments have the types of the kernel's parameters, and the count is the length of the buffer.
     unsafe {
         kernel.launch(&stream, one, &pieces).expect("a launch");
         kernel.launch(&stream, one, &pointers[..]).expect("a launch");
@@ -388,7 +389,7 @@ fn refused_launches() {
     let result = unsafe { kernel.launch(&Stream::null(), one, (buffer.ptr(), 8_u64)) };
     assert_eq!(result.map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_CONTEXT));
     let _current = context.push().expect("a push");
-    // SAFETY: as above.
+    // SAFETY: the arguments have the types of the kernel's parameters, and the count is the length of the buffer.
     unsafe { kernel.launch(&Stream::null(), one, (buffer.ptr(), 8_u64)) }.expect("a launch");
     assert_eq!(buffer.to_vec().expect("a copy")[0].to_bits(), 1.0_f32.to_bits());
 }

@@ -403,7 +403,7 @@ fn several_attributes_of_a_pointer() {
         let seen = (kind, is_managed, size, ordinal);
         c.that(seen == expected, || format!("{seen:?}, expected {expected:?}"));
     }
-    // The list has the device's address only if a context is current.
+    // `cuPointerGetAttributes` gives the device address only while a context is current, and 0 otherwise.
     let mut names = [CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER];
     let mut seen = [7_u64; 2];
     let mut listed = |index: usize| {

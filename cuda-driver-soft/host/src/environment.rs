@@ -10,7 +10,7 @@
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
-//! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, with each check failing, for tests | `auto` |
+//! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, but machine code continues in the interpreter at each of its exits, for tests | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
 //! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table at exit, or a file | off |

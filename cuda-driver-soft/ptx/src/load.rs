@@ -28,8 +28,8 @@ pub struct Loaded {
 pub enum FailureKind {
     /// The text is not PTX: `CUDA_ERROR_INVALID_IMAGE` (200).
     NotPtx,
-    /// The `.version` does not exist or is newer than [`Limits::max_version`]: `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`
-    /// (222).
+    /// No PTX version has the number in `.version`, or it is newer than [`Limits::max_version`]:
+    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` (222).
     UnsupportedVersion,
     /// The module has errors: `CUDA_ERROR_INVALID_PTX` (218).
     Invalid,

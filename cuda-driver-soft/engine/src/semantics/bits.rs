@@ -2,8 +2,8 @@
 
 use super::int::Int;
 
-/// `bfe.type d, a, b, c`: `c` bits from position `b`, extended by the type's sign. Bits past the end are the sign bit
-/// of the field.
+/// `bfe.type d, a, b, c`: `c` bits from position `b`, extended by the type's sign. Bits past the highest bit of `a`
+/// are copies of its sign bit, or 0 for unsigned types.
 #[inline(always)]
 pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
     let (position, length) = (field_operand::<T>(b), field_operand::<T>(c));
@@ -172,7 +172,7 @@ pub fn szext<T: Int>(a: T, b: u32, wrap: bool) -> T {
     a.shl(32 - width).shr(32 - width)
 }
 
-/// Returns part `index` of a word, which has `bits` bits (8 or 16), extended.
+/// Returns the part of `bits` bits (8 or 16) with this index in a word, extended to 32 bits with its sign or with zeros.
 #[inline(always)]
 fn part(a: u32, index: u32, bits: u32, signed: bool) -> i32 {
     let shifted = a << (32 - bits - index * bits);

@@ -157,11 +157,11 @@ called_by_code! {
 /// Runs instructions that are not compiled: see [`Interpret`](crate::code::compiled::Interpret).
 ///
 /// # Safety
-/// The context is the one that [`Warp::run_groups`] passes to the compiled code, which calls this function.
+/// The context is the one that [`call`] passes to the compiled code, which calls this function.
 unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address: u64, window: u32) -> u32 {
     // SAFETY: as promised by the caller; the compiled code does not run meanwhile.
     let context = unsafe { &mut *context };
-    // SAFETY: `run_groups` has put a pointer to a value of this type there, which it does not use meanwhile.
+    // SAFETY: `call` has put a pointer to a value of this type there, and does not use the value meanwhile.
     let running = unsafe { &mut *context.scheduler.cast::<Running<'_, '_, '_>>() };
     let (m, group) = (&mut *running.machine, context.group as usize);
     let Some(warp) = running.warps.get_mut(context.warp as usize) else {
@@ -543,7 +543,8 @@ impl Warp {
         }
     }
 
-    /// Writes these lanes for a group that continues at an instruction.
+    /// Writes the lanes of scalars of a group that continues at an instruction, as [`complete_rows`](Self::complete_rows)
+    /// does for all groups.
     fn complete_group(&mut self, compiled: &Compiled, at: u32, group: u32) {
         if let (Some(entry), Some(frame)) = (compiled.entry(at), self.frames[0].as_mut()) {
             for (slot, width, step) in &entry.scalars {
