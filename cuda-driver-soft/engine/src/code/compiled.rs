@@ -37,8 +37,6 @@ pub(crate) struct Compiled {
     pub(crate) uniforms: Vec<(Constant, u8)>,
     /// The instructions by the way in which they run.
     pub(crate) share: Share,
-    /// The instruction at which the kernel ends, if there is only one.
-    pub(crate) end: Option<u32>,
     /// True if all lanes of a warp run in the interpreter's order.
     pub(crate) ordered: bool,
     /// See [`Variant::leaving`].

@@ -123,8 +123,6 @@ pub(super) struct Emitter<'a> {
     /// For each such instruction, the code that runs if lanes are missing, and the number of the instruction, from 1
     /// on.
     pub(super) missing: Vec<(Label, u64)>,
-    /// The instructions at which the kernel ends.
-    ends: Vec<u32>,
     /// The way in which each step runs, in the order of the code.
     ran_by: Vec<(usize, RunBy)>,
 }
@@ -140,7 +138,6 @@ pub(super) struct Output {
     pub(super) uniforms: Vec<(Constant, u8)>,
     pub(super) share: Share,
     pub(super) sites: Vec<Site>,
-    pub(super) ends: Vec<u32>,
     pub(super) ran_by: Vec<(usize, RunBy)>,
 }
 
@@ -181,7 +178,6 @@ impl<'a> Emitter<'a> {
             sites: Vec::new(),
             meeting: None,
             missing: Vec::new(),
-            ends: Vec::new(),
             ran_by: Vec::new(),
         }
     }
@@ -265,7 +261,6 @@ impl<'a> Emitter<'a> {
             uniforms: self.uniforms,
             share: self.share,
             sites: self.sites,
-            ends: self.ends,
             ran_by: self.ran_by,
         })
     }
@@ -331,7 +326,16 @@ impl<'a> Emitter<'a> {
                 _ => None,
             });
             let scalars = scalars.collect();
-            let of_warp = self.same_in_warp(&live);
+            let of_warp = live.iter().filter(|reg| self.is_same_in_warp(**reg));
+            let of_warp = of_warp.map(|reg| {
+                let bytes = match self.class(*reg) {
+                    RegClass::Pred => 0,
+                    RegClass::B32 => 4,
+                    _ => 8,
+                };
+                (Slot(self.slot(*reg)), bytes, 0)
+            });
+            let of_warp = of_warp.collect();
             ways.push(Way {
                 at,
                 label: entry,
@@ -342,6 +346,13 @@ impl<'a> Emitter<'a> {
         ways.sort_by_key(|way| way.at);
         ways.dedup_by_key(|way| way.at);
         ways
+    }
+
+    /// Returns true for registers that must have the same value in the whole warp.
+    fn is_same_in_warp(&self, reg: Reg) -> bool {
+        let kept = matches!(self.class(reg), RegClass::Pred | RegClass::B32 | RegClass::B64);
+        let of_warp = self.input.of_warp;
+        kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
     }
 
     pub(super) fn is_alias(&self, reg: Reg) -> bool {
@@ -637,7 +648,6 @@ impl<'a> Emitter<'a> {
             self.asm.add_to(counter, -rest);
         }
         self.asm.constant(Gpr::AX, u64::from(at) | (exit as u64) << 32);
-        self.ends.extend((exit == Exit::End).then_some(at));
         // After such an exit, the code may continue with the next group.
         self.asm.jump(match exit {
             Exit::Barrier | Exit::End => self.next,

@@ -1,10 +1,8 @@
 //! The registers that are needed at each step.
 
 use super::emitter::Emitter;
-use crate::code::registers::Slot;
 use crate::plan::defined;
-use crate::plan::shape::Shape;
-use ptx::ir::{Reg, RegClass};
+use ptx::ir::Reg;
 use std::collections::BTreeSet;
 
 impl Emitter<'_> {
@@ -42,24 +40,5 @@ impl Emitter<'_> {
     pub(super) fn is_read_behind(&self, reg: Reg) -> bool {
         let first = self.input.plan.layout.steps_of(self.block).start;
         self.alive[self.step + 1 - first].binary_search(&reg).is_ok()
-    }
-
-    /// Returns the rows of those of these registers that must have the same value in the whole warp, with the bytes per
-    /// lane and a step of 0.
-    pub(super) fn same_in_warp(&self, live: &[Reg]) -> Vec<(Slot, u8, i64)> {
-        let Some(of_warp) = self.input.of_warp else {
-            return Vec::new();
-        };
-        let same = live.iter().filter(|reg| of_warp.of_register(**reg) == Shape::Uniform);
-        let rows = same.filter_map(|reg| {
-            let bytes = match self.class(*reg) {
-                RegClass::Pred => 0,
-                RegClass::B32 => 4,
-                RegClass::B64 => 8,
-                RegClass::B16 | RegClass::B128 => return None,
-            };
-            Some((Slot(self.slot(*reg)), bytes, 0))
-        });
-        rows.collect()
     }
 }

@@ -166,11 +166,6 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         sites: output.sites.iter().map(site).collect(),
         uniforms: output.uniforms,
         share: output.share,
-        end: output
-            .ends
-            .first()
-            .copied()
-            .filter(|end| output.ends.iter().all(|other| other == end)),
         ordered,
         leaving: variant.leaving,
         sees_active_lanes: body.insts.iter().any(depends_on_active_lanes),

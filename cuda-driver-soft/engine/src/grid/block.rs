@@ -21,8 +21,6 @@ const BARRIERS: usize = 16;
 const CLUSTER: usize = BARRIERS;
 /// Backward jumps that a warp may take before the next warp runs; the warp may be waiting for that one.
 const WARP_SHARE: i64 = 1_024;
-/// Barriers up to which most warps of a block may leave compiled code. Then each warp continues on its own.
-const MOST_PARTED: u32 = 3;
 
 /// A block in progress, or a finished one that can be reused.
 pub(crate) struct Block {
@@ -257,13 +255,12 @@ impl Block {
     fn run_together(
         &mut self,
         m: &mut Machine<'_>,
-        frames: &mut Frames<'_>,
+        frames: &Frames<'_>,
         shape: &GridShape,
         mut at: u32,
         end: u64,
     ) -> Option<Outcome> {
         let block = (self.index, shape.number(self.index));
-        let mut parted = 0;
         loop {
             match phase::run(&mut self.warps, m, frames, block, at, WARP_SHARE) {
                 Phase::End => {
@@ -271,13 +268,7 @@ impl Block {
                     (self.left, self.together) = (0, None);
                     return Some(Outcome::Done);
                 }
-                Phase::Barrier(next, in_vain) => {
-                    parted += u32::from(in_vain);
-                    if parted > MOST_PARTED {
-                        phase::separate(&mut self.warps, frames, block, next);
-                        self.together = None;
-                        return None;
-                    }
+                Phase::Barrier(next) => {
                     (at, self.together) = (next, Some(next));
                     if m.steps >= end || m.has_freed_much() {
                         return Some(Outcome::Share);

@@ -243,8 +243,10 @@ impl<'e> Frames<'e> {
         let Some((compiled, code)) = self.compiled.zip(self.kernel) else {
             return false;
         };
-        // Local memory is different for each warp, and groups of a warp that meet run in a different order.
-        let plain = code.local_bytes == 0 && compiled.sites.is_empty() && self.launch.options.cluster.is_none();
+        // Local memory is different for each warp, groups of a warp that meet run in a different order, and in the
+        // interpreter's order a block gives way between its warps.
+        let in_order = compiled.ordered || !compiled.sites.is_empty();
+        let plain = code.local_bytes == 0 && !in_order && self.launch.options.cluster.is_none();
         let whole = threads.is_multiple_of(LANES as u32) && threads <= (MOST_WARPS * LANES) as u32;
         plain && whole && compiled.entry(0).is_some_and(|entry| entry.scalars.is_empty())
     }

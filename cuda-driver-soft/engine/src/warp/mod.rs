@@ -104,8 +104,6 @@ pub(crate) struct Warp {
     is_behind: bool,
     /// The ends of the warp's groups in compiled code, from which it continues.
     group_ends: Option<GroupEnds>,
-    /// The reason why the warp has stopped, if the block does not know it yet.
-    pause: Option<Pause>,
 }
 
 /// The reason why a warp stopped running.
@@ -191,7 +189,6 @@ impl Warp {
             order: None,
             is_behind: false,
             group_ends: None,
-            pause: None,
         };
         warp.begin(frames, lanes)?;
         Some(warp)
@@ -224,7 +221,7 @@ impl Warp {
         self.in_vain = 0;
         self.trusted = None;
         self.order = None;
-        (self.is_behind, self.group_ends, self.pause) = (false, None, None);
+        (self.is_behind, self.group_ends) = (false, None);
         let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
@@ -258,9 +255,6 @@ impl Warp {
     /// Runs until all lanes have exited or wait, or until the warp has taken `share` backward jumps.
     #[inline]
     pub(crate) fn run(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
-        if let Some(pause) = self.pause.take() {
-            return pause;
-        }
         let mut ran = None;
         // Most kernels have no local memory.
         if self.local.stride() > 0 {

@@ -285,9 +285,12 @@ impl Warp {
             self.order = None;
             return;
         }
-        let inside = self.ready.iter().any(|split| split.frame != 0);
+        if self.ready.iter().any(|split| split.frame != 0) {
+            order.stop = u32::MAX;
+            return;
+        }
         let all = self.ready.iter().fold(0, |mask, split| mask | split.mask);
-        if let Some(next) = order.next_of(all).filter(|_| !inside) {
+        if let Some(next) = order.next_of(all) {
             for split in &mut self.ready {
                 split.mask &= !next.mask;
             }
