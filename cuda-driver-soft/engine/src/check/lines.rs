@@ -137,6 +137,11 @@ type LaneTurns = Vec<[Mask; LANES]>;
 /// Returns the lines that a request accesses; none if units or single lanes must be checked one by one.
 fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<LineAccess> {
     const MOST_TURNS: usize = 8;
+    /// A larger access is a copy, whose units are checked faster than they are sorted here.
+    const MOST_BYTES: u32 = 4_096;
+    if request.bytes > MOST_BYTES {
+        return Vec::new();
+    }
     let base = request.base() / LINE * LINE;
     let unit = if request.bytes.is_multiple_of(4) { 4 } else { 1 };
     let mut lines: Vec<((u64, Option<u8>), LaneTurns)> = Vec::new();

@@ -23,6 +23,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The bits of an address of shared memory that are the offset in a block.
 const OFFSET: u64 = 0xff_ffff;
+/// Limit on the bytes of an access that is checked. One end of each large copy is in shared memory, so a larger copy
+/// raises a fault right after its check.
+const MOST_BYTES: u32 = 1 << 20;
 
 impl Observer for Checker {
     fn one_worker(&self) -> bool {
@@ -464,6 +467,9 @@ impl CheckWorker {
         (group, addresses, bytes): (Mask, &[u64; LANES], u32),
         plan: &AccessPlan,
     ) {
+        if bytes > MOST_BYTES {
+            return;
+        }
         let is_shared = matches!(space, Space::Shared | Space::SharedCluster);
         let mut all_owners;
         let mut owners = None;
@@ -571,7 +577,8 @@ impl CheckWorker {
                 for lane in lanes::iter(group) {
                     let start = addresses[lane];
                     // An access out of bounds raises a fault right after this call.
-                    if start + size > crate::memory::buffer::MOST_LOCAL {
+                    let end = start.checked_add(size);
+                    if end.is_none_or(|end| end > crate::memory::buffer::MOST_LOCAL) {
                         continue;
                     }
                     let Some((bits, base)) = written.local(at.warp, lane as u64, start + size) else {

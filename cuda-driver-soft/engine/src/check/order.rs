@@ -278,7 +278,8 @@ impl BlockOrder {
             for reach in Reach::ALL.map(|reach| reach as usize) {
                 if fenced[reach] {
                     own.set_fences(Reach::ALL[reach], own.live, &fences[reach]);
-                    own.fenced[reach] = false;
+                    // Threads at other barriers have not learned of the fence.
+                    own.fenced[reach] &= !whole;
                 }
             }
         }

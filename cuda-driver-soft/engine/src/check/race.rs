@@ -185,20 +185,19 @@ impl Races {
     fn apart(&mut self, check: &mut Check<'_>, stamp: Stamp, is_row: bool, maps: &LaneMaps) {
         let access = check.access;
         let addresses = access.places.all();
-        let line = self.shadow.line(addresses[0]);
-        let writes_row = is_row && access.effect != Effect::Read;
-        if writes_row {
+        if is_row && access.effect != Effect::Read {
+            let line = self.shadow.line(addresses[0]);
             line.separate(maps);
-        }
-        if writes_row && let Some(words) = line.words() {
-            for (lane, cell) in words.iter_mut().enumerate() {
-                let lanes = 1 << lane;
-                check.cell(addresses[lane], cell, Stamp { lanes, ..stamp });
+            if let Some(words) = line.words() {
+                for (lane, cell) in words.iter_mut().enumerate() {
+                    let lanes = 1 << lane;
+                    check.cell(addresses[lane], cell, Stamp { lanes, ..stamp });
+                }
+                line.write_row(stamp);
+                return;
             }
-            line.write_row(stamp);
-        } else {
-            self.each(check, &addresses, stamp, maps);
         }
+        self.each(check, &addresses, stamp, maps);
     }
 
     /// Checks an access whose units need not be checked one by one, because its addresses have a known pattern and it
@@ -206,7 +205,7 @@ impl Races {
     fn together(&mut self, check: &Check<'_>, stamp: Stamp, pattern: &AccessPattern, maps: &mut LaneMaps) -> bool {
         let access = check.access;
         let writes = access.effect != Effect::Read;
-        if access.pending || pattern.lines.is_empty() {
+        if access.pending || pattern.lines.is_empty() || maps.is_full() {
             return false;
         }
         let AccessPattern { is_row, ref lines, .. } = *pattern;
@@ -277,7 +276,7 @@ impl Races {
                     continue;
                 }
             }
-            let (mut at, end) = (address, address + u64::from(access.bytes));
+            let (mut at, end) = (address, address.saturating_add(access.bytes.into()));
             while at < end {
                 let offset = at % LINE;
                 let part = (LINE - offset).min(end - at);
@@ -299,7 +298,10 @@ impl Races {
     /// Records that lanes have waited for copies, which count as writes of this moment.
     pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy, maps: &LaneMaps) {
         for lane in lanes::iter(copy.lanes) {
-            let (mut at, end) = (copy.addresses[lane], copy.addresses[lane] + u64::from(copy.bytes));
+            let (mut at, end) = (
+                copy.addresses[lane],
+                copy.addresses[lane].saturating_add(copy.bytes.into()),
+            );
             while at < end {
                 let part = (LINE - at % LINE).min(end - at);
                 let line = self.shadow.line(at);

@@ -482,6 +482,89 @@ fn a_fence_in_a_block_does_not_order_blocks() {
     }
 }
 
+/// Two warps of three meet at a barrier of their own before all do.
+#[test]
+fn a_fence_before_a_barrier_of_two_warps_counts_behind_it() {
+    let kernel = |fence: &str| {
+        format!(
+            "
+            .version 7.0
+            .target sm_80
+            .address_size 64
+            .visible .entry k(.param .u64 out)
+            {{
+                .reg .b32 %r<5>;
+                .reg .b64 %rd<3>;
+                .reg .pred %p<5>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %ctaid.x;
+                mov.u32 %r2, %tid.x;
+                setp.ne.u32 %p0, %r1, 0;
+                @%p0 bra reader;
+                mad.wide.u32 %rd2, %r2, 4, %rd1;
+                setp.lt.u32 %p1, %r2, 32;
+                @%p1 st.global.u32 [%rd2], %r2;
+                {fence}
+                setp.ge.u32 %p2, %r2, 64;
+                @%p2 bra third;
+                bar.sync 1, 64;
+            third:
+                bar.sync 0;
+                setp.ne.u32 %p3, %r2, 0;
+                @%p3 bra done;
+                atom.global.add.u32 %r3, [%rd1+252], 1;
+                bra done;
+            reader:
+                setp.ne.u32 %p3, %r2, 0;
+                @%p3 bra done;
+            again:
+                atom.global.add.u32 %r3, [%rd1+252], 0;
+                setp.eq.u32 %p4, %r3, 0;
+                @%p4 bra again;
+                membar.gl;
+                ld.global.u32 %r4, [%rd1];
+                st.global.u32 [%rd1+240], %r4;
+            done:
+                ret;
+            }}"
+        )
+    };
+    for (fence, races) in [("membar.gl;", 0), ("", 1)] {
+        let found = checks_of(&kernel(fence), (2, 96), Checks::RACE);
+        assert_eq!(found, vec![Checks::RACE; races], "{fence}");
+    }
+}
+
+#[test]
+fn a_copy_of_four_gigabytes_faults() {
+    let kernel = "
+        .version 8.0
+        .target sm_90
+        .address_size 64
+        .visible .entry k(.param .u64 out)
+        {
+            .reg .b32 %r<3>;
+            .reg .b64 %rd<2>;
+            .shared .align 16 .b8 place[64];
+            .shared .align 8 .b64 arrivals;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, place;
+            mov.u32 %r2, arrivals;
+            mbarrier.init.shared.b64 [%r2], 1;
+            cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 0xfffffff0, [%r2];
+            ret;
+        }";
+    for checks in [Checks::RACE, Checks::INIT] {
+        let mut bench = Bench::text(kernel, Isa::best());
+        let checker = Checker::new(checks);
+        let out = bench.put(&[0_u32; 64], u32::to_le_bytes);
+        let mut launch = bench.launch("k", 1, 1, &[Arg::U64(out)]);
+        launch.options.observers = checker.observers();
+        assert!(Bench::run(launch).fault().is_some(), "{checks:?}");
+        assert!(checker.findings().is_empty(), "{:?}", checker.findings());
+    }
+}
+
 #[test]
 fn memory_that_a_kernel_frees_and_allocates_again_is_uninitialised() {
     let kernel = |before: &str| {
