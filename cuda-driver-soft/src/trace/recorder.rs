@@ -33,6 +33,19 @@ struct TraceFile {
     is_closed: bool,
     /// True once the process exits: the array is closed after each event.
     exits: bool,
+    /// True for a file that cannot be read or shortened, such as a pipe: the array is never closed.
+    is_stream: bool,
+}
+
+/// Locks a file until it is unlocked or closed.
+fn lock(file: &File) {
+    loop {
+        match file.lock() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Some file systems have no locks; then only one process may write at a time.
+            _ => return,
+        }
+    }
 }
 
 /// The end of the array of events.
@@ -47,6 +60,9 @@ impl TraceFile {
     /// Closes the array, which makes the file valid JSON.
     fn close(&mut self) -> io::Result<()> {
         self.exits = true;
+        if self.is_stream {
+            return Ok(());
+        }
         if self.is_closed && self.file.metadata()?.len() == self.length {
             return Ok(());
         }
@@ -55,8 +71,13 @@ impl TraceFile {
 
     /// Adds text to the array: an event, or its end.
     fn change(&mut self, text: impl Fn(bool) -> String) -> io::Result<()> {
-        // Some file systems have no locks; then only one process may write at a time.
-        let _ = self.file.lock();
+        if self.is_stream {
+            let before = if self.length <= 1 { "\n" } else { ",\n" };
+            let text = before.to_owned() + &text(false);
+            self.length = self.length.saturating_add(text.len() as u64);
+            return self.file.write_all(text.as_bytes());
+        }
+        lock(&self.file);
         let changed = self.change_locked(&text(self.exits));
         let _ = self.file.unlock();
         changed
@@ -170,15 +191,29 @@ impl Recorder {
         let mut recorder = Recorder::default();
         if let Some(path) = path {
             let mut options = OpenOptions::new();
-            options.read(true);
+            options.create(true);
             if replace {
-                options.write(true).create(true).truncate(true);
+                options.write(true).truncate(true);
+            } else if cfg!(windows) {
+                // A file that is opened to append cannot be shortened there.
+                options.write(true);
             } else {
-                options.append(true).create(true);
+                options.append(true);
             }
             let failed = |error: io::Error| named(path, &error);
-            let mut file = options.open(path).map_err(failed)?;
-            let mut length = file.metadata().map_err(failed)?.len();
+            // With an end of a pipe to read from, this process would wait for ever once the other reader is gone.
+            let is_file = !path.exists() || path.is_file();
+            let readable = is_file.then(|| options.clone().read(true).open(path).ok()).flatten();
+            let is_readable = readable.is_some();
+            let mut file = match readable {
+                Some(file) => file,
+                None => options.open(path).map_err(failed)?,
+            };
+            // Another process may begin the same file.
+            lock(&file);
+            let metadata = file.metadata().map_err(failed)?;
+            let is_stream = !is_readable || !metadata.is_file();
+            let mut length = metadata.len();
             if length == 0 {
                 file.write_all(b"[").map_err(failed)?;
                 length = 1;
@@ -186,12 +221,14 @@ impl Recorder {
                 // The end is read before the first write.
                 length = u64::MAX;
             }
+            let _ = file.unlock();
             recorder.file = Some(TraceFile {
                 file,
                 path: path.to_owned(),
                 length,
                 is_closed: false,
                 exits: false,
+                is_stream,
             });
         }
         Ok(recorder)

@@ -257,6 +257,21 @@ fn a_guard_records_until_it_is_finished() {
     assert!(child.is_none_or(|printed| !printed.contains("panicked")));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_gets_the_events() {
+    if !software() {
+        return;
+    }
+    let variables = [("CUDA_SOFT_TRACE", "/dev/stderr")];
+    let printed = in_child("trace::a_pipe_gets_the_events", &variables, || {
+        assert!(!Context::new().0.is_null());
+    });
+    let Some(printed) = printed else { return };
+    assert!(printed.contains("\"name\":\"cuCtxCreate"), "{printed}");
+    assert!(!printed.contains("ends early"), "{printed}");
+}
+
 #[test]
 fn a_file_that_cannot_be_written_is_reported_and_the_program_runs() {
     if !software() {
