@@ -85,7 +85,7 @@ fn changes_of(info: &CUarrayMapInfo, device: CUdevice) -> Result<MapChanges> {
     let is_valid = info.memHandleType == CUmemHandleType::CU_MEM_HANDLE_TYPE_GENERIC
         && info.flags == 0
         && info.reserved == [0; 2]
-        && info.deviceBitMask == 1 << device;
+        && 1_u32.checked_shl(device as u32) == Some(info.deviceBitMask);
     if !is_valid {
         host::log!("cuMemMapArrayAsync: handle type, flags, reserved words or device mask are wrong");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -3,6 +3,7 @@
 //! A sparse array consists of tiles of 64 KiB. Mipmap levels that are smaller than a tile share a few tiles, the tail of
 //! the mipmapped array. An array with deferred mapping gets all of its memory at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::object::virtual_memory;
@@ -76,12 +77,71 @@ pub(crate) enum MapTarget {
 /// Changes of an array's memory, which [`MapChanges::apply`] makes in stream order.
 pub(crate) struct MapChanges {
     tiles: Arc<Tiles>,
-    changes: Vec<(usize, Option<TileMemory>)>,
+    numbers: TileNumbers,
+    /// The memory of the first tile, and bytes per tile; `None` to unmap the tiles.
+    memory: Option<(TileMemory, u64)>,
 }
 
 impl MapChanges {
     pub(crate) fn apply(self) {
-        self.tiles.set(self.changes);
+        let Some((TileMemory { address, keep }, bytes)) = self.memory else {
+            return self.tiles.remove(|number| self.numbers.contains(number));
+        };
+        let memory = |(i, number)| {
+            let address = address + i as u64 * bytes;
+            let keep = Arc::clone(&keep);
+            (number, Some(TileMemory { address, keep }))
+        };
+        self.tiles.set(self.numbers.iter().enumerate().map(memory));
+    }
+}
+
+/// The numbers of tiles: a box of columns, rows and slices in a grid whose first tile has the number `first`. A large
+/// array has many tiles, most of them without memory, so the numbers are not listed.
+#[derive(Clone, Debug)]
+struct TileNumbers {
+    first: usize,
+    /// Tiles per row, and per column.
+    across: [u64; 2],
+    ranges: [Range<u64>; 3],
+}
+
+impl TileNumbers {
+    /// Returns consecutive numbers.
+    fn run(first: usize, count: u64) -> TileNumbers {
+        TileNumbers {
+            first,
+            across: [u64::MAX, 1],
+            ranges: [0..count, 0..1, 0..1],
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).product()
+    }
+
+    fn contains(&self, number: usize) -> bool {
+        let Some(number) = number.checked_sub(self.first) else {
+            return false;
+        };
+        let [columns, rows] = self.across;
+        let (row, x) = (number as u64 / columns, number as u64 % columns);
+        let [in_row, in_column, in_slices] = &self.ranges;
+        in_row.contains(&x) && in_column.contains(&(row % rows)) && in_slices.contains(&(row / rows))
+    }
+
+    /// Returns the numbers in the order of their memory.
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        let [columns, rows] = self.across;
+        let [in_row, in_column, in_slices] = self.ranges.clone();
+        let first = self.first;
+        in_slices.flat_map(move |z| {
+            let in_row = in_row.clone();
+            in_column.clone().flat_map(move |y| {
+                let row = (z * rows + y).wrapping_mul(columns);
+                in_row.clone().map(move |x| first + row.wrapping_add(x) as usize)
+            })
+        })
     }
 }
 
@@ -261,40 +321,37 @@ impl Unbacked {
     pub(crate) fn map(&self, target: MapTarget, memory: Option<(usize, u64)>) -> Result<MapChanges> {
         let (numbers, bytes) = match &self.layout {
             Layout::Sparse(layout) => (layout.tiles(target)?, TILE),
-            Layout::Deferred(bytes) => (whole(target)?, *bytes),
+            Layout::Deferred(bytes) => (whole(target), *bytes),
         };
-        let changes = match memory {
-            None => numbers.into_iter().map(|number| (number, None)).collect(),
+        let memory = match memory {
+            None => None,
             Some((handle, offset)) => {
                 let pool = virtual_memory::show_tiles(handle)?;
-                let all = bytes.checked_mul(numbers.len() as u64);
+                let all = bytes.checked_mul(numbers.count());
                 let end = all.and_then(|all| offset.checked_add(all));
                 if !offset.is_multiple_of(TILE) || end.is_none_or(|end| end > pool.bytes()) {
                     return refuse("the offset must be a multiple of 64 KiB, and the memory must contain all tiles");
                 }
-                let place = |(i, number)| {
-                    let address = pool.base() + offset + i as u64 * bytes;
-                    let keep = Arc::clone(&pool);
-                    (number, Some(TileMemory { address, keep }))
-                };
-                numbers.into_iter().enumerate().map(place).collect()
+                let address = pool.base() + offset;
+                Some((TileMemory { address, keep: pool }, bytes))
             }
         };
         Ok(MapChanges {
             tiles: self.tiles(),
-            changes,
+            numbers,
+            memory,
         })
     }
 }
 
 /// Returns the only tile of an array with deferred mapping. Driver 580 ignores the part of the array that is named.
-fn whole(_target: MapTarget) -> Result<Vec<usize>> {
-    Ok(vec![0])
+fn whole(_target: MapTarget) -> TileNumbers {
+    TileNumbers::run(0, 1)
 }
 
 impl SparseLayout {
     /// Returns the numbers of the tiles of a part, in the order of their memory.
-    fn tiles(&self, target: MapTarget) -> Result<Vec<usize>> {
+    fn tiles(&self, target: MapTarget) -> Result<TileNumbers> {
         match target {
             MapTarget::Level {
                 level,
@@ -306,7 +363,7 @@ impl SparseLayout {
         }
     }
 
-    fn in_level(&self, level: u32, layer: u32, offset: [u64; 3], extent: [u64; 3]) -> Result<Vec<usize>> {
+    fn in_level(&self, level: u32, layer: u32, offset: [u64; 3], extent: [u64; 3]) -> Result<TileNumbers> {
         let Some(level) = self.levels.get(level as usize) else {
             return refuse("the array has no such level, or the level is in the tail");
         };
@@ -325,25 +382,14 @@ impl SparseLayout {
             ranges[axis] = begin / tile[axis]..end.div_ceil(tile[axis]);
         }
         let [columns, rows, slices] = ranges;
-        let mut numbers = Vec::new();
-        let count = [&columns, &rows, &slices]
-            .map(|range| range.end - range.start)
-            .iter()
-            .product::<u64>();
-        numbers
-            .try_reserve_exact(count as usize)
-            .map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?;
-        for z in slices {
-            for y in rows.clone() {
-                for x in columns.clone() {
-                    numbers.push(level.first + level.grid.number([x, y, z + layer]) as usize);
-                }
-            }
-        }
-        Ok(numbers)
+        Ok(TileNumbers {
+            first: level.first,
+            across: level.grid.across,
+            ranges: [columns, rows, slices.start + layer..slices.end + layer],
+        })
     }
 
-    fn in_tail(&self, layer: u32, offset: u64, size: u64) -> Result<Vec<usize>> {
+    fn in_tail(&self, layer: u32, offset: u64, size: u64) -> Result<TileNumbers> {
         let SparseProperties {
             tail_bytes,
             has_single_tail,
@@ -358,6 +404,31 @@ impl SparseLayout {
             return refuse("the array has no such layer");
         }
         let first = self.tails as u64 + u64::from(layer) * (tail_bytes / TILE) + offset / TILE;
-        Ok((first..first + size / TILE).map(|number| number as usize).collect())
+        Ok(TileNumbers::run(first as usize, size / TILE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TileNumbers;
+
+    #[test]
+    fn a_box_contains_the_numbers_that_it_lists() {
+        let part = TileNumbers {
+            first: 7,
+            across: [5, 4],
+            ranges: [1..3, 2..4, 1..2],
+        };
+        let listed: Vec<usize> = part.iter().collect();
+        assert_eq!(listed, [38, 39, 43, 44]);
+        assert_eq!(part.count(), 4);
+        let contained: Vec<usize> = (0..100).filter(|number| part.contains(*number)).collect();
+        assert_eq!(contained, listed);
+        let run = TileNumbers::run(3, 2);
+        assert_eq!(
+            (0..9).filter(|number| run.contains(*number)).collect::<Vec<_>>(),
+            [3, 4]
+        );
+        assert_eq!(run.iter().collect::<Vec<_>>(), [3, 4]);
     }
 }

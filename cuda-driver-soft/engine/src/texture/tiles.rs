@@ -113,6 +113,14 @@ impl Tiles {
         drop(gone);
     }
 
+    /// Removes the memory of the tiles whose numbers satisfy a condition.
+    pub fn remove(&self, is_gone: impl Fn(usize) -> bool) {
+        let mapped = self.memory.read().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<usize> = mapped.keys().copied().filter(|number| is_gone(*number)).collect();
+        drop(mapped);
+        self.set(gone.into_iter().map(|number| (number, None)));
+    }
+
     /// Returns the place of an offset.
     pub fn place(&self, offset: u64) -> TilePlace {
         let after = self.parts.partition_point(|part| part.start <= offset);
