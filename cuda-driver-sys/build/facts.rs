@@ -96,8 +96,8 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
          use crate::parameters::Type;\nuse crate::shape::{{Shape, Shown}};\n\n\
          /// All symbols, each followed by a NUL.\n\
          pub(crate) static SYMBOLS: &str = {symbols:?};\n\n\
-         /// Start of the symbol, length of the base name, version, stream mode (0 none, 1 legacy, 2 per-thread), index of the\n\
-         /// per-thread twin or 0, index of the group, and index of the first parameter.\n\
+         /// Start of the symbol, length of the base name, CUDA version that introduced it, stream mode (0 none, 1 legacy,\n\
+         /// 2 per-thread), index of the per-thread twin or 0, index of the group, and index of the first parameter.\n\
          pub(crate) static FACTS: &[[u16; 7]] = &[\n{facts}];\n\n\
          /// Groups of the manual.\n\
          pub(crate) static GROUPS: &[&str] = &{groups:?};\n\n\

@@ -150,7 +150,7 @@ impl From<JitError> for Error {
     }
 }
 
-/// Returns the error of a call that does not compile, such as making a context current.
+/// Returns the error of a call that compiles no device code, such as making a context current.
 impl From<Error> for JitError {
     #[inline]
     fn from(error: Error) -> Self {

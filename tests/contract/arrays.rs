@@ -430,7 +430,7 @@ fn surface_loads_and_bounds() {
         let seen: Vec<u32> = run(&mut gpu, &load, handle, &rows).iter().map(|r| r[0]).collect();
         assert_eq!(seen, expected, "{bounds}");
     }
-    // Two elements at once; the second is beyond the end.
+    // Two elements at once.
     let load = "suld.b.2d.v2.b32.trap {r0,r1}, [h, {c0,c1}];";
     let seen = run(&mut gpu, load, handle, &[vec![8, 1], vec![0, 2]]);
     assert_eq!(seen[0][..2], [7, 8]);

@@ -41,8 +41,8 @@ type Address = (&'static str, usize);
 
 static EXPORTED: OnceLock<fn() -> Vec<Address>> = OnceLock::new();
 
-/// Sets the addresses that the system's loader gives to the symbols, so that `cuGetProcAddress` returns the same ones,
-/// and the exported marker. Called by the library that exports them, when it is loaded.
+/// Sets the exported marker, and the addresses that the system's loader gives to the symbols, so that
+/// `cuGetProcAddress` returns the same ones. Called by the library that exports them, when it is loaded.
 #[doc(hidden)]
 pub fn set_exports(exported: fn() -> Vec<Address>, marker: &'static crate::Marker) {
     let _ = EXPORTED.set(exported);

@@ -37,7 +37,7 @@ pub(crate) fn for_capture(handle: usize, mode: NullStream) -> Result<StreamRef> 
     Ok(stream)
 }
 
-/// Returns the stream for a call that must not name a capturing stream: the call invalidates the capture.
+/// Returns the stream for a call that adds no work to it, and invalidates the capture if the stream captures.
 pub(crate) fn uncaptured(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
@@ -122,10 +122,11 @@ pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Resul
     };
     match event.captured() {
         Some(captured) => return capture::join(key, &captured),
-        // An event that was never recorded needs no wait.
+        // A capture cannot wait for work outside of it.
         None if event.task().is_some() => {
             capture::refuse(key, Error::CUDA_ERROR_STREAM_CAPTURE_ISOLATION)?;
         }
+        // An event that was never recorded needs no wait.
         None => capture::check_valid(key)?,
     }
     capture::check_legacy(key)?;

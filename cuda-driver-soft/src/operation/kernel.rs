@@ -31,8 +31,9 @@ pub(crate) struct KernelLaunch {
 struct KernelArguments {
     values: Box<[ArgumentBlock]>,
     addresses: Box<[usize]>,
-    /// Size of all arguments, and the `extra` list if they are passed as one buffer.
+    /// Size of all arguments in bytes, at an address that `extra` contains.
     size: Box<usize>,
+    /// The `extra` list, if the arguments are passed as one buffer.
     extra: Option<Box<[usize]>>,
 }
 
@@ -78,7 +79,7 @@ impl KernelArguments {
         }
     }
 
-    /// Returns true if both have parameters of the same sizes and offsets, passed in the same form.
+    /// Returns true if both have parameters of the same total size and at the same offsets, passed in the same form.
     fn has_same_layout(&self, other: &KernelArguments) -> bool {
         let offsets = |of: &KernelArguments| -> Vec<usize> {
             let base = of.values.as_ptr().addr();
@@ -107,7 +108,8 @@ impl KernelLaunch {
         }
     }
 
-    /// Returns the addresses of `kernelParams` and `extra`, which are valid until the node changes.
+    /// Returns the addresses of `kernelParams` and `extra`, 0 for one that does not exist. They are valid until the node
+    /// gets parameters of another layout.
     pub(crate) fn arguments(&self) -> (usize, usize) {
         match &self.arguments.extra {
             Some(extra) => (0, extra.as_ptr().addr()),
@@ -116,7 +118,7 @@ impl KernelLaunch {
         }
     }
 
-    /// Replaces another launch. Keeps the addresses of the other launch's arguments if the parameters are the same.
+    /// Replaces another launch. Keeps the addresses of the other launch's arguments if both have the same layout.
     pub(crate) fn replace(mut self, old: &KernelLaunch) -> Self {
         if self.arguments.has_same_layout(&old.arguments) {
             old.arguments.write(&self.ready.params);

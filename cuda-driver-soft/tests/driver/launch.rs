@@ -1,4 +1,4 @@
-//! Tests of valid launches: all ways of launching, on streams, and concurrently.
+//! Tests of launches: all ways of launching, their order on a stream, refused launches, and occupancy.
 
 use crate::common::{Context, Kernel, check, cuda, expect, ptr};
 use cuda_driver_sys::*;
@@ -248,7 +248,10 @@ fn occupancy() {
         for (percent, most) in [(0, 1), (25, 3), (50, 6), (75, 9), (100, 11)] {
             check(cuda.cuFuncSetAttribute(f, carveout, percent));
             check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 32, 20_000));
-            assert_eq!(blocks, most, "{percent} % of it for shared memory");
+            assert_eq!(
+                blocks, most,
+                "with {percent} % as the preferred carveout of shared memory"
+            );
         }
         check(cuda.cuFuncSetAttribute(f, carveout, -1));
         check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 1025, 0));

@@ -46,7 +46,7 @@ impl Library {
     }
 
     /// Returns the CUDA version that the driver supports, from `cuDriverGetVersion`; `None` if nothing is loaded or the
-    /// call fails. The driver is asked once.
+    /// call fails. The driver is asked once, unless an interposer is installed: it sees every query.
     ///
     /// Versions in this crate are C's numbers: 1000 × major + 10 × minor, so 12050 for CUDA 12.5.
     #[inline]
@@ -129,7 +129,7 @@ impl Library {
     }
 
     /// Returns the address of any symbol of the library, even one that the registry does not know; `None` if there is
-    /// no such symbol.
+    /// no such symbol, or if an interposer hides it.
     #[inline]
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {

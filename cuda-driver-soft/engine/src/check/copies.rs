@@ -8,7 +8,7 @@ pub(super) struct WarpCopy {
     pub(super) warp: u8,
     /// The lanes that have not waited for their copy.
     pub(super) lanes: Mask,
-    /// Addresses in the shadow.
+    /// The shadow address of the destination of each lane's copy.
     pub(super) addresses: [u64; LANES],
     /// Bytes of each copy.
     pub(super) bytes: u32,
@@ -57,8 +57,8 @@ impl Copies {
         lanes::iter(lanes).for_each(|lane| commits[lane] += 1);
     }
 
-    /// Waits for copies of these lanes: all of them, or all except those of the latest `newest` groups. Calls `done`
-    /// with each completed copy; its `lanes` are those that waited for it.
+    /// Waits for copies of these lanes: for all of them, or for those of all groups except the latest `newest`. Calls
+    /// `done` with each completed copy; its `lanes` are those that waited for it.
     pub(super) fn wait(&mut self, warp: u8, lanes: Mask, newest: Option<u32>, mut done: impl FnMut(&WarpCopy)) {
         let commits = *self.commits(warp);
         for copy in self.pending.iter_mut().filter(|copy| copy.warp == warp) {

@@ -285,7 +285,8 @@ fn store(
                 for (i, value) in part.chunks_exact(element).enumerate() {
                     let b = value.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
                     let new = |a| atomic::applied(mods, layout.element, flushes, a, b, 0);
-                    // SAFETY: as above; the origin of the copy and all strides are multiples of the element's size.
+                    // SAFETY: `place_row` found the bytes valid for writes, and memory that can be written can be read.
+                    // The origin of the copy and all strides are multiples of the element's size.
                     unsafe { access::update(to.wrapping_add(i * element), layout.element, new) };
                 }
             }

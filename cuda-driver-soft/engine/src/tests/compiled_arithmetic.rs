@@ -2,7 +2,7 @@
 
 use super::compiled::same;
 
-/// Runs instructions such as `d:ff add.rn.f64`: the registers before the colon are results, those after it are sources.
+/// Runs instructions such as `g:gg add.f64`: the registers before the colon are results, those after it are sources.
 /// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
 ///
 /// Each instruction runs twice: first on numbers from memory, then also on its own results. All results are stored.
@@ -125,7 +125,8 @@ fn approximate_functions() {
         f:f ex2.approx.f32 ex2.approx.ftz.f32 tanh.approx.f32
         g:g rcp.approx.ftz.f64 rsqrt.approx.f64 rsqrt.approx.ftz.f64",
     );
-    // The significand whose result is nearest to the middle between two numbers, zeros, infinities and NaNs.
+    // For `rsqrt`: numbers around the significand whose result is nearest to the middle of two floats; also zeros,
+    // infinities, a NaN and a subnormal number.
     for bits in [
         "0x3fba18e3",
         "0x4b3a18e3",

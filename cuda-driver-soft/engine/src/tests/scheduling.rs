@@ -33,7 +33,7 @@ fn fault(ptx: &str, grid: u32, block: u32) -> crate::Fault {
 
 #[test]
 fn lanes_reconverge_behind_branches_and_loops() {
-    // Each lane iterates as often as its number; then all lanes are active again.
+    // The number of iterations grows with the lane's number; then all lanes are active again.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -98,7 +98,7 @@ fn a_spin_lock_inside_a_warp() {
 
 #[test]
 fn warps_and_blocks_wait_for_each_other() {
-    // Block 0 waits for block 1, and in each block warp 0 waits for warp 1.
+    // In block 0, warp 0 waits for warp 1, which waits for block 1.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<5>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -135,7 +135,8 @@ fn warps_and_blocks_wait_for_each_other() {
 
 #[test]
 fn a_barrier_counts_warps_and_passes_values() {
-    // Of 64 threads, 16 exit first. The results are the numbers of true predicates and of live lanes.
+    // Of 64 threads, 16 exit first. Each result combines whether all or any predicates are true,
+    // how many are, and the value of another thread.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<6>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -367,7 +368,7 @@ fn a_jump_table_splits_the_warp() {
 
 #[test]
 fn unwritten_registers_are_zero_in_every_block() {
-    // The register is written only by threads that do not store it.
+    // Only odd blocks write the register. In even blocks it must be zero, whichever block ran before.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
@@ -460,7 +461,7 @@ fn results_do_not_depend_on_the_number_of_host_threads() {
 
 #[test]
 fn results_do_not_depend_on_the_size_of_slices() {
-    // With barriers and divergence: execution continues correctly wherever a slice ends.
+    // With barriers and divergence, execution continues correctly wherever a call of `work` stops.
     for (file, name) in [
         ("reduce", "reduce_sum_f32"),
         ("divergent", "collatz"),

@@ -2,7 +2,7 @@
 //!
 //! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame,
 //! the split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there.
-//! Lanes parked at a barrier are not in a split; they become ready together. When a split has jumped backwards too
+//! Lanes parked at a barrier are not in a split that can run; they become ready together. When a split has jumped backwards too
 //! often, another split runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
 
 mod barrier;
@@ -96,7 +96,7 @@ pub(crate) struct Warp {
     since_turn: i64,
     /// Number of consecutive returns to compiled code that saved no time.
     in_vain: u32,
-    /// The instruction at which compiled code has left the warp, if all registers have the shapes that it expects.
+    /// The instruction at which compiled code has left the warp, if it can continue there without a check of the registers.
     trusted: Option<u32>,
     /// The order of lanes that compiled code has left in different rounds of a loop, or with a fault.
     order: Option<Box<Order>>,
@@ -525,7 +525,8 @@ impl Warp {
                 continue;
             }
             share -= rounds;
-            // Jumps count from the moment at which lanes part, so that turns do not depend on the engine.
+            // Jumps count from the moment at which lanes part, so that turns are the same in the interpreter and in
+            // compiled code.
             if !had_turn && !alone {
                 self.since_turn += rounds;
             }
