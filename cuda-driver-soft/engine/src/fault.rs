@@ -32,8 +32,8 @@ pub struct Report {
     pub others: Vec<LaneGroup>,
     /// The lanes of the warp that have exited, as a mask.
     pub exited: u32,
-    /// The thread's registers with their values, if the kernel was interpreted: see
-    /// [`Options::engine`](crate::Options::engine).
+    /// The thread's registers with their values, if the launch reports them: see
+    /// [`Options::reports_registers`](crate::Options::reports_registers).
     pub registers: Vec<(String, u64)>,
 }
 

@@ -374,11 +374,13 @@ impl Context {
     pub(crate) fn launch_options(&self) -> engine::Options {
         let limits = self.options().limits;
         let defaults = engine::Options::default();
+        let reports_registers = host::environment::registers();
         engine::Options {
             stack_limit: limits.stack,
             heap_limit: limits.heap,
+            reports_registers,
             // Compiled code keeps registers in another form.
-            engine: match host::environment::registers() {
+            engine: match reports_registers {
                 true => engine::Engine::Interpreter,
                 false => defaults.engine,
             },

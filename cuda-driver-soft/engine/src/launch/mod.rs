@@ -80,6 +80,8 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
+    /// True if the report of a fault contains the thread's registers, unless the kernel was compiled.
+    pub reports_registers: bool,
     /// Bytes of local memory per thread for recursive and indirect calls, whose depth is not known before they run. The
     /// frames of direct calls are added; the sum is limited to the local memory that a thread can have.
     pub stack_limit: u64,
@@ -116,6 +118,7 @@ impl Default for Options {
             engine: Engine::chosen(),
             budget: None,
             isa: Isa::best(),
+            reports_registers: false,
             stack_limit: 128 << 10,
             heap_limit: 8 << 20,
             parallel: host::environment::parallel(),

@@ -116,6 +116,11 @@ impl<'e> Frames<'e> {
         }
     }
 
+    /// Returns true if reports of faults contain registers. Compiled code keeps them in another form.
+    pub(super) fn reports_registers(&self) -> bool {
+        self.launch.options.reports_registers && self.compiled.is_none()
+    }
+
     /// Returns true if compiled code takes each of its ways out.
     #[inline(always)]
     pub(super) fn is_leaving(&self) -> bool {

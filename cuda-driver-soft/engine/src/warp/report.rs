@@ -95,10 +95,9 @@ impl Warp {
         calls
     }
 
-    /// Returns the registers that the function has set before a line. Empty if compiled code may have run, which
-    /// keeps them in another form.
+    /// Returns the registers that the function has set before a line. Empty if reports do not contain registers.
     fn registers(&mut self, frames: &Frames<'_>, frame: FrameId, line: u32, lane: usize) -> Vec<(String, u64)> {
-        if frames.compiled().is_some() {
+        if !frames.reports_registers() {
             return Vec::new();
         }
         let Some(frame) = self.frames.get_mut(frame as usize).and_then(Option::as_mut) else {
