@@ -52,7 +52,7 @@ fn is_faster(all: u64, called: u64, outside: u64) -> bool {
     // The cost of an instruction in tenths of the interpreter's, measured with `engine_bench`. A call costs from 9 times
     // (arithmetic) to 27 times as much (accesses to a column of memory). A warp that leaves compiled code often has lanes
     // at different places, which makes the interpreter slower.
-    4 * native + 200 * called + 13 * outside < 10 * all
+    4 * native + 200 * called + 20 * outside < 10 * all
 }
 
 /// Returns true unless launches with machine code were slower than the interpreter, judged by the numbers of their
