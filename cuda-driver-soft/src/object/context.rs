@@ -373,18 +373,11 @@ impl Context {
     /// Returns the engine options that follow from the context's limits.
     pub(crate) fn launch_options(&self) -> engine::Options {
         let limits = self.options().limits;
-        let defaults = engine::Options::default();
-        let reports_registers = host::environment::registers();
         engine::Options {
             stack_limit: limits.stack,
             heap_limit: limits.heap,
-            reports_registers,
-            // Compiled code keeps registers in another form.
-            engine: match reports_registers {
-                true => engine::Engine::Interpreter,
-                false => defaults.engine,
-            },
-            ..defaults
+            reports_registers: host::environment::registers(),
+            ..engine::Options::default()
         }
     }
 }

@@ -80,7 +80,7 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
-    /// True if the report of a fault contains the thread's registers, unless the kernel was compiled.
+    /// True if the report of a fault contains the thread's registers. The kernel is interpreted then.
     pub reports_registers: bool,
     /// Bytes of local memory per thread for recursive and indirect calls, whose depth is not known before they run. The
     /// frames of direct calls are added; the sum is limited to the local memory that a thread can have.

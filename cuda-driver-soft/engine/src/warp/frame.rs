@@ -116,9 +116,9 @@ impl<'e> Frames<'e> {
         }
     }
 
-    /// Returns true if reports of faults contain registers. Compiled code keeps them in another form.
+    /// Returns true if reports of faults contain registers.
     pub(super) fn reports_registers(&self) -> bool {
-        self.launch.options.reports_registers && self.compiled.is_none()
+        self.launch.options.reports_registers
     }
 
     /// Returns true if compiled code takes each of its ways out.

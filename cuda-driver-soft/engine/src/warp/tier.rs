@@ -21,6 +21,10 @@ const TRIAL: u64 = 10_000;
 
 /// Returns the machine code that a launch runs where it can; `None` if the kernel is interpreted.
 pub(crate) fn choose(launch: &Launch, code: &Code) -> Option<Variant> {
+    // Compiled code keeps registers in another form.
+    if launch.options.reports_registers {
+        return None;
+    }
     match launch.options.engine {
         Engine::Interpreter => None,
         Engine::Compiled { lanes } => widest(launch, code, lanes, false),
