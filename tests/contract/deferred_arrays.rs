@@ -5,12 +5,12 @@ use std::ptr::null_mut;
 
 use cuda_driver::sys::*;
 
+use crate::array_mappings::{TILE, copy_square, mapping, memory};
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, needs};
-use crate::{call, child, is, ok};
+use crate::{child, is, ok};
 
 const DEFERRED: u32 = CUDA_ARRAY3D_DEFERRED_MAPPING;
-const TILE: usize = 64 << 10;
 
 fn descriptor(size: [usize; 3], format: u32, channels: u32, flags: u32) -> CUDA_ARRAY3D_DESCRIPTOR {
     CUDA_ARRAY3D_DESCRIPTOR {
@@ -45,54 +45,9 @@ fn start() -> Option<(Gpu, CUstream)> {
     Some((gpu, stream))
 }
 
-fn memory(usage: u32) -> CUmemGenericAllocationHandle {
-    let mut props = CUmemAllocationProp {
-        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-        ..Default::default()
-    };
-    props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-    props.allocFlags.usage = u16::try_from(usage).expect("16 bits");
-    let mut handle = 0;
-    ok!(cuMemCreate(&raw mut handle, 2 << 20, &raw const props, 0));
-    handle
-}
-
-/// Returns the mapping of an array to memory; 0 unmaps the array.
-fn mapping(array: CUarray, memory: CUmemGenericAllocationHandle, at: usize) -> CUarrayMapInfo {
-    // SAFETY: zeros are a valid value of every member.
-    let mut info: CUarrayMapInfo = unsafe { zeroed() };
-    info.resourceType = CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
-    info.resource.array = array;
-    info.memOperationType = if memory == 0 {
-        CUmemOperationType::CU_MEM_OPERATION_TYPE_UNMAP
-    } else {
-        CUmemOperationType::CU_MEM_OPERATION_TYPE_MAP
-    };
-    info.memHandle.memHandle = memory;
-    info.offset = at as u64;
-    info.deviceBitMask = 1;
-    info
-}
-
-/// Copies all texels to an array, or from it, and returns the result of the copy and of waiting.
+/// Copies all texels to an array, or from it, and returns the results of the copy and of waiting.
 fn copy(array: CUarray, texels: &mut [u32], write: bool) -> [u32; 2] {
-    let mut copy = CUDA_MEMCPY2D {
-        WidthInBytes: 2048,
-        Height: 512,
-        ..Default::default()
-    };
-    if write {
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.srcHost = texels.as_ptr().cast();
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.dstArray = array;
-    } else {
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.dstHost = texels.as_mut_ptr().cast();
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.srcArray = array;
-    }
-    [call!(cuMemcpy2D(&raw const copy)).0, call!(cuCtxSynchronize()).0]
+    copy_square(array, 512, texels, write)
 }
 
 #[test]
@@ -151,7 +106,11 @@ fn arrays_have_the_memory_that_is_mapped_to_them() {
     let mut c = Codes::new();
     let mut texels: Vec<u32> = (1..=512 * 512).collect();
     let written = texels.clone();
-    let (array, pool, plain) = (square(), memory(CU_MEM_CREATE_USAGE_TILE_POOL), memory(0));
+    let (array, pool, plain) = (
+        square(),
+        memory(2 << 20, CU_MEM_CREATE_USAGE_TILE_POOL),
+        memory(2 << 20, 0),
+    );
     for mut wrong in [
         mapping(array, plain, 0),
         mapping(array, pool, 100),

@@ -11,6 +11,7 @@ mod common;
 mod absent_resources;
 mod after_a_fault;
 mod argument_order;
+mod array_mappings;
 mod array_objects;
 mod arrays;
 mod asynchronous;

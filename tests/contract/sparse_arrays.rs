@@ -5,6 +5,7 @@ use std::ptr::{self, null_mut};
 
 use cuda_driver::sys::*;
 
+use crate::array_mappings::{TILE, copy_square, mapping, memory};
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, needs};
 use crate::{is, ok};
@@ -12,7 +13,6 @@ use crate::{is, ok};
 const FLOAT: CUarray_format = CUarray_format::CU_AD_FORMAT_FLOAT;
 const SPARSE: u32 = CUDA_ARRAY3D_SPARSE;
 const LAYERED: u32 = CUDA_ARRAY3D_LAYERED;
-const TILE: usize = 64 << 10;
 /// Edge of the tested array, in texels of 4 bytes, and of its tiles.
 const EDGE: u32 = 512;
 const TILE_EDGE: u32 = 128;
@@ -48,19 +48,6 @@ fn start() -> Option<(Gpu, CUstream)> {
     Some((gpu, stream))
 }
 
-/// Creates memory on the device for this usage.
-fn memory(bytes: usize, usage: u32) -> CUmemGenericAllocationHandle {
-    let mut props = CUmemAllocationProp {
-        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-        ..Default::default()
-    };
-    props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-    props.allocFlags.usage = u16::try_from(usage).expect("16 bits");
-    let mut handle = 0;
-    ok!(cuMemCreate(&raw mut handle, bytes, &raw const props, 0));
-    handle
-}
-
 /// Returns the mapping of a box of an array to memory; 0 unmaps the box.
 fn piece(
     array: CUarray,
@@ -69,10 +56,7 @@ fn piece(
     memory: CUmemGenericAllocationHandle,
     at: usize,
 ) -> CUarrayMapInfo {
-    // SAFETY: zeros are a valid value of every member.
-    let mut info: CUarrayMapInfo = unsafe { zeroed() };
-    info.resourceType = CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
-    info.resource.array = array;
+    let mut info = mapping(array, memory, at);
     info.subresource.sparseLevel = CUarrayMapInfo_st__subresource__sparseLevel {
         offsetX: offset[0],
         offsetY: offset[1],
@@ -81,14 +65,6 @@ fn piece(
         extentDepth: 1,
         ..Default::default()
     };
-    info.memOperationType = if memory == 0 {
-        CUmemOperationType::CU_MEM_OPERATION_TYPE_UNMAP
-    } else {
-        CUmemOperationType::CU_MEM_OPERATION_TYPE_MAP
-    };
-    info.memHandle.memHandle = memory;
-    info.offset = at as u64;
-    info.deviceBitMask = 1;
     info
 }
 
@@ -97,30 +73,13 @@ fn map(mut info: CUarrayMapInfo, stream: CUstream) {
     ok!(cuStreamSynchronize(stream));
 }
 
-/// Copies a square of texels to an array, or from it.
-fn copy_square(array: CUarray, edge: usize, texels: &mut [u32], write: bool) {
-    let mut copy = CUDA_MEMCPY2D {
-        WidthInBytes: edge * 4,
-        Height: edge,
-        ..Default::default()
-    };
-    if write {
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.srcHost = texels.as_ptr().cast();
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.dstArray = array;
-    } else {
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.dstHost = texels.as_mut_ptr().cast();
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.srcArray = array;
-    }
-    ok!(cuMemcpy2D(&raw const copy));
-    ok!(cuCtxSynchronize());
+/// Copies all texels of an array of this edge to it, or from it.
+fn copy_level(array: CUarray, edge: usize, texels: &mut [u32], write: bool) {
+    assert_eq!(copy_square(array, edge, texels, write), [0, 0]);
 }
 
 fn copy(array: CUarray, texels: &mut [u32], write: bool) {
-    copy_square(array, EDGE as usize, texels, write);
+    copy_level(array, EDGE as usize, texels, write);
 }
 
 /// Returns some texels of an array: in the first tile, its last one, one right of it, one below it, and the last.
@@ -430,9 +389,9 @@ fn levels_and_the_tail_of_a_mipmapped_array() {
             let edge = EDGE as usize >> number;
             let mut texels: Vec<u32> = (1..).take(edge * edge).collect();
             let written = texels.clone();
-            copy_square(*level, edge, &mut texels, true);
+            copy_level(*level, edge, &mut texels, true);
             texels.fill(77);
-            copy_square(*level, edge, &mut texels, false);
+            copy_level(*level, edge, &mut texels, false);
             if number < 3 || has_tail {
                 assert_eq!(texels, written, "level {number}");
             } else {

@@ -204,16 +204,14 @@ impl Recorder {
             // With an end of a pipe to read from, this process would wait for ever once the other reader is gone.
             let is_file = !path.exists() || path.is_file();
             let readable = is_file.then(|| options.clone().read(true).open(path).ok()).flatten();
-            let is_readable = readable.is_some();
+            let is_stream = readable.is_none();
             let mut file = match readable {
                 Some(file) => file,
                 None => options.open(path).map_err(failed)?,
             };
             // Another process may begin the same file.
             lock(&file);
-            let metadata = file.metadata().map_err(failed)?;
-            let is_stream = !is_readable || !metadata.is_file();
-            let mut length = metadata.len();
+            let mut length = file.metadata().map_err(failed)?.len();
             if length == 0 {
                 file.write_all(b"[").map_err(failed)?;
                 length = 1;

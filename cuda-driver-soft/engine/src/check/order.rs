@@ -250,12 +250,10 @@ impl BlockOrder {
             if own.has_more {
                 more = joined(&more, &own.knowledge(own.live));
             }
-            for reach in Reach::ALL.map(|reach| reach as usize) {
-                if own.fenced[reach] {
-                    fenced[reach] = true;
-                    let published = own.published(Reach::ALL[reach], (block, a.warp), own.live);
-                    fences[reach] = joined(&fences[reach], &published);
-                }
+            for reach in Reach::ALL.into_iter().filter(|reach| own.fenced[*reach as usize]) {
+                fenced[reach as usize] = true;
+                let published = own.published(reach, (block, a.warp), own.live);
+                fences[reach as usize] = joined(&fences[reach as usize], &published);
             }
         }
         if !whole {
@@ -275,12 +273,10 @@ impl BlockOrder {
                 own.block = time;
             }
             own.learn(own.live, &more);
-            for reach in Reach::ALL.map(|reach| reach as usize) {
-                if fenced[reach] {
-                    own.set_fences(Reach::ALL[reach], own.live, &fences[reach]);
-                    // Threads at other barriers have not learned of the fence.
-                    own.fenced[reach] &= !whole;
-                }
+            for reach in Reach::ALL.into_iter().filter(|reach| fenced[*reach as usize]) {
+                own.set_fences(reach, own.live, &fences[reach as usize]);
+                // Threads at other barriers have not learned of the fence.
+                own.fenced[reach as usize] &= !whole;
             }
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) 
     let read = match part {
         CopyPart::All => whole,
         CopyPart::Bytes => AccessBytes::Register(amount),
-        // Where the predicate is true, nothing is read: the target becomes zero.
+        // Lanes whose predicate is true read nothing: their target becomes zero.
         CopyPart::Unless => AccessBytes::If(amount, negated, u32::from(bytes)),
     };
     b.note_access(access(Space::Shared, (to, wide_to), whole, AccessKind::Write));

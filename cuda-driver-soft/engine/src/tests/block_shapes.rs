@@ -1,6 +1,7 @@
 //! Blocks of many shapes, interpreted and compiled, whose lanes read, compare and store values that are the same in all
 //! lanes, or grow by a step from lane to lane. All must give the same results.
 
+use super::compiled::kernel;
 use super::{Arg, Bench, on_each_isa};
 use crate::memory::{AllocationKind, address_space};
 use crate::{Engine, FaultKind, Isa};
@@ -24,25 +25,6 @@ const BLOCKS: [(u32, u32); 10] = [
 const THREADS: u32 = 3 * 32 * 31;
 
 const NUMBERS: u32 = 16_384;
-
-fn kernel(body: &str) -> String {
-    format!(
-        ".version 8.0\n.target sm_80\n.address_size 64
-        .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u32 a, .param .u64 b) {{
-            .reg .b64 %rd<40>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .f32 %f<8>;
-            .reg .b16 %h<8>;
-            .shared .align 8 .b8 part[8192];
-            ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [in];
-            ld.param.u32 %r1, [n]; ld.param.u32 %r2, [a]; ld.param.u64 %rd2, [b];
-            mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %ntid.y; mov.u32 %r6, %tid.x; mov.u32 %r7, %tid.y;
-            mad.lo.u32 %r8, %r7, %r4, %r6; mul.lo.u32 %r9, %r4, %r5; mad.lo.u32 %r0, %r3, %r9, %r8;
-            setp.ge.u32 %p0, %r0, %r1; @%p0 bra done;
-            mul.wide.u32 %rd4, %r0, 8; add.u64 %rd3, %rd0, %rd4; cvt.u64.u32 %rd5, %r0;
-            {body}
-        done: ret;
-        }}"
-    )
-}
 
 /// The memory that kernels read and write, shared by all runs of a test.
 struct Buffers {

@@ -9,7 +9,9 @@ const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
 
 const THREADS: u32 = 3 * 256;
 
-fn kernel(body: &str) -> String {
+/// Returns a kernel `k` with a body for each thread below `n`. `%r0` and `%rd5` are the number of the thread, `%rd3` is
+/// the address of its 8 bytes of `out`, and `%rd6` of its 16 bytes of `in`.
+pub(super) fn kernel(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
         .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u32 a, .param .u64 b) {{

@@ -1,0 +1,61 @@
+//! Mappings of memory to arrays with `cuMemMapArrayAsync`, for the tests of sparse and of deferred arrays.
+
+use std::mem::zeroed;
+
+use cuda_driver::sys::*;
+
+use crate::{call, ok};
+
+/// Bytes per tile of an array, and the alignment of its memory.
+pub(super) const TILE: usize = 64 << 10;
+
+/// Creates memory on the device for this usage.
+pub(super) fn memory(bytes: usize, usage: u32) -> CUmemGenericAllocationHandle {
+    let mut props = CUmemAllocationProp {
+        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        ..Default::default()
+    };
+    props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    props.allocFlags.usage = u16::try_from(usage).expect("16 bits");
+    let mut handle = 0;
+    ok!(cuMemCreate(&raw mut handle, bytes, &raw const props, 0));
+    handle
+}
+
+/// Returns the mapping of an array to memory from an offset on; 0 unmaps the array.
+pub(super) fn mapping(array: CUarray, memory: CUmemGenericAllocationHandle, at: usize) -> CUarrayMapInfo {
+    // SAFETY: zeros are a valid value of every member.
+    let mut info: CUarrayMapInfo = unsafe { zeroed() };
+    info.resourceType = CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
+    info.resource.array = array;
+    info.memOperationType = if memory == 0 {
+        CUmemOperationType::CU_MEM_OPERATION_TYPE_UNMAP
+    } else {
+        CUmemOperationType::CU_MEM_OPERATION_TYPE_MAP
+    };
+    info.memHandle.memHandle = memory;
+    info.offset = at as u64;
+    info.deviceBitMask = 1;
+    info
+}
+
+/// Copies a square of texels of 4 bytes to an array, or from it, and returns the results of the copy and of waiting.
+pub(super) fn copy_square(array: CUarray, edge: usize, texels: &mut [u32], write: bool) -> [u32; 2] {
+    let mut copy = CUDA_MEMCPY2D {
+        WidthInBytes: edge * 4,
+        Height: edge,
+        ..Default::default()
+    };
+    if write {
+        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+        copy.srcHost = texels.as_ptr().cast();
+        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
+        copy.dstArray = array;
+    } else {
+        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+        copy.dstHost = texels.as_mut_ptr().cast();
+        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
+        copy.srcArray = array;
+    }
+    [call!(cuMemcpy2D(&raw const copy)).0, call!(cuCtxSynchronize()).0]
+}
