@@ -1,10 +1,9 @@
 //! Collects the global memory that a launch accesses.
 
 use super::footprint::{Footprint, Who};
-use super::init::span;
 use super::plan::Plan;
-use super::race::Effect;
-use super::shadow::Strength;
+use super::stamp::Strength;
+use super::warp_access::{Effect, span};
 use crate::code::site::Site;
 use crate::code::watch::{At, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;

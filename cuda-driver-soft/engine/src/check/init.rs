@@ -1,8 +1,8 @@
 //! The checker of uninitialised reads: records the written bytes of shared and local memory, and looks up the
 //! written bytes of device memory.
 
-use super::race::Effect;
-use crate::lanes::{self, FULL, LANES, Mask};
+use super::warp_access::{Effect, hull, span};
+use crate::lanes::{self, LANES, Mask};
 use crate::memory::address_space;
 use crate::memory::written::{Bits, KnownRange, WrittenMap};
 use std::collections::HashMap;
@@ -207,34 +207,6 @@ impl Maps {
         }
         found
     }
-}
-
-/// Returns the smallest range that contains the accesses of all lanes.
-pub(super) fn hull(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> std::ops::Range<u64> {
-    let (mut low, mut high) = (u64::MAX, 0);
-    if lanes == FULL {
-        for address in addresses {
-            (low, high) = (low.min(*address), high.max(*address));
-        }
-    } else {
-        for lane in lanes::iter(lanes) {
-            (low, high) = (low.min(addresses[lane]), high.max(addresses[lane]));
-        }
-    }
-    low..high.saturating_add(bytes)
-}
-
-/// Returns the range of an access whose lanes are next to each other, or all at one address.
-pub(super) fn span(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Option<std::ops::Range<u64>> {
-    let first = addresses[lanes.trailing_zeros() as usize % LANES];
-    if lanes::iter(lanes).all(|lane| addresses[lane] == first) {
-        return Some(first..first.checked_add(bytes)?);
-    }
-    let rows = lanes::iter(lanes)
-        .zip(0..)
-        .all(|(lane, i)| Some(addresses[lane]) == first.checked_add(i * bytes));
-    let all = u64::from(lanes.count_ones()) * bytes;
-    rows.then(|| first.checked_add(all).map(|end| first..end))?
 }
 
 /// Returns true if an access inside a range neither reads nor writes unwritten memory. Otherwise the lanes must be

@@ -1,9 +1,8 @@
 //! The memory that a warp accesses, by the pattern of its addresses.
 
-use super::init::{hull, span};
 use super::lane_maps::{LaneMaps, MapId, Units};
-use super::race::Effect;
 use super::shadow::{LINE, is_row};
+use super::warp_access::{Effect, hull, neighbours, span};
 use crate::code::site::SiteAccess;
 use crate::code::watch::At;
 use crate::lanes::{self, LANES, Lanes, Mask};
@@ -196,20 +195,4 @@ fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<L
         turns: turns.into_iter().map(|map| turn(map, maps)).collect(),
     });
     lines.collect()
-}
-
-/// Returns the first lane of a set and the lanes that come right after it and access the same address, unless they
-/// write.
-pub(super) fn neighbours(addresses: &[u64; LANES], rest: Mask, effect: Effect) -> Mask {
-    let first = rest.trailing_zeros() as usize % LANES;
-    let mut group = 1 << first;
-    if effect != Effect::Write {
-        for lane in first + 1..LANES {
-            if addresses[lane] != addresses[first] || rest >> lane & 1 == 0 {
-                break;
-            }
-            group |= 1 << lane;
-        }
-    }
-    group
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `finding` | sets of checks, and their findings |
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
+//! | `warp_access`, `stamp` | an access of a warp, and the record that it leaves |
 //! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, and unordered accesses |
 //! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and unordered launches and copies |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
@@ -29,8 +30,10 @@ mod plan;
 mod race;
 mod race_finding;
 mod shadow;
+mod stamp;
 mod sync;
 mod together;
+mod warp_access;
 
 pub use accesses::footprint_of_launch;
 pub use finding::{AllocationPlace, Checks, Finding, Place, UnknownCheck};

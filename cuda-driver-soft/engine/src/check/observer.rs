@@ -3,12 +3,13 @@
 use super::Checker;
 use super::copies::{Copies, WarpCopy};
 use super::finding::{AllocationPlace, Checks, Finding, Place};
-use super::init::{BlockWritten, Maps, WrittenByOthers, hull, is_simple, is_unwritten};
+use super::init::{BlockWritten, Maps, WrittenByOthers, is_simple, is_unwritten};
 use super::lane_maps::LaneMaps;
 use super::lines::{AccessPattern, Patterns};
 use super::order::BlockOrder;
 use super::plan::{AccessPlan, CopyStep, NoValues, Plan, StoredValues, different_copies};
-use super::race::{Conflict, Effect, Places, Races, Values, WarpAccess, shared_address};
+use super::race::{Conflict, Races, WarpAccess, shared_address};
+use super::warp_access::{Effect, Places, Values, hull};
 use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;

@@ -6,7 +6,7 @@
 
 use super::lane_maps::{LaneMaps, MapId, ROW, Units, bytes_of};
 use super::order::Known;
-use super::shadow::{Cell, Stamp, Strength};
+use super::stamp::{Cell, Stamp, Strength};
 use crate::lanes::{self, LANES};
 
 /// An access of one warp to several units: words, or bytes.
@@ -238,7 +238,7 @@ impl Parts {
         self.values.get_or_insert_with(|| Box::new([0; LANES]))[unit % LANES] = value;
     }
 
-    /// Records a read of units. The result for each unit is as in `shadow::add_read`.
+    /// Records a read of units. The result for each unit is as in `stamp::add_read`.
     pub(super) fn read(&mut self, units: Units, new: PartStamp, known: &Known, maps: &mut LaneMaps) {
         let mut rest = units;
         let readers = self.read_units & units != 0;

@@ -1,8 +1,8 @@
 //! The checkers' view of each decoded instruction: the accesses to memory and their order.
 
 use super::order::Reach;
-use super::race::Effect;
-use super::shadow::Strength;
+use super::stamp::Strength;
+use super::warp_access::{Effect, Values};
 use crate::code::action::Action;
 use crate::code::function::Code;
 use crate::code::registers::{Slot, lane_bytes};
@@ -263,7 +263,7 @@ pub(super) struct StoredValues<'a> {
     pub(super) elements: [OnceCell<[u64; LANES]>; 4],
 }
 
-impl super::race::Values for StoredValues<'_> {
+impl Values for StoredValues<'_> {
     fn get(&self, lane: usize, offset: u64, bytes: u32) -> Option<u32> {
         let number = (offset / self.bytes) as usize;
         let (rows, row) = self.rows;
@@ -285,7 +285,7 @@ impl super::race::Values for StoredValues<'_> {
 /// Values that are not known.
 pub(super) struct NoValues;
 
-impl super::race::Values for NoValues {
+impl Values for NoValues {
     fn get(&self, _: usize, _: u64, _: u32) -> Option<u32> {
         None
     }

@@ -8,11 +8,13 @@
 
 use super::copies::WarpCopy;
 use super::lane_maps::LaneMaps;
-use super::lines::{AccessPattern, LineAccess, neighbours};
+use super::lines::{AccessPattern, LineAccess};
 use super::order::{BlockOrder, ClusterOrder, Known, Published, Reach};
 use super::parts::PartStamp;
-use super::shadow::{Cell, LINE, Shadow, Stamp, Strength, add_read, is_row};
+use super::shadow::{LINE, Shadow, is_row};
+use super::stamp::{Cell, READS, Stamp, Strength, add_read};
 use super::together::{is_harmless, record};
+use super::warp_access::{Effect, Places, Values, neighbours};
 use crate::lanes::{self, LANES, Mask};
 use std::collections::HashMap;
 
@@ -29,43 +31,6 @@ pub(super) fn shared_address(block: u32, offset: u64) -> u64 {
 pub(super) fn shared_offset(address: u64) -> Option<(u32, u64)> {
     let offset = address & ((1 << SHARED_BITS) - 1);
     (address & SHARED != 0).then_some(((address >> SHARED_BITS) as u32, offset))
-}
-
-/// The effect of an access on memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    Read,
-    Write,
-    /// An atomic operation.
-    Update,
-}
-
-/// The addresses of the lanes of a warp: a base, and the distance of each lane from it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Places<'a> {
-    pub(super) base: u64,
-    pub(super) distances: &'a [u64; LANES],
-}
-
-impl<'a> Places<'a> {
-    /// Returns the places of addresses.
-    pub(super) fn of(addresses: &'a [u64; LANES]) -> Self {
-        Places {
-            base: 0,
-            distances: addresses,
-        }
-    }
-
-    /// Returns the address of a lane.
-    #[inline]
-    pub(super) fn address(&self, lane: usize) -> u64 {
-        self.base.wrapping_add(self.distances[lane % LANES])
-    }
-
-    /// Returns the address of each lane.
-    pub(super) fn all(&self) -> [u64; LANES] {
-        self.distances.map(|distance| self.base.wrapping_add(distance))
-    }
 }
 
 /// An instruction that accesses memory, for lanes of one warp.
@@ -101,12 +66,6 @@ pub(super) struct Conflict {
     pub(super) later: Stamp,
     /// True if the later access writes.
     pub(super) later_writes: bool,
-}
-
-/// The values that an instruction stores.
-pub(super) trait Values {
-    /// Returns `bytes` bytes (1 or 4) of the value that a lane stores, from an offset on.
-    fn get(&self, lane: usize, offset: u64, bytes: u32) -> Option<u32>;
 }
 
 /// The race checker of one launch.
@@ -360,7 +319,7 @@ impl Check<'_> {
     /// Checks a row of words: lane `i` accesses word `i`.
     fn row(&mut self, cell: &mut Cell, stamp: Stamp) {
         let writes = self.access.effect != Effect::Read;
-        let mut earlier = [(Stamp::default(), false); 1 + super::shadow::READS];
+        let mut earlier = [(Stamp::default(), false); 1 + READS];
         earlier[0] = (cell.write, true);
         if writes {
             for (slot, read) in earlier[1..].iter_mut().zip(cell.reads) {
@@ -462,7 +421,7 @@ mod tests {
     use super::{Conflict, Effect, LANES, LaneMaps, Places, Races, Values, WarpAccess, shared_address};
     use crate::check::lines::Patterns;
     use crate::check::order::{BlockOrder, Reach};
-    use crate::check::shadow::Strength;
+    use crate::check::stamp::Strength;
 
     /// Stored values that are all different.
     struct Different;

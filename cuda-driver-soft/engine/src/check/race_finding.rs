@@ -3,7 +3,7 @@
 use super::finding::{AllocationPlace, Checks, Finding};
 use super::observer::CheckWorker;
 use super::race::{Conflict, shared_offset};
-use super::shadow::Strength;
+use super::stamp::Strength;
 use crate::lanes::{LANES, Mask};
 
 impl CheckWorker {

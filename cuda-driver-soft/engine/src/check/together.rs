@@ -4,8 +4,8 @@ use super::lane_maps::{LaneMaps, MapId, Units, bytes_of};
 use super::lines::LineAccess;
 use super::order::Known;
 use super::parts::{PartStamp, Parts, is_row_harmless};
-use super::race::{Places, Values};
 use super::shadow::{Line, QUARTERS, Together};
+use super::warp_access::{Places, Values};
 use crate::lanes::{self, LANES};
 
 /// Returns true if an access to a line races with no earlier access. False means that its units must be checked one by
