@@ -10,10 +10,9 @@ use super::args::Caller;
 use super::memory_operation::batch;
 use super::node_structures::{
     KernelParams, batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host_params,
-    kernel, kernel_node_params, kernel_params,
+    kernel, kernel_node_params, kernel_params, semaphores,
 };
 use super::pool::{alloc_node, alloc_params};
-use super::semaphore;
 use super::stream::host_node;
 use crate::operation::kernel::Attributes;
 use crate::operation::memory_operation::Batch;
@@ -81,12 +80,12 @@ pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: At
         Type::CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL => {
             // SAFETY: as above.
             let p = unsafe { of.extSemSignal };
-            semaphore::operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems)
+            semaphores(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems)
         }
         Type::CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT => {
             // SAFETY: as above.
             let p = unsafe { of.extSemWait };
-            semaphore::operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems)
+            semaphores(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems)
         }
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cuda_driver_sys::{
     CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
-    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUkernel,
-    CUmemorytype, CUstreamBatchMemOpParams,
+    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUcontext, CUdeviceptr, CUevent, CUexternalSemaphore, CUfunction,
+    CUkernel, CUmemorytype, CUstreamBatchMemOpParams,
 };
 
 use super::args::Caller;
@@ -22,7 +22,7 @@ use crate::operation::kernel::{Attributes, KernelLaunch};
 use crate::operation::launch::LaunchShape;
 use crate::operation::memory_operation::Batch;
 use crate::operation::region::{Base, Side};
-use crate::operation::{EventUse, HostFunction, Operation};
+use crate::operation::{EventUse, HostFunction, Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
 /// The parameters of a kernel, in the form of the newer structures.
@@ -250,4 +250,27 @@ pub(super) fn check_context(handle: CUcontext) -> Result<()> {
         return Ok(());
     }
     context::by_handle(handle as usize).map(drop)
+}
+
+/// Returns the operation of a node that uses these semaphores.
+pub(super) fn semaphores(
+    c: Caller,
+    kind: SemaphoreUse,
+    semaphores: *const CUexternalSemaphore,
+    count: c_uint,
+) -> Result<Operation> {
+    check_semaphores(c, semaphores, count)?;
+    Ok(Operation::Semaphores(kind))
+}
+
+/// Returns an error if there are any semaphores: the driver makes none, so no handle is one.
+pub(super) fn check_semaphores(c: Caller, semaphores: *const CUexternalSemaphore, count: c_uint) -> Result<()> {
+    let mut given = c.items(semaphores, count as usize)?;
+    match given.next() {
+        None => Ok(()),
+        Some(handle) => {
+            host::log!("{handle:p} is not an external semaphore");
+            Err(Error::CUDA_ERROR_INVALID_HANDLE)
+        }
+    }
 }

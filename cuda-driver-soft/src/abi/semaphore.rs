@@ -13,41 +13,19 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::graph_nodes::{add, change, operation_if};
+use super::node_structures::{check_semaphores, semaphores};
 use super::{exports, graph_exec};
 use crate::call::lookup::current_context;
 use crate::call::stream;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Returns the operation of a node that uses these semaphores.
-pub(super) fn operation(
-    c: Caller,
-    kind: SemaphoreUse,
-    semaphores: *const CUexternalSemaphore,
-    count: c_uint,
-) -> Result<Operation> {
-    check(c, semaphores, count)?;
-    Ok(Operation::Semaphores(kind))
-}
-
-/// Returns an error if there are any semaphores.
-fn check(c: Caller, semaphores: *const CUexternalSemaphore, count: c_uint) -> Result<()> {
-    let mut given = c.items(semaphores, count as usize)?;
-    match given.next() {
-        None => Ok(()),
-        Some(handle) => {
-            host::log!("{handle:p} is not an external semaphore");
-            Err(Error::CUDA_ERROR_INVALID_HANDLE)
-        }
-    }
-}
-
 /// Checks a call that signals semaphores or waits for them. Driver 580 refuses a call without semaphores.
 fn check_call(c: Caller, semaphores: *const CUexternalSemaphore, has_params: bool, count: c_uint) -> Result<()> {
     if count == 0 || !has_params {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    check(c, semaphores, count)
+    check_semaphores(c, semaphores, count)
 }
 
 /// Returns an error unless the node uses semaphores in this way.
@@ -90,7 +68,7 @@ exports! {
         if semaphore.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        check(c, &raw const semaphore, 1)
+        check_semaphores(c, &raw const semaphore, 1)
     }
 
     fn cuSignalExternalSemaphoresAsync | cuSignalExternalSemaphoresAsync_ptsz [c, mode] (
@@ -122,7 +100,7 @@ exports! {
     ) {
         add(c, out, graph, nodes, count, || {
             let p = c.read(params)?;
-            operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems)
+            semaphores(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems)
         })
     }
 
@@ -135,7 +113,7 @@ exports! {
     ) {
         add(c, out, graph, nodes, count, || {
             let p = c.read(params)?;
-            operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems)
+            semaphores(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems)
         })
     }
 
@@ -163,7 +141,7 @@ exports! {
     ) {
         let p = c.read(params)?;
         check_use(node, SemaphoreUse::Signal)?;
-        change(node, || operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems))
+        change(node, || semaphores(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems))
     }
 
     fn cuGraphExternalSemaphoresWaitNodeSetParams [c] (
@@ -172,7 +150,7 @@ exports! {
     ) {
         let p = c.read(params)?;
         check_use(node, SemaphoreUse::Wait)?;
-        change(node, || operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems))
+        change(node, || semaphores(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems))
     }
 
     fn cuGraphExecExternalSemaphoresSignalNodeSetParams [c] (
@@ -181,7 +159,7 @@ exports! {
         params: *const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
     ) {
         let p = c.read(params)?;
-        graph_exec::change(graph, node, || operation(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems))
+        graph_exec::change(graph, node, || semaphores(c, SemaphoreUse::Signal, p.extSemArray, p.numExtSems))
     }
 
     fn cuGraphExecExternalSemaphoresWaitNodeSetParams [c] (
@@ -190,6 +168,6 @@ exports! {
         params: *const CUDA_EXT_SEM_WAIT_NODE_PARAMS,
     ) {
         let p = c.read(params)?;
-        graph_exec::change(graph, node, || operation(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems))
+        graph_exec::change(graph, node, || semaphores(c, SemaphoreUse::Wait, p.extSemArray, p.numExtSems))
     }
 }

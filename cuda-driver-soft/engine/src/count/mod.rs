@@ -8,6 +8,7 @@
 //! | `counters` | the numbers, and the metrics of Nsight Compute that they correspond to |
 //! | `class` | classes of instructions |
 //! | `requests` | sectors and bank conflicts of one request |
+//! | `shared` | the counts of a launch, of all its workers |
 //! | `worker` | the counts of one host thread |
 //! | `clocks` | the time that warps wait at barriers |
 //! | `report` | the numbers of a launch by instruction |
@@ -20,6 +21,7 @@ mod clocks;
 mod counters;
 mod report;
 mod requests;
+mod shared;
 mod worker;
 
 pub use counters::Counters;

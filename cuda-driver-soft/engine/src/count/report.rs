@@ -2,19 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use super::class::Class;
-use super::clocks::Clocks;
 use super::counters::Counters;
-use super::worker::{FunctionCounters, WorkerCounts};
-use crate::code::function::Code;
-use crate::code::site::Site;
-use crate::code::watch::{SiteCount, WorkerObserver};
+use super::shared::SharedCounts;
+use super::worker::WorkerCounts;
+use crate::code::watch::WorkerObserver;
 use crate::fault::Fault;
 use crate::observe::{LaunchObserver, ObservedLaunch};
-use ptx::ir::{Address, FuncId, Function, Inst, Module, Op, Operand, SourcePlace, Space};
-use std::collections::{BTreeMap, HashMap};
+use ptx::ir::{Function, Op, SourcePlace};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The profile of one launch.
 #[derive(Clone, Debug)]
@@ -84,110 +80,6 @@ pub struct SourceLocation {
     pub column: u32,
 }
 
-/// The counts of a launch so far.
-pub(super) struct SharedCounts {
-    module: Arc<Module>,
-    /// Code by function; `None` for functions that the kernel cannot reach.
-    pub(super) functions: Vec<Option<Arc<Code>>>,
-    sums: Mutex<Sums>,
-    /// The clocks of blocks that no worker runs at the moment.
-    clocks: Mutex<HashMap<u64, KeptClocks>>,
-}
-
-/// The clocks of a block, and for each warp the line of the barrier at which it last arrived.
-pub(super) type KeptClocks = (Clocks, Vec<u32>);
-
-/// Sums over workers: the counters by function and instruction of the body, and the time waited by PTX line.
-#[derive(Default)]
-struct Sums {
-    instructions: BTreeMap<(u32, u32), Counters>,
-    waited: BTreeMap<u32, u64>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-impl SharedCounts {
-    fn function(&self, id: FuncId) -> Option<&Function> {
-        self.module.functions.get(id.0 as usize)
-    }
-
-    /// Returns the PTX instruction of a site.
-    fn inst(&self, function: FuncId, site: &Site) -> Option<&Inst> {
-        self.function(function)?.body()?.insts.get(site.inst? as usize)
-    }
-
-    /// Returns true for an access to the `.param` space of a call. A GPU passes such values in registers.
-    pub(super) fn passes_values(&self, function: FuncId, site: &Site) -> bool {
-        self.inst(function, site).is_some_and(|inst| {
-            let in_frame = matches!(inst.srcs.first(), Some(Operand::Address(Address::Frame { .. })));
-            match inst.op {
-                Op::Ld(m) | Op::St(m) => m.space == Space::Param || (m.space == Space::Local && in_frame),
-                _ => false,
-            }
-        })
-    }
-
-    /// Returns true for a bulk copy.
-    pub(super) fn copies_in_bulk(&self, function: FuncId, site: &Site) -> bool {
-        self.inst(function, site)
-            .is_some_and(|inst| matches!(inst.op, Op::Bulk { .. }))
-    }
-
-    pub(super) fn take_clocks(&self, block: u64) -> Option<KeptClocks> {
-        lock(&self.clocks).remove(&block)
-    }
-
-    pub(super) fn keep_clocks(&self, block: u64, clocks: KeptClocks) {
-        lock(&self.clocks).insert(block, clocks);
-    }
-
-    /// Adds the counts of a worker.
-    pub(super) fn merge(&self, counts: &[Vec<SiteCount>], more: &[FunctionCounters], waited: &[(u32, u64)]) {
-        let mut sums = lock(&self.sums);
-        for (line, time) in waited {
-            *sums.waited.entry(*line).or_default() += time;
-        }
-        for (id, code) in (0..).zip(&self.functions) {
-            let Some(code) = code else { continue };
-            let function = id as usize;
-            for (pc, (site, count)) in code.sites.iter().zip(&counts[function]).enumerate() {
-                let extra = more[function].get(pc).and_then(Option::as_deref);
-                let (Some(index), true) = (site.inst, count.runs() > 0 || extra.is_some()) else {
-                    continue;
-                };
-                let Some(inst) = self.inst(code.id, site) else { continue };
-                let sum = sums.instructions.entry((id, index)).or_default();
-                add(sum, inst, site, count);
-                if let Some(extra) = extra {
-                    *sum += *extra;
-                }
-            }
-        }
-    }
-}
-
-/// Adds the runs of a decoded instruction.
-fn add(sum: &mut Counters, inst: &Inst, site: &Site, count: &SiteCount) {
-    if site.first {
-        let runs = count.runs();
-        sum.instructions += runs;
-        sum.thread_instructions += count.lanes();
-        Class::of(&inst.op).add(sum, runs);
-        match inst.op {
-            Op::Bra { .. } | Op::Brx { .. } => sum.branches += runs,
-            Op::Bar { .. } | Op::ClusterBarrier { .. } if !site.guard => sum.barriers += runs,
-            _ => {}
-        }
-    } else if site.effect && matches!(inst.op, Op::Bar { .. } | Op::ClusterBarrier { .. }) {
-        sum.barriers += count.runs();
-    }
-    if site.effect {
-        sum.thread_instructions_on += count.lanes();
-    }
-}
-
 /// The observer of one launch.
 pub(super) struct LaunchCounts<F> {
     shared: Arc<SharedCounts>,
@@ -204,12 +96,7 @@ impl<F: Fn(LaunchProfile) + Send + Sync> LaunchCounts<F> {
     pub(super) fn new(launch: &ObservedLaunch<'_>, add: F) -> Self {
         let kernel = launch.kernel;
         LaunchCounts {
-            shared: Arc::new(SharedCounts {
-                module: Arc::clone(launch.module()),
-                functions: launch.codes.to_vec(),
-                sums: Mutex::default(),
-                clocks: Mutex::default(),
-            }),
+            shared: Arc::new(SharedCounts::new(launch)),
             profile: LaunchProfile {
                 number: NUMBER.fetch_add(1, Ordering::Relaxed),
                 kernel: kernel.name().to_owned(),
@@ -237,7 +124,7 @@ impl<F: Fn(LaunchProfile) + Send + Sync> LaunchObserver for LaunchCounts<F> {
 
     fn end(&self, fault: Option<&Fault>) {
         let shared = &self.shared;
-        let sums = std::mem::take(&mut *lock(&shared.sums));
+        let sums = shared.take();
         let mut waited = sums.waited;
         let mut instructions = Vec::new();
         let reached = shared.functions.iter().flatten();

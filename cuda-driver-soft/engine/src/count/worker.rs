@@ -4,17 +4,14 @@
 
 use super::clocks::Clocks;
 use super::counters::Counters;
-use super::report::SharedCounts;
 use super::requests::{Footprint, SECTOR, Wavefronts, atomic_sectors, footprint, wavefronts};
+use super::shared::{FunctionCounters, SharedCounts};
 use crate::code::site::{AccessBytes, AccessKind, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::observe::pattern::{PatternCache, Request};
 use ptx::ir::{FuncId, Space};
 use std::sync::Arc;
-
-/// Counts of the requests of one function's decoded instructions.
-pub(super) type FunctionCounters = Vec<Option<Box<Counters>>>;
 
 /// The numbers of the requests of one instruction.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Decodes `atom` and `red`.
 
 use super::builder::Builder;
-use super::lower::whole;
+use super::memory::whole;
 use super::operands::{address, reg, source};
 use crate::code::registers::Slot;
 use crate::code::site::AccessKind;

@@ -1,18 +1,16 @@
 //! Decodes one instruction of the IR, here or in the module for its family.
 
 use super::builder::{Builder, Scratch};
-use super::operands::{address, elements, half_of, reg, rows, source, window_of};
+use super::operands::{half_of, reg, source, window_of};
 use super::unsupported::UnsupportedInst;
-use super::{asynchronous, atomic, calls, matrix, stack, texture};
+use super::{asynchronous, atomic, calls, matrix, memory, stack, texture};
 use crate::code::action::{Action, BarrierInst};
 use crate::code::collective::Collective;
 use crate::code::constant::Constant;
 use crate::code::registers::Slot;
-use crate::code::site::{AccessBytes, AccessKind, SiteAccess};
-use crate::ops::memory::{self, Access};
 use crate::ops::{self, Form, collective, control, logic, mov};
 use crate::plan::class::{is_matrix, is_scheduled, is_tensor, is_texture};
-use ptx::ir::{BarOp, BoolOp, Compare, Inst, MemMods, Op, Operand, Reg, RegClass, Type, VideoInst};
+use ptx::ir::{BarOp, BoolOp, Compare, Inst, Op, Operand, RegClass, Type, VideoInst};
 
 /// Adds the decoded instructions of `inst`.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), UnsupportedInst> {
@@ -79,8 +77,8 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             b.push(collective::activemask(), inst.line, |inst| inst.d = d);
         }
         op if Collective::of(op).is_some() => calls::collective(b, inst)?,
-        Op::Ld(m) => load(b, inst, m)?,
-        Op::St(m) => store(b, inst, m)?,
+        Op::Ld(m) => memory::load(b, inst, m)?,
+        Op::St(m) => memory::store(b, inst, m)?,
         Op::Mov { ty: Type::B128 } => {
             let (d, a) = (inst.dsts.first()?, reg(inst.srcs.first()?)?);
             let d = b.destination(*d, RegClass::B128);
@@ -371,98 +369,6 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             (mov::extract(whole, class, i * bits)?, a)
         };
         b.push_form(&form, [to, Slot(0)], &[from], inst.line);
-    }
-    Some(())
-}
-
-fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    if let Some(()) = load_parameter(b, inst, m) {
-        return Some(());
-    }
-    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
-    let (element, class) = elements(b, m, &inst.dsts)?;
-    let mut slots = Vec::new();
-    for d in &inst.dsts {
-        slots.extend(rows(b.destination(*d, class), class));
-    }
-    for (i, part) in slots.chunks(4).enumerate() {
-        let access = part_of(m, element, i, part.len(), wide, class);
-        let aux = b.new_cache();
-        let handlers = memory::load(&access);
-        let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
-        b.push(handlers, inst.line, |inst| {
-            (inst.d, inst.b, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
-            (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
-            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
-        });
-        if i == 0 {
-            b.note_access(whole(m, (at, wide, offset), AccessKind::Read));
-        }
-    }
-    Some(())
-}
-
-/// Decodes `ld.param` of a kernel at a constant offset, whose result is a constant of the launch.
-fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    let offset = b.source.parameter(inst, m)?;
-    let size = m.ty.size();
-    for (i, d) in (0..).zip(&inst.dsts) {
-        let Some(d) = *d else { continue };
-        let class = b.class(d);
-        let form = mov::of_class(class)?;
-        let at = offset + i * size;
-        let value = b.constant(Constant::Param(at, size as u8, m.ty.is_signed()), class);
-        let to = b.register(d);
-        b.push_form(&form, [to, Slot(0)], &[value], inst.line);
-    }
-    Some(())
-}
-
-/// Returns the access of an instruction with all its elements, for observers.
-pub(super) fn whole(m: &MemMods, (address, wide, offset): (Slot, bool, u64), kind: AccessKind) -> SiteAccess {
-    SiteAccess {
-        space: m.space,
-        address,
-        wide,
-        offset,
-        bytes: AccessBytes::Constant(m.ty.size() * u32::from(m.vec)),
-        kind,
-        lanes: 32,
-    }
-}
-
-/// Returns part `i` of an access, of up to four elements.
-fn part_of(m: &MemMods, element: u32, i: usize, count: usize, wide: bool, class: RegClass) -> Access {
-    let mut access = Access::new(m, element, count as u32, wide, class);
-    if i > 0 {
-        // The first part has checked the alignment of the whole access.
-        access.align = element;
-    }
-    access
-}
-
-fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
-    let values = &inst.srcs[1..];
-    let regs: Vec<Option<Reg>> = values.iter().map(reg).collect();
-    let (element, class) = elements(b, m, &regs)?;
-    let mut slots = Vec::new();
-    for value in values {
-        slots.extend(rows(source(b, value, class, inst.line)?, class));
-    }
-    for (i, part) in slots.chunks(4).enumerate() {
-        let access = part_of(m, element, i, part.len(), wide, class);
-        let aux = b.new_cache();
-        let handlers = memory::store(&access);
-        let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
-        b.push(handlers, inst.line, |inst| {
-            (inst.b, inst.d, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
-            (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
-            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
-        });
-        if i == 0 {
-            b.note_access(whole(m, (at, wide, offset), AccessKind::Write));
-        }
     }
     Some(())
 }

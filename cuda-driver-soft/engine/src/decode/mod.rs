@@ -5,7 +5,7 @@
 //! | `constants` | registers that are aliases of constants |
 //! | `builder` | slots of registers and constants; collects the instructions |
 //! | `operands` | translates operands to slots |
-//! | `asynchronous`, `atomic`, `calls`, `matrix`, `stack`, `texture` | instructions of these kinds |
+//! | `asynchronous`, `atomic`, `calls`, `matrix`, `memory`, `stack`, `texture` | instructions of these kinds |
 //! | `lower` | one instruction of any kind |
 //! | `emit` | turns basic blocks and branches into instructions |
 //! | `unsupported` | the error for an unsupported instruction |
@@ -20,6 +20,7 @@ mod constants;
 mod emit;
 mod lower;
 mod matrix;
+mod memory;
 mod operands;
 mod stack;
 mod texture;

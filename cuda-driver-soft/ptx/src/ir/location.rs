@@ -1,7 +1,5 @@
 //! Places in the CUDA source, from `.file` and `.loc`.
 
-use super::module::Function;
-
 /// A place in a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourcePlace {
@@ -39,17 +37,5 @@ impl SourceMap {
     pub fn file(&self, number: u32) -> Option<&str> {
         let found = self.files.iter().find(|(n, _)| *n == number);
         found.map(|(_, name)| name.as_str())
-    }
-}
-
-impl Function {
-    /// Returns the place in the source of the instruction in this line of the PTX text: the last `.loc` before it in
-    /// the function. Returns `None` for code without `.loc`, and for source line 0, which compilers give to code that
-    /// belongs to no line.
-    pub fn location(&self, ptx_line: u32) -> Option<&Location> {
-        let locations = &self.source.locations;
-        let after = locations.partition_point(|l| l.ptx_line <= ptx_line);
-        let found = locations[..after].last()?;
-        (found.ptx_line >= self.line && found.place.line > 0).then_some(found)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::body::Body;
 use super::ids::{FuncId, VarId};
-use super::location::SourceMap;
+use super::location::{Location, SourceMap};
 use super::texture::Opaque;
 use super::types::{Space, Type};
 
@@ -135,6 +135,16 @@ impl Function {
     /// Returns the body, which is lowered on first use; `None` for a declaration.
     pub fn body(&self) -> Option<&Body> {
         self.code.as_ref().map(Code::get)
+    }
+
+    /// Returns the place in the source of the instruction in this line of the PTX text: the last `.loc` before it in
+    /// the function. Returns `None` for code without `.loc`, and for source line 0, which compilers give to code that
+    /// belongs to no line.
+    pub fn location(&self, ptx_line: u32) -> Option<&Location> {
+        let locations = &self.source.locations;
+        let after = locations.partition_point(|l| l.ptx_line <= ptx_line);
+        let found = locations[..after].last()?;
+        (found.ptx_line >= self.line && found.place.line > 0).then_some(found)
     }
 }
 
