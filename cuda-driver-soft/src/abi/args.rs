@@ -91,7 +91,7 @@ impl Caller {
         self.array(bytes.as_ptr(), bytes.len())
     }
 
-    /// Returns a NUL-terminated name. Invalid UTF-8 is replaced, which matches no name here.
+    /// Returns the text of a NUL-terminated name or path. Invalid UTF-8 is replaced, which matches no name here.
     pub(crate) fn string(self, text: *const c_char) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.bytes(text)?).into_owned())
     }

@@ -20,7 +20,7 @@ use crate::state::error::{Error, Result};
 /// The NULL stream, used by the synchronous copies.
 const NULL: CUstream = std::ptr::null_mut();
 
-/// Converts an array descriptor of either C structure.
+/// Converts an array descriptor of any of the four C structures.
 macro_rules! descriptor {
     ($d:expr, $depth:expr, $flags:expr) => {
         ArrayDescriptor {
@@ -72,7 +72,7 @@ impl ByteCopy {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
             Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
         };
-        // A copy of 0 bytes still needs valid sides.
+        // Even a copy of 0 bytes may have no NULL array or host pointer.
         for side in [&to, &from] {
             if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);

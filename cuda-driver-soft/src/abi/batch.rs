@@ -87,7 +87,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Runs all copies or none; on failure `failed` is the index of the wrong one.
+    /// Checks all copies before the first one starts. If a copy fails, `failed` is its index.
     fn run(self, c: Caller, stream: &StreamRef, failed: &mut usize) -> Result<()> {
         if self.count == 0 || self.kinds == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -70,7 +70,7 @@ pub(super) fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>
     call::set_operation(node as usize, make)
 }
 
-/// Returns the operation of a node, if `pick` accepts it.
+/// Returns the result of `pick` for the operation of a node; `CUDA_ERROR_INVALID_VALUE` if it is `None`.
 pub(super) fn operation_if<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
     let store = graphs()?;
     pick(&store.node(node as usize)?.operation).ok_or(Error::CUDA_ERROR_INVALID_VALUE)

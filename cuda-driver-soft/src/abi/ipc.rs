@@ -12,7 +12,7 @@ use crate::object::ipc::{self, BYTES};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// The flag that the call requires.
+/// The flag that `cuIpcOpenMemHandle` requires.
 const LAZY_PEER_ACCESS: c_uint = CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.0;
 
 /// Returns the bytes of a handle.

@@ -49,7 +49,8 @@ fn dump(c: Caller, iterator: *mut CUlogIterator) -> Result<Dump> {
     })
 }
 
-/// Returns the newest lines that fit into `capacity` bytes with their NUL byte. If some do not fit, a note comes first.
+/// Returns the newest lines that fit into `capacity` bytes with their NUL byte; `None` if no line fits. If lines are
+/// missing, a note comes first.
 fn fit(dump: &Dump, capacity: usize) -> Option<String> {
     let note = if dump.rolled_over { ROLLED_OVER } else { "" };
     let whole: usize = dump.lines.iter().map(String::len).sum();

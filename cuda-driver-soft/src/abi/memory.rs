@@ -13,7 +13,7 @@ use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 use engine::memory::{Access, Allocation, AllocationKind, address_space};
 
-/// Converts an address for the 32-bit functions of CUDA 2.0, which cannot return a larger one.
+/// Converts an address for the 32-bit functions from before CUDA 3.2, which cannot return a larger one.
 fn to_32_bits(address: u64) -> Result<CUdeviceptr_v1> {
     CUdeviceptr_v1::try_from(address).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)
 }

@@ -67,11 +67,11 @@ use crate::state::gate;
 pub(crate) enum CallTime {
     /// At any time, even before `cuInit`.
     Anytime,
-    /// After `cuInit`.
+    /// After `cuInit`, but not in a host function on a stream.
     Initialised,
     /// After `cuInit`, also in a host function on a stream.
     InHostFunctions,
-    /// After `cuInit`, and not after a fault was reported.
+    /// As [`CallTime::Initialised`], and not after a fault was reported.
     Healthy,
 }
 

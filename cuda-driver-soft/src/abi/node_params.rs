@@ -19,7 +19,8 @@ use crate::operation::memory_operation::Batch;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Makes the operation that the structure describes. Child graphs are handled elsewhere: adding one copies or moves it.
+/// Makes the operation that the structure describes. Child graphs and conditional nodes, which have graphs of their own,
+/// are handled elsewhere.
 pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {
@@ -162,7 +163,7 @@ pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNod
                 ctx: node.handle.context as CUcontext,
             };
         }
-        // The structures of nodes without semaphores are zero.
+        // The structures of empty nodes, and of nodes without semaphores, are zero.
         Operation::Empty | Operation::Semaphores(_) => {}
         Operation::Record(event) => of.eventRecord.event = event.handle as CUevent,
         Operation::Wait(event) => {

@@ -244,7 +244,7 @@ pub(super) fn kernel_node_params(kernel: &KernelLaunch) -> CUDA_KERNEL_NODE_PARA
     }
 }
 
-/// Checks the context of a copy or a fill, which has no other effect here.
+/// Checks the context of a copy, a fill or a batch of memory operations. The context has no other effect here.
 pub(super) fn check_context(handle: CUcontext) -> Result<()> {
     if handle.is_null() {
         return Ok(());

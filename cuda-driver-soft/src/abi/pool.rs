@@ -110,7 +110,8 @@ fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool
     }
 }
 
-/// Checks that the type is a file descriptor, the only type of handle that pools are exported by.
+/// Checks that the type is a file descriptor, the only type of handle that pools are exported by, and that there are no
+/// flags.
 fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<()> {
     let descriptor = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if kind == descriptor && flags == 0 {

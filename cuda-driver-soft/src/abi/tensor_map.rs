@@ -70,7 +70,8 @@ impl CommonParams {
     }
 }
 
-/// Writes the map, if it is valid. Driver 580 accepts any address, although kernels need a multiple of 64.
+/// Writes the map, if it is valid. Driver 580 accepts any address of `out`, although kernels need the map at a multiple
+/// of 64.
 fn write(c: Caller, out: *mut CUtensorMap, map: &TensorMap) -> Result<()> {
     let out = c.out(out.cast::<[u8; BYTES]>())?;
     out.set(tensor_map::encode(map)?);

@@ -1,4 +1,4 @@
-//! Green contexts: the calls that create, destroy and wait for them.
+//! Green contexts: the calls that create and destroy them, create their streams, and record and wait for events.
 
 use std::sync::Arc;
 
@@ -53,13 +53,14 @@ pub(crate) fn create_stream(green: &GreenContext, flags: u32, priority: i32) -> 
     Ok(stream::create(&primary, Some(green), flags, priority))
 }
 
-/// `cuGreenCtxRecordEvent`: records all work of the green context's streams.
+/// `cuGreenCtxRecordEvent`: records all work of the primary context, which includes the green context's streams.
 pub(crate) fn record(green: &GreenContext, handle: usize) -> Result<()> {
     let primary = context::by_handle(green.context.handle)?;
     event::record_context(&*event::get(handle)?, &primary)
 }
 
-/// `cuGreenCtxWaitEvent`: makes later work of the green context's streams wait for the event.
+/// `cuGreenCtxWaitEvent`: makes later work of the primary context, which includes the green context's streams, wait for
+/// the event.
 pub(crate) fn hold(green: &GreenContext, handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let primary = context::by_handle(green.context.handle)?;

@@ -101,8 +101,8 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     if address_space().reserves(address) || known.is_some_and(|a| a.kind != AllocationKind::Registered) {
         return refuse("the driver allocated this memory");
     }
-    // Registered memory cannot be swapped out, so it must fit into the machine's memory. It also enlarges the page
-    // table.
+    // Registered memory cannot be swapped out, so it must fit into the machine's memory. Registering also
+    // enlarges the page table of the address space.
     if host::memory().is_some_and(|most| bytes > most) {
         host::log!("cannot register {bytes} bytes: the machine has less memory");
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);

@@ -67,8 +67,8 @@ fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64>
 }
 
 /// Allocates memory for which there is room only after pending frees on streams. Waits for these frees one after the
-/// other, except for frees queued after a host function, which may itself wait for the caller. Memory of those frees
-/// counts as free, as on a GPU, which reuses it in stream order.
+/// other, except for frees queued after a host function or a wait for a value in memory, which may depend on the caller.
+/// Memory of those frees counts as free, as on a GPU, which reuses it in stream order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);
@@ -91,7 +91,8 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     memory::allocate_excluding(context, AllocationKind::Device, bytes, still)
 }
 
-/// `cuMemFreeAsync`: also frees memory of `cuMemAlloc`, but, like driver 580, not managed memory. Ignores NULL.
+/// `cuMemFreeAsync`: also frees memory of `cuMemAlloc`, but, like driver 580, not memory of
+/// `cuMemAllocManaged`. Ignores NULL.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
     let capturing = stream.is_capturing();
     if !capturing {

@@ -37,7 +37,8 @@ pub(crate) fn for_capture(handle: usize, mode: NullStream) -> Result<StreamRef> 
     Ok(stream)
 }
 
-/// Returns the stream for a call that adds no work to it, and invalidates the capture if the stream captures.
+/// Returns the stream for a call that is an error while the stream captures, and that invalidates the capture. Unlike
+/// [`for_work`], does not check captures that forbid the legacy stream.
 pub(crate) fn uncaptured(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;

@@ -46,7 +46,7 @@ pub(crate) struct ExecState {
     claimed: Vec<Arc<ConditionalHandle>>,
 }
 
-/// The nodes of a graph in their launch order.
+/// The nodes of a graph, and the order of their launch.
 #[derive(Clone, Default)]
 pub(crate) struct Plan {
     /// The steps in the order in which the nodes were created.

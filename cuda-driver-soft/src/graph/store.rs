@@ -343,8 +343,8 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Returns an error if the graph or a child graph allocates or frees memory or has conditional nodes: such a graph
-    /// cannot be copied.
+    /// Returns an error if the graph or a child graph allocates or frees memory or has conditional nodes, or if
+    /// the graph is the body of a conditional node: such a graph cannot be copied.
     pub(crate) fn check_no_memory(&self, graph: usize) -> Result<()> {
         if let Some(owner) = self.graph(graph)?.owner
             && matches!(self.node(owner)?.operation, Operation::Conditional(_))
@@ -510,7 +510,8 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Returns the nodes of a graph, each after its dependencies, and otherwise in the order of their creation.
+    /// Returns the nodes of a graph: first those without dependencies, in the order of their creation, then each of the
+    /// others after its dependencies.
     pub(crate) fn order(&self, graph: usize) -> Result<Vec<usize>> {
         let nodes = &self.graph(graph)?.nodes;
         let mut open: HashMap<usize, usize> = HashMap::new();

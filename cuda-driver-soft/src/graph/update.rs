@@ -71,7 +71,8 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
     }
 }
 
-/// Checks two copies: as documented, each side stays on the host or on the device, and the dimensions stay the same.
+/// Checks two copies: as documented, each side stays on the host or on the device, and the number of dimensions stays
+/// the same.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
     let sides = |copy: &CopyOperation| copy.on_host().ok();
     let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);

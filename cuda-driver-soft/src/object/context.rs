@@ -143,7 +143,7 @@ pub(crate) fn current_or_destroyed() -> Result<Arc<Context>> {
     }
 }
 
-/// Checks the flags of `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags`.
+/// Checks the flags of `cuCtxCreate`, `cuCtxSetFlags` and `cuDevicePrimaryCtxSetFlags`.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     let scheduling = matches!(flags & SCHED_MASK, 0 | 1 | 2 | 4);
     if scheduling && flags & !FLAGS_MASK == 0 {

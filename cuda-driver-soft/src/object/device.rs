@@ -94,7 +94,7 @@ impl Device {
         settings::memory_bytes()
     }
 
-    /// `cuDeviceGetPCIBusId`: an address that no GPU has.
+    /// `cuDeviceGetPCIBusId`: an invented address, whose bus is the number of the device plus 1.
     pub(crate) fn pci_bus_id(&self) -> String {
         format!("0000:{:02X}:00.0", self.pci_bus())
     }

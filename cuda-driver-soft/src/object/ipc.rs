@@ -269,7 +269,7 @@ impl EventCounters {
         self.count(1).load(SeqCst) >= self.count(0).load(SeqCst)
     }
 
-    /// Submits a task that waits for the last record and returns it.
+    /// Submits a task that waits for the last record, and returns the task.
     pub(crate) fn task(&self) -> TaskId {
         let (number, counts) = (self.count(0).load(SeqCst), self.clone());
         let done = move || Ok(counts.count(1).load(SeqCst) >= number);

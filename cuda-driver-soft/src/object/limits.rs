@@ -73,7 +73,7 @@ impl Limits {
         })
     }
 
-    /// `cuCtxSetLimit`: rounds up, and clamps limits that have a range.
+    /// `cuCtxSetLimit`: rounds up. Some limits are clamped to their range; for others, a value above it is an error.
     pub(crate) fn set(&mut self, limit: CUlimit, value: u64) -> Result<()> {
         let up = |unit: u64| value.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
         let at_most = |value: u64, most: u64| {

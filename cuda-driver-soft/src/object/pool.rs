@@ -461,7 +461,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     Ok(made.handle)
 }
 
-/// `cuMemPoolExportPointer`: returns the allocation, which must belong to an exportable pool.
+/// `cuMemPoolExportPointer`: returns the allocation, which must belong to a pool that was exported.
 pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     let pools = pools();

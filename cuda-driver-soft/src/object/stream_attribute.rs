@@ -1,4 +1,4 @@
-//! Attributes of streams. Apart from the priority, these attributes have no effect here, but can be queried.
+//! Attributes of streams. They do not change how work runs here, but can be queried.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

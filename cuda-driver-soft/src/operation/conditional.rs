@@ -13,7 +13,7 @@ pub(crate) struct ConditionalHandle {
     pub(crate) value: Arc<ConditionalValue>,
     /// The value at the start of each launch; `None` if launches do not set the value.
     pub(crate) launch_value: Option<u32>,
-    /// The context that sets the value.
+    /// The context that the handle was created for; its conditional node must have the same one.
     pub(crate) context: usize,
     claimed: AtomicBool,
 }

@@ -15,7 +15,7 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Returns the checkers that compare work of this thread, if there are any.
+    /// Returns work of this thread with the checkers that compare it; `None` if there are no such checkers.
     fn new(kernel: &str, description: impl FnOnce() -> String) -> Option<Self> {
         if !order::note_order(check::finds_races) || !order::are_several() {
             return None;
@@ -65,7 +65,7 @@ impl Ordered {
         }
     }
 
-    /// Records the memory that the calling thread uses, which has waited for the stream.
+    /// Records the memory that the calling thread itself uses.
     pub(crate) fn used_by_host(&self, spans: &[Span]) {
         if let Some(place) = order::by_host() {
             self.add(&place, &|| Footprint::of_spans(spans.to_vec()));

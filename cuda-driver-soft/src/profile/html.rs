@@ -306,7 +306,7 @@ fn traffic(page: &mut String, c: &Counters) {
         } else {
             format!("{per:.2}")
         };
-        // Broadcasts move more bytes than they access.
+        // Bytes are counted once per request, so this is at most the units that were moved.
         let needed = row.ideal.map_or(String::new(), |ideal| grouped(ideal.min(row.units)));
         let wasteful = row.ideal.is_some_and(|ideal| row.units > 2 * ideal);
         let class = if wasteful { " class=\"hot\"" } else { "" };
@@ -433,7 +433,7 @@ impl Lines {
     }
 }
 
-/// Writes the CUDA source with the counters of each line, for each file that exists.
+/// Writes the CUDA source with the counters of each line, file by file; for a file that cannot be read, the instructions.
 fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<String, Option<Vec<String>>>) {
     let mut names: Vec<&str> = kernel.lines.iter().filter_map(|line| line.file).collect();
     names.dedup();

@@ -98,7 +98,7 @@ pub(super) fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Records that the process has work outside the legacy stream.
+/// Records that the process may have work outside the legacy stream.
 pub(crate) fn note_several() {
     SEVERAL.store(true, Relaxed);
 }

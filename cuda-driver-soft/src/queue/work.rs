@@ -43,7 +43,7 @@ pub(crate) enum Work {
     Join,
     /// Stores the time at which its dependencies are done.
     Stamp(Arc<OnceLock<Instant>>),
-    /// A copy or a fill. One thread runs it, without waiting for anything. Dropped after a fault.
+    /// A copy, a fill or other short work. One thread runs it, without waiting for anything. Dropped after a fault.
     Run(Box<dyn FnOnce() -> Result<(), Fault> + Send>),
     /// A kernel, started by the thread that takes it.
     Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),

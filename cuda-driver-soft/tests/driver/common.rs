@@ -15,8 +15,8 @@ pub(crate) fn library() -> &'static Library {
     })
 }
 
-/// Returns true if the driver under test is the software driver. Tests pass arguments that
-/// crash NVIDIA's driver only to the software driver.
+/// Returns true if the driver under test is the software driver. Tests pass arguments that crash NVIDIA's driver to the
+/// software driver only.
 pub(crate) fn software() -> bool {
     library().is_software()
 }

@@ -69,7 +69,7 @@ fn a_trap() {
         fail_with(719, || {
             let kernel = Kernel::load("faults", "fault_trap");
             let (mut value, mut to) = (0u32, 0u64);
-            // The kernel traps or writes to NULL, depending on the value; this value makes it trap.
+            // The first launch, with the value 0, writes to memory. The second one, with 1, traps.
             unsafe { check(cuda().cuMemAlloc(&mut to, 256)) };
             for trap in [0u32, 1] {
                 value = value.max(trap);
@@ -122,7 +122,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
                     0,
                 ));
                 expect(cuda.cuStreamSynchronize(null_mut()), 700);
-                // A callback queued after a fault soon receives the fault's code.
+                // The callback that was queued behind the faulting kernel soon receives the fault's code.
                 for _ in 0..6000 {
                     if status.load(SeqCst) != 0 {
                         break;

@@ -1,5 +1,5 @@
-//! Tests of calls with impossible sizes and counts. Each call must return an error without reading far beyond the list,
-//! and without allocating memory for the stated size. NVIDIA's driver crashes in most of them.
+//! Tests of calls with impossible sizes and counts. Each call must return an error, or ignore the size, without reading
+//! far beyond the list and without allocating memory for the stated size. NVIDIA's driver crashes in most of them.
 
 use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 
 /// A number of bytes larger than any machine's memory.
 const HUGE: usize = 1 << 43;
-/// A number of elements larger than any machine's memory.
+/// A number of list elements that need more than any machine's memory.
 const COUNT: usize = 1 << 40;
 
 const PTX: &std::ffi::CStr = c".version 7.7\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";

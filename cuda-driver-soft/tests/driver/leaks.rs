@@ -7,7 +7,7 @@ use crate::common::{Context, check, cuda, in_child, ptx, software};
 use cuda_driver_soft::Checks;
 use cuda_driver_sys::*;
 
-/// One object of each kind that a thread can leak.
+/// Objects of the kinds that a thread can leak, except for green contexts and external memory.
 struct Objects {
     stream: CUstream,
     event: CUevent,
@@ -225,7 +225,7 @@ fn the_process_reports_objects_and_primary_contexts_at_exit() {
     let name = "leaks::the_process_reports_objects_and_primary_contexts_at_exit";
     let written = in_child(name, &variables, || {
         let mut primary = null_mut();
-        // The first primary context is released, so it is not a leak.
+        // The first activation of the primary context ends with this release, so it is not a leak.
         check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });
         check(unsafe { cuda().cuDevicePrimaryCtxRelease(0) });
         check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });

@@ -55,7 +55,7 @@ fn allocations_use_no_memory_before_the_first_access() {
             }
             let after = resident_mib();
             assert!(after < before + 100, "{before} MiB, then {after} MiB");
-            // A filled part is resident, and the rest is zero.
+            // A part in the middle can be filled and read.
             check(cuda.cuMemsetD8(device + (512 << 20), 7, 1 << 20));
             let mut words = [9u8; 4];
             let at = device + (513 << 20) - 2;

@@ -142,7 +142,7 @@ fn objects_and_libraries_are_linked() {
 #[test]
 fn the_device_runtime_has_barriers_of_a_grid() {
     let _context = Context::new();
-    // Each block adds to a counter; after the barrier of the grid all blocks have done so.
+    // In each of three rounds, each thread adds to a counter; after the barrier of the grid, all threads have done so.
     let kernel = format!(
         "{HEAD}.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n\
         .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);\n\
@@ -170,7 +170,7 @@ fn the_device_runtime_has_barriers_of_a_grid() {
     expect(link(&[ptx]).unwrap_err(), 300);
 }
 
-/// The linker does not write to option values that were changed after the call: cuda.core 0.7 frees their array too
+/// The linker does not write to option values that were changed after `cuLinkCreate`: cuda.core 0.7 frees their array too
 /// early and reuses the memory.
 #[test]
 fn changed_option_values_are_left_alone() {

@@ -81,8 +81,8 @@ fn flat(what: &str, count: usize, mut step: impl FnMut(usize)) {
 /// Launches by one thread between two waits.
 const ROUND: u32 = 100;
 
-/// Each thread adds 1 to its own number, `ROUND` times, with copies in between, and waits for an event of another
-/// thread.
+/// In each round, each thread waits for an event of another thread, and adds 1 to its own number `ROUND` times, with
+/// copies in between.
 fn streams(load: &Load, context: CUcontext, kernel: &Kernel) {
     let cuda = cuda();
     let function = kernel.function as usize;
@@ -137,7 +137,7 @@ fn streams(load: &Load, context: CUcontext, kernel: &Kernel) {
     }
 }
 
-/// Keeps some allocations of different sizes live, each filled with its number.
+/// Keeps some allocations of different sizes live, each with its number in the first word.
 fn allocations(load: &Load) {
     const LIVE: usize = 64;
     let cuda = cuda();
@@ -193,7 +193,7 @@ fn run(load: &Load) {
     modules(load);
 }
 
-// Each test runs in a process of its own, because other tests allocate memory, too.
+// This test runs in a process of its own, because other tests allocate memory, too.
 #[test]
 fn a_small_load() {
     in_child("load::a_small_load", &[], || run(&SMALL));

@@ -30,7 +30,7 @@ const LARGE: Load = Load {
 };
 
 /// `count(handle, p, limit)` increments `*p` and sets the handle's value to 1 while the result is less than the limit.
-/// `add(p)` adds 1 to `*p` for each thread, also against other processes.
+/// `add(p)` adds 1 to `*p` for each thread, atomically across processes.
 fn kernels() -> CString {
     let text = "
 .version 6.4
@@ -145,7 +145,7 @@ fn looping(functions: Functions, cells: CUdeviceptr, limit: u32, called: &Atomic
     graph
 }
 
-/// Returns the graph of the work that this captures: `cells[2]` is added to on a second stream that joins the first.
+/// Returns the graph of the work that this captures: both streams add to `cells[2]`, and the second joins the first.
 fn captured(functions: Functions, cells: CUdeviceptr, streams: [CUstream; 2]) -> CUgraph {
     let cuda = cuda();
     let add = Kernel {
@@ -256,7 +256,7 @@ fn handle<T: Copy>(text: &str) -> T {
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 
-/// Opens the memory and the event of the first process many times, and adds to the memory.
+/// Opens the memory and the event of the first process four times, and adds to the memory each time.
 fn other_process(load: &Load, memory: &str) {
     let (cuda, _context) = (cuda(), Context::new());
     let event = handle(&std::env::var(EVENT).unwrap());

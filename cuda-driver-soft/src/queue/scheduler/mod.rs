@@ -119,7 +119,7 @@ impl Scheduler {
         done
     }
 
-    /// Returns the tasks that wait for a host function, directly or through other tasks.
+    /// Returns the tasks that wait for a host function or a condition, directly or through other tasks.
     pub(crate) fn behind_host_functions(&self) -> HashSet<TaskId> {
         let state = self.lock();
         let hosts = state.tasks.iter().filter(|(_, task)| task.host);

@@ -177,7 +177,7 @@ fn a_panic_ends_its_task_as_a_fault() {
     assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
 }
 
-/// A kernel that does not finish before `open` is set. `inside` counts the threads that run it.
+/// A kernel whose pieces end once `open` is set. `inside` counts the threads that run it.
 #[derive(Default)]
 struct Gated {
     inside: AtomicU32,
@@ -197,7 +197,7 @@ impl Divisible for Gated {
         true
     }
 
-    // The gate never opens: only a fault ends the kernel.
+    // Only a fault ends the kernel.
     fn finished(&self) -> bool {
         false
     }
@@ -383,7 +383,7 @@ fn a_querying_thread_works_without_workers() {
     let pieces = Pieces::new(3, None);
     let last = scheduler.submit(&[host], kernel(&pieces), 0);
     let asked = (1..100).find(|_| scheduler.are_done(&[host, last]));
-    // One reference for the host function, and one for each piece.
+    // One query for the host function, and one for each piece.
     assert_eq!(asked, Some(4));
 }
 

@@ -1,8 +1,8 @@
 //! The worker threads of the process.
 //!
 //! They start with the first work, never end (the library is never unloaded) and sleep when there is nothing to do. A
-//! host thread that waits also works, so there is one worker fewer than processors. The first worker is the watcher: it
-//! also takes work that no thread waits for.
+//! host thread that waits also works, so there is one worker fewer than processors, but at least one. The first worker
+//! is the watcher: it also takes work that no thread waits for.
 
 use crate::state::gate;
 
