@@ -56,15 +56,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(_) => println!("Arguments: the driver is too old to compare them"),
     }
 
-    // A function that the driver does not export names the version that does.
-    // SAFETY: the driver checks the handle, if it has the function.
+    // The error of a function that the driver does not export names the version that has it.
+    // SAFETY: the function is live.
     let result = unsafe { cuda_driver::checked::func_get_param_count(fill.as_raw()) };
     match result {
         Err(error) if error.is_missing_function() => println!("Missing: {error}"),
         _ => println!("Missing: this driver has cuFuncGetParamCount"),
     }
 
-    // A kernel's fault is returned by a later call, and is sticky: every later call that uses a context returns it,
+    // A kernel's fault is returned by a later call, and is sticky: every later call that uses the device returns it,
     // too.
     let stream = Stream::new(&context)?;
     // SAFETY: the kernel has no parameters. The context is not used for other work.

@@ -1,7 +1,8 @@
 //! Tests of bad input: each mistake must return an `Err` that names the call and the reason, without a panic or an
 //! abort.
 //!
-//! Each test chooses the process's default library, which can be done only once, so each runs in a process of its own.
+//! The first tests choose the process's default library, which can be done only once, so each of these runs in a
+//! process of its own. The others use the driver under test.
 
 #![allow(clippy::incompatible_msrv)] // the software driver, which tests use, needs a newer compiler
 
@@ -36,7 +37,7 @@ fn assert_contains(text: &str, parts: &[&str]) {
 
 /// Makes the library at a path the process's default.
 fn default_path(path: &Path) {
-    // SAFETY: the tests name files that are not libraries, or the C library.
+    // SAFETY: the tests name a missing file, a file that is not a library, or the C library.
     let source = unsafe { Source::path(path) };
     assert!(set_default(source).is_ok(), "the process already has a default library");
 }

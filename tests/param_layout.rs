@@ -224,8 +224,7 @@ fn header_folder() -> Option<PathBuf> {
     found.pop()
 }
 
-/// Compiles and runs a program. Returns the numbers that it prints, or `Err` with the reason why it could not be
-/// compiled.
+/// Compiles and runs a program. Returns the numbers that it prints, or `Err` with the reason why there is no compiler.
 fn run(name: &str, program: &str, arguments: &[String]) -> Result<Vec<usize>, String> {
     let folder = env::temp_dir().join(format!("cuda-driver-param-layout-{}-{name}", std::process::id()));
     fs::create_dir_all(folder.join("crt")).unwrap();

@@ -287,7 +287,7 @@ impl<T> SliceMutOption<T> {
     }
 }
 
-/// The address of an empty untyped slice: null if the count is behind a pointer, else not specified.
+/// Checks the address of an untyped slice: null for an empty one whose count is behind a pointer, else its own.
 fn check_untyped<T>(trial: &Trial, index: usize, values: &[T], length: usize) {
     if trial.has_counter_behind_pointer(index) {
         trial.check_pointer(index, or_null(&values[..length]));

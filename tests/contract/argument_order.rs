@@ -34,7 +34,7 @@ fn memory() {
     is!(c, 201, cuMemcpy3D(ptr::null()));
     is!(c, 201, cuMemsetD32(1, 0, 1));
     is!(c, 201, cuMemGetAddressRange(&raw mut address, null_mut(), 4096));
-    // Managed memory, and queries that need no context, check their arguments first.
+    // Managed memory, and calls that need no context, check their arguments first.
     is!(c, 1, cuMemAllocManaged(&raw mut address, 4, 9));
     is!(c, 1, cuMemAllocManaged(&raw mut address, 0, 1));
     is!(c, 0, cuMemGetAddressRange(null_mut(), null_mut(), 0));
@@ -127,7 +127,7 @@ fn streams_and_events() {
     driver();
     let mut c = Codes::new();
     let (mut stream, mut event, mut priority) = (null_mut(), null_mut(), 0);
-    // Stream calls check the arguments first, event calls the context.
+    // `cuStreamCreate` checks its arguments first, `cuEventCreate` the context.
     is!(c, 1, cuStreamCreate(&raw mut stream, 2));
     is!(c, 1, cuStreamCreate(null_mut(), 0));
     is!(c, 201, cuEventCreate(&raw mut event, 8));

@@ -11,7 +11,7 @@ fn wide(count: usize, seed: u64) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// Returns cells 0 to 6 after every element's operations.
+/// Returns the cells after every element's operations, which change the first seven.
 fn applied<T: Copy>(cells: &[T], input: impl Iterator<Item = (usize, T)>, ops: &[fn(T, T, usize) -> T; 7]) -> Vec<T> {
     let mut cells = cells.to_vec();
     for (i, x) in input {

@@ -93,7 +93,7 @@ fn forks_and_joins() {
     assert_eq!(after, [all[2], all[1]], "the dependencies of the next node");
     assert!(id == other && id != 0);
 
-    // The copy reads the results of both kernels.
+    // The copy reads the results of both streams.
     is!(c, 0, cuMemcpyDtoDAsync(s.data + 8, s.data, 8, a));
     let captured = end(a);
     assert_eq!(captured, graph);

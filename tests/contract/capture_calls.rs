@@ -52,7 +52,7 @@ fn calls_about_the_stream() {
         value.syncPolicy = CUsynchronizationPolicy::CU_SYNC_POLICY_AUTO;
         assert_codes!(NEVER, |s| cuStreamSetAttribute(s, policy, &raw const value));
 
-        // Work on the null stream, of every kind.
+        // Work of several kinds on the null stream.
         let null: CUstream = null_mut();
         let none = s.none;
         assert_codes!(IMPLICIT, |s| cuLaunchKernel(

@@ -49,7 +49,7 @@ pub(crate) fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 
     codes
 }
 
-/// `assert_codes!(codes, [0, …], |s| cuStreamQuery(s))`: checks the codes that [`in_all_modes`] returns.
+/// `assert_codes!([0, …], |s| cuStreamQuery(s))`: checks the codes that [`in_all_modes`] returns.
 macro_rules! assert_codes {
     ($expected:expr, |$s:ident| $call:expr) => {{
         #[allow(unused_variables)]
@@ -62,7 +62,7 @@ pub(crate) use assert_codes;
 
 /// Calls that every mode forbids.
 pub(crate) const ALWAYS: [u32; 6] = [900; 6];
-/// Calls that might wait for the device.
+/// Calls that only relaxed mode allows.
 pub(crate) const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
 /// Work that would wait for the stream.
 pub(crate) const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
@@ -168,7 +168,7 @@ fn modes_and_threads() {
             std::thread::spawn(alloc).join().unwrap_or(999)
         };
         let code = |mode, own| during(1, mode, &mut |_| CUresult(elsewhere(own)));
-        // Only a capture in global mode forbids calls of a thread that is itself in global mode.
+        // A capture forbids calls of another thread only if the capture and the thread are both in global mode.
         assert_eq!(code(0, 0), [900, 2, 901]);
         for (mode, own) in [(0, 1), (0, 2), (1, 0), (1, 1), (2, 0)] {
             assert_eq!(code(mode, own), [0, 1, 0], "{mode} {own}");

@@ -254,7 +254,7 @@ fn nodes_in_bodies() {
         return;
     }
     let bench = Bench::new();
-    // A loop of three rounds; in each round an inner loop of as many rounds as the counter says.
+    // A loop of two rounds; in each of them an inner loop of four rounds.
     let g = graph();
     let outer = bench.handle(g, Some(1));
     let (_, bodies) = bench.node(g, &[], outer, (WHILE, 1));

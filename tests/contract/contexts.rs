@@ -73,7 +73,7 @@ fn set_current() {
     let (a, b) = (create(), create());
     is!(c, 0, cuCtxSetCurrent(a));
     c.that(current() == a, || "set did not replace the top".to_owned());
-    // The first context is below the second one on the stack; setting NULL pops one entry.
+    // The stack holds the first context twice; setting NULL pops one entry.
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     c.that(current() == a, || "set NULL did not pop one entry".to_owned());
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
@@ -126,7 +126,7 @@ fn destroyed_while_on_the_stack_twice() {
     is!(c, 709, cuMemFree(0));
     is!(c, 709, cuMemFreeHost(ptr::null_mut()));
     is!(c, 709, cuCtxDetach(a));
-    // Destroying the context again returns one code while its handle is current, and another code afterwards.
+    // Destroying the context again returns this code, too, while its handle is current.
     is!(c, 709, cuCtxDestroy(a));
     // Queries of the destroyed context still work.
     let (mut device, mut flags) = (-1, 77);

@@ -19,7 +19,7 @@ const TARGETS: [&str; 4] = ["s32", "u32", "s64", "u64"];
 fn all_floats() -> Vec<u32> {
     let mut values = floats();
     values.extend(random_floats(4000, 1));
-    // Around whole and half numbers.
+    // Around multiples of 1/4.
     for i in 0..200_i16 {
         let x = f32::from(i - 100) / 4.0;
         values.extend([x.to_bits(), x.next_up().to_bits(), x.next_down().to_bits()]);
@@ -41,7 +41,7 @@ fn all_doubles() -> Vec<u64> {
 fn all_integers() -> Vec<u64> {
     let mut values = integers();
     values.extend(random_integers(4000, 3));
-    // Halfway between two floats, and next to it.
+    // Three quarters of the way from one float to the next, and next to that.
     for shift in 0..39 {
         let half = (0x1_000_001_u64 << 1 | 1) << shift;
         values.extend([half, half - 1, half + 1, half.wrapping_neg()]);
@@ -64,7 +64,7 @@ fn rounded(x: f64, mode: usize) -> f64 {
     }
 }
 
-/// Rounds and saturates a number; 32-bit results are sign-extended as the kernel stores them.
+/// Rounds and saturates a number. 32-bit results are sign- or zero-extended, as the kernel stores them.
 fn to_integer(x: f64, target: usize, mode: usize) -> i64 {
     let whole = rounded(x, mode);
     match target {

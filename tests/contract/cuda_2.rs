@@ -13,7 +13,7 @@ use crate::is;
 fn parameters_and_shapes() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
-    // `my_kernel` sets n floats to 3; its parameters are a pointer and a 64-bit n.
+    // `my_kernel` turns n floats of 1 into 3; its parameters are a pointer and a 64-bit n.
     let f = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[1.0_f32; 64]);
     let set = |c: &mut Codes, n: u32| {

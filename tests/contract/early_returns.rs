@@ -20,7 +20,7 @@ use crate::child;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
-/// Functions that create a handle, each with the first function that destroys it.
+/// Functions that create a handle, each with the function that its owner calls to destroy it.
 const CREATE: &[(Function, Function)] = &[
     (Function::cuCtxCreate_v2, Function::cuCtxDestroy_v2),
     (
@@ -52,8 +52,8 @@ const CREATE: &[(Function, Function)] = &[
     (Function::cuMemMap, Function::cuMemUnmap),
 ];
 
-/// A context that could not be popped is leaked, because it is still current. While a stream is captured, no memory can
-/// be freed.
+/// Functions that are not made to fail. A context that could not be popped would be leaked, because it is still
+/// current. While a stream captures, no memory can be freed.
 const NEVER_FAIL: [Function; 3] = [
     Function::cuCtxGetCurrent,
     Function::cuCtxPopCurrent_v2,
@@ -226,7 +226,7 @@ fn virtual_memory(context: &Context) -> Result {
     done()
 }
 
-/// Stops injecting a failure: the calls that follow are made by drops, which cannot report one.
+/// Stops injecting a failure: the calls that follow end objects, and drops cannot report a failure.
 fn done() -> Result {
     UNTIL_FAILURE.set(0);
     Ok(())

@@ -108,7 +108,7 @@ fn waits_for_a_kernel(call: impl FnOnce(CUstream)) -> bool {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let guard = returned.lock().expect("no panic while locked");
-            // Only a call that wrongly waits takes long, so a busy machine does not matter.
+            // A call that takes longer for another reason counts as waiting, so a busy machine cannot fail a test.
             drop(changed.wait_timeout_while(guard, Duration::from_millis(150), |returned| !*returned));
             page.0[0].store(1, Ordering::SeqCst);
         });

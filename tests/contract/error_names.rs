@@ -9,7 +9,7 @@ use cuda_driver::sys::*;
 use crate::common::{Codes, driver_version, select_driver};
 use crate::is;
 
-/// Returns every code that the driver names.
+/// Returns the codes up to 1200 that the driver names, with their names.
 fn names() -> BTreeMap<u32, String> {
     select_driver();
     let mut names = BTreeMap::new();

@@ -40,7 +40,7 @@ fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64
     );
     is!(c, code, cuCtxSynchronize());
 
-    // From now on every call that uses a context returns the same code.
+    // From now on every call that uses the device returns the same code.
     let (mut address, mut word) = (0, 0_u32);
     let mut other = ptr::null_mut();
     is!(c, code, cuCtxSynchronize());

@@ -201,7 +201,7 @@ fn binary_f64() {
 
 fn fma<W: Width>() {
     let mut gpu = Gpu::new();
-    // Every fifth edge value with every third and every second.
+    // Every second edge value as a, every third as b and as c.
     let edges = W::edges();
     let (mut a, mut b, mut d) = (Vec::new(), Vec::new(), Vec::new());
     for x in edges.iter().step_by(2) {

@@ -23,7 +23,7 @@ fn attributes_of_kernel_nodes() {
         let readable = matches!(id, 1 | 2 | 4 | 5 | 8 | 9 | 10 | 13 | 14);
         c.is(u32::from(!readable), &format!("reading attribute {id}"), read);
         if matches!(id, 1 | 2 | 4 | 5 | 8 | 9 | 10 | 13 | 14 | 16) {
-            // The value that was read can be set again.
+            // A value that was read can be set again; attribute 16 can only be set.
             is!(c, 0, cuGraphKernelNodeSetAttribute(node, attribute, &raw const value));
         }
     }

@@ -50,7 +50,7 @@ fn single_nodes() {
     is!(c, 0, cuGraphAddChildGraphNode(&raw mut child, g, ptr::null(), 0, inner));
     is!(c, 0, cuGraphAddEmptyNode(&raw mut empty, g, ptr::null(), 0));
     let exec = instantiate(g);
-    // The digits, the fill, the node after it, the copy, and the child graph's value.
+    // The digits, the first word of the fill, the word after its two words, the copy, and the child graph's value.
     let run = || {
         s.run(exec);
         let all: Vec<u32> = s.gpu.read(s.data, 64);

@@ -456,13 +456,13 @@ fn options() {
         (62, 200),
         (70, 300),
         (121, 300),
-        // Targets that the compiler no longer supports, and values that are not targets.
-        (0, 200),
         // Numbers of old headers: 9 is sm_52, and 8 is sm_50, which is older than the text's `.target`.
+        (0, 200),
         (1, 200),
         (7, 200),
         (8, 218),
         (9, 300),
+        // Targets that the compiler no longer supports, and values that are not targets.
         (30, 200),
         (53, 200),
         (10, 1),

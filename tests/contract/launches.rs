@@ -218,7 +218,7 @@ fn an_extra_list_without_a_buffer() {
         // SAFETY: the arguments are the kernel's two parameters.
         unsafe { cuLaunchKernel(kernel, 1, 1, 1, 4, 1, 1, 0, ptr::null_mut(), params, extra.as_mut_ptr()) }.0
     };
-    // With kernel parameters the empty list is ignored; alone, the arguments are missing.
+    // With kernel parameters a list without a buffer is ignored; alone, the arguments are missing.
     c.is(0, "END with parameters", launch(true, &mut end));
     c.is(1, "END alone", launch(false, &mut end));
     c.is(0, "no size, with parameters", launch(true, &mut no_size));

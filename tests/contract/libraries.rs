@@ -188,7 +188,7 @@ fn kernels_are_functions_for_launches() {
         0,
         cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut value, as_function, 32, 0)
     );
-    // Queries do not accept a kernel handle.
+    // Calls for a function's attributes and name do not accept a kernel handle.
     is!(
         c,
         400,

@@ -195,7 +195,7 @@ fn launches_of_every_kind() {
         );
     }
     if cfg!(debug_assertions) && driver_version() >= 12040 {
-        // SAFETY: as above.
+        // SAFETY: the launches are refused before the driver is called.
         let refused = unsafe {
             [
                 store.launch_cooperative(&stream, config, (out.ptr(),)),

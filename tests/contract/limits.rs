@@ -262,7 +262,7 @@ fn registration() {
     is!(c, 0, cuMemHostRegister(at(5), 99, 0));
     is!(c, 1, cuMemHostUnregister(at(8)));
     is!(c, 0, cuMemHostUnregister(at(5)));
-    // Memory that is not the program's.
+    // Wrong lengths, and memory that is not the program's.
     is!(c, 1, cuMemHostRegister(ptr::null_mut(), 64, 0));
     is!(c, 1, cuMemHostRegister(own, 0, 0));
     is!(c, 1, cuMemHostRegister(own, usize::MAX, 0));

@@ -221,7 +221,7 @@ fn options_of_a_linker() {
     linker.add_ptx("b.ptx", &callee()).expect("the callee");
     let image = linker.complete().expect("an image");
     assert_eq!(run(&context, &image.load(&context).expect("a module")), 49);
-    // A linker needs exact matches.
+    // A linker requires exact matches, so it accepts no fallback.
     let options = JitOptions {
         fallback: Some(cuda_driver::sys::CUjit_fallback::CU_PREFER_PTX),
         ..JitOptions::default()
@@ -230,7 +230,7 @@ fn options_of_a_linker() {
         code(Linker::new(&context, &options)),
         CUresult::CUDA_ERROR_INVALID_VALUE
     );
-    // An image for another architecture is made, but not loaded.
+    // An image for another architecture is made, but cannot be loaded.
     let options = JitOptions {
         target: Some(JitTarget::Compute(CUjit_target::CU_TARGET_COMPUTE_75)),
         ..JitOptions::default()

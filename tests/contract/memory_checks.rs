@@ -57,7 +57,7 @@ fn fills_need_memory_of_the_driver() {
     is!(c, 1, cuMemsetD16(at + 1, 0, 1));
     is!(c, 1, cuMemsetD32(at + 2, 0, 1));
     is!(c, 1, cuMemsetD8(at, 0, 65));
-    // Memory of the device and of the host between each other; contexts are optional.
+    // A peer copy from the host to the device; the contexts are optional.
     is!(c, 0, cuMemcpyPeer(device, null_mut(), at, null_mut(), 64));
     is!(c, 0, cuMemFreeHost(pinned));
 }
@@ -76,7 +76,7 @@ fn attributes_of_addresses() {
         let data = (&raw mut value).cast::<c_void>();
         (crate::call!(cuPointerGetAttribute(data, which, address)).0, value[0])
     };
-    // Booleans have 4 bytes; the upper half of the word stays.
+    // Kinds, ordinals and booleans have 4 bytes; the upper half of the word stays.
     let word = |value: u32| 0xeeee_eeee_0000_0000 | u64::from(value);
     for (label, got, expected) in [
         (

@@ -22,7 +22,7 @@ fn stream() -> CUstream {
     stream
 }
 
-/// Zeroed page-locked memory, accessed a word at a time.
+/// Page-locked memory of which one word of 64 bits is used, zero at first.
 struct Shared(*mut u64);
 
 impl Shared {

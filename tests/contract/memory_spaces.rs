@@ -5,7 +5,7 @@ use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::values::Random;
 
-/// The `copy_…` kernels copy element by element; memory past the end must not change.
+/// Checks that a `copy_…` kernel copies every element and changes no memory past the end.
 fn copies<T: Plain>(kernel: &str) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();

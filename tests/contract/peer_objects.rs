@@ -5,7 +5,7 @@ use cuda_driver::{Context, Device, DeviceBuffer, DeviceSlice, Stream};
 
 use crate::common::{driver, needs};
 
-/// Returns contexts on the first two devices, or two on one device.
+/// Returns contexts on the first and on the last device, which may be one device.
 fn contexts() -> (Context, Context) {
     driver();
     let devices = Device::all().expect("devices");

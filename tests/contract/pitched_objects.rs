@@ -124,7 +124,7 @@ fn attributes_of_addresses() {
     let context = context();
     let buffer = DeviceBuffer::<u32>::alloc(&context, 100).expect("memory");
     let inside = buffer.ptr().byte_add(40);
-    // The address on the device is for the current context.
+    // The driver reports the device address only while a context is current.
     let current = context.push().expect("the context");
     let attributes = inside.attributes().expect("attributes");
     drop(current);

@@ -247,7 +247,7 @@ fn the_sync_memops_attribute() {
     is!(c, 0, cuPointerSetAttribute(value, sync, memory));
     assert_eq!(attribute(memory, sync), 1);
     ok!(cuMemFree(managed));
-    // Mapped memory cannot have it.
+    // Mapped memory cannot have the attribute.
     let props = CUmemAllocationProp {
         type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
         location: CUmemLocation {

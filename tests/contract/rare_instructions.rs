@@ -30,7 +30,7 @@ fn run<T: Plain>((major, minor, sm): (i32, i32, i32), text: &str, threads: u32, 
     Some(gpu.read(buffer, memory.len()))
 }
 
-/// Selectors and secondary operations, without saturation: with it, GPUs differ from the manual.
+/// Selectors and secondary operations, nearly all without saturation: with it, GPUs differ from the manual.
 #[test]
 fn video() {
     const A: u32 = 0x80ff_7f01;
@@ -135,8 +135,8 @@ fn atomic_operations_on_16_bytes() {
     }
 }
 
-/// Thread 0 fetches 256 bytes; all threads wait and add one to a word each; thread 0 writes the words back and adds
-/// them.
+/// Thread 0 fetches 256 bytes; all threads wait and add one to a word each; thread 0 writes the words to other memory,
+/// and reduces with them.
 #[test]
 fn bulk_copies() {
     let text = ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 bar;
@@ -237,7 +237,7 @@ fn place_in_a(per: usize, lane: usize, i: usize) -> (usize, usize) {
     )
 }
 
-/// Multiplies 16 x k by k x 8 elements of `bits` bits; `value` converts the bits of an element to a number.
+/// Multiplies 16 x k by k x 8 elements of `bits` bits; `times` multiplies two elements, given as their bits.
 fn small_elements(k: usize, bits: usize, types: &str, times: fn(i32, i32) -> i32) {
     let per = 32 / bits;
     let text = format!(

@@ -133,7 +133,7 @@ fn views_of_the_same_bytes_as_another_type() {
         .and_then(|mut halves| halves.slice_mut(1..)?.copy_from(&[0]))
         .expect("a copy");
     assert_eq!(buffer.to_vec().expect("a copy"), [1.0, 2.0, 0.0, 0.0]);
-    // 16 bytes are not a multiple of 12, and the second value is not aligned to 16 bytes.
+    // 16 bytes are not a multiple of 12 or 32, and the second value is not aligned to 16 bytes.
     let invalid = CUresult::CUDA_ERROR_INVALID_VALUE;
     assert_eq!(code(buffer.as_slice().cast::<float3>()), invalid);
     assert_eq!(code(buffer.as_slice().cast::<[float4; 2]>()), invalid);

@@ -48,7 +48,7 @@ fn start() -> Option<(Gpu, CUstream)> {
     Some((gpu, stream))
 }
 
-/// Returns the mapping of a box of an array to memory; 0 unmaps the box.
+/// Returns the mapping of a box of an array to memory; without memory (0), it unmaps the box.
 fn piece(
     array: CUarray,
     offset: [u32; 2],

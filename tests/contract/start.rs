@@ -1,4 +1,4 @@
-//! Tests of calls before and during `cuInit`, of CUDA_VISIBLE_DEVICES, and of forked children.
+//! Tests of calls before `cuInit`, of CUDA_VISIBLE_DEVICES, and of forked children.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;

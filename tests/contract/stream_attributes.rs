@@ -1,4 +1,4 @@
-//! Tests of stream attributes, and of events of a whole context.
+//! Tests of stream attributes, of events of a whole context, and of queries for atomic operations across the bus.
 
 use std::ptr;
 
@@ -20,7 +20,7 @@ fn get(stream: CUstream, attribute: u32) -> (u32, i32) {
     value.cooperative = 0x7777_7777;
     let id = CUlaunchAttributeID(attribute);
     let code = call!(cuStreamGetAttribute(stream, id, &raw mut value)).0;
-    // SAFETY: all members are plain numbers, and the driver writes this many bytes.
+    // SAFETY: the member was written above, and any bits are a valid number.
     (code, unsafe { value.cooperative })
 }
 
@@ -43,7 +43,7 @@ fn attributes_are_kept() {
     for (attribute, at_first) in [(1, 0), (POLICY, -1), (PRIORITY, 0), (DOMAIN, 0)] {
         assert_eq!(get(one, attribute), (0, at_first), "attribute {attribute}");
     }
-    // Only two bytes are written: local memory is in domain 0, remote memory in domain 1.
+    // Only two bytes are written: the default domain is 0, and the remote one is 1.
     assert_eq!(get(one, DOMAINS), (0, 0x7777_0100));
     for (attribute, number, code) in [
         (POLICY, 0, 1),
@@ -79,7 +79,7 @@ fn attributes_are_kept() {
 
 #[test]
 fn events_of_a_context() {
-    // These are the versions of cuCtxRecordEvent and cuCtxWaitEvent.
+    // CUDA 12.5 added cuCtxRecordEvent and cuCtxWaitEvent.
     if driver_version() < 12050 {
         crate::common::needs("a driver of CUDA 12.5");
         return;

@@ -166,7 +166,7 @@ fn streams_and_events_in_a_host_function() {
                 cuStreamQuery(null),
                 cuLaunchHostFunc(null, Some(call), data),
                 cuStreamSynchronize(null),
-                // The event has completed.
+                // The event was never recorded, so it counts as completed.
                 cuEventSynchronize(event),
             ]
         };

@@ -80,7 +80,7 @@ fn with_view(
     (code, handle)
 }
 
-/// Returns the first `count` texels, row by row, as floating-point numbers.
+/// Returns the first `count` texels, row by row, as the bits of floating-point numbers.
 fn texels(gpu: &mut Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 4]> {
     let center = |i: usize| (i as f32 + 0.5).to_bits();
     let rows: Vec<_> = (0..count).map(|i| vec![center(i % width), center(i / width)]).collect();
@@ -350,7 +350,7 @@ fn packed_channels() {
     ok!(cuArrayDestroy(array));
 }
 
-/// Returns the bytes of an array that was recorded with this seed.
+/// Returns pseudo-random numbers: the same as when the samples were recorded.
 fn random(mut seed: u64, count: usize) -> Vec<u32> {
     let mut next = || {
         seed = seed

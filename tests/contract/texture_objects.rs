@@ -126,7 +126,7 @@ impl Bench {
         self.sample_level(texture, x, y, 0.0)
     }
 
-    /// Returns the texel of an array at a whole coordinate.
+    /// Returns the texel of a row with this index.
     fn texel(&self, texture: &Texture<'_>, index: u8) -> [f32; 4] {
         let arguments = (texture.handle(), f32::from(index) + 0.5, self.out.ptr());
         let function = self.function("sample_row");
@@ -546,7 +546,7 @@ fn references_of_no_module() {
     reference.set_mipmap_level_clamp(1.0, 2.0).expect("a clamp");
     let clamp = reference.mipmap_level_clamp().expect("a clamp");
     assert_eq!((clamp.min, clamp.max), (1.0, 2.0));
-    // The driver does not check the mode that `set_filter_mode` takes.
+    // The driver checks this mode, but not that of `set_filter_mode`.
     assert_eq!(code(reference.set_mipmap_filter_mode(CUfilter_mode(9))), INVALID);
     reference.set_max_anisotropy(8).expect("a ratio");
     assert_eq!(reference.max_anisotropy().expect("a ratio"), 8);

@@ -623,7 +623,7 @@ fn references_of_a_module() {
         1,
         cuTexRefSetAddressMode(texture, 3, CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP)
     );
-    // At 1.5 of 4 texels, wrapped around the end.
+    // The normalized coordinate 1.5 is wrapped to 0.5, the start of texel 2 of 4.
     for dimension in 0..2 {
         is!(
             c,

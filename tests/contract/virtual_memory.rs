@@ -70,7 +70,7 @@ fn used() -> usize {
 
 #[test]
 fn addresses_are_reserved() {
-    // Alone in its process: another thread could be given freed memory immediately.
+    // Alone in its process: another thread could be given freed addresses immediately.
     child!("addresses_are_reserved", { addresses_are_reserved_alone() });
 }
 
@@ -95,7 +95,7 @@ fn addresses_are_reserved_alone() {
     is!(c, 1, cuMemAddressFree(base + MIB2 as u64, MIB2));
     is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
     is!(c, 1, cuMemAddressFree(base, 4 * MIB2));
-    // A requested address is used if it is free; another test may already have reserved it.
+    // A requested address is used if it is free; the process itself may have used it since.
     let (mut base, mut there, mut elsewhere) = (base, 0, 0);
     for _ in 0..10 {
         ok!(cuMemAddressReserve(&raw mut there, 2 * MIB2, 0, base, 0));
@@ -116,7 +116,7 @@ fn addresses_are_reserved_alone() {
 
 #[test]
 fn memory_without_an_address() {
-    // Alone in its process: memory that other tests allocate would be counted.
+    // Alone in its process: another thread could be given a released handle.
     child!("memory_without_an_address", { memory_without_an_address_alone() });
 }
 
@@ -399,7 +399,7 @@ fn pointer_attributes_of_mapped_addresses() {
     let ask = |attribute: CUpointer_attribute| {
         let mut value = 0_u64;
         let to = (&raw mut value).cast::<c_void>();
-        // SAFETY: no attribute in this test is longer.
+        // SAFETY: no attribute in this test has more than 8 bytes.
         (unsafe { cuPointerGetAttribute(to, attribute, at) }.0, value)
     };
     type Attribute = CUpointer_attribute;

@@ -35,7 +35,7 @@ fn shuffles() {
     let kernel = gpu.kernel("warp.ptx", "shuffles");
     let input = numbers(256, 1);
     let mut by: Vec<u32> = words(256, 2).iter().map(|b| b & 31).collect();
-    // A warp whose lanes all use the same operand, as in most programs, and one that shuffles by 0.
+    // Warps whose lanes all use the same operand, as in most programs.
     by[..32].fill(3);
     by[32..64].fill(0);
     by[64..96].fill(16);
@@ -262,7 +262,7 @@ fn matches() {
         .into_iter()
         .flat_map(|input| MASKS.map(|mask| (input.clone(), mask)))
     {
-        // The upper halves differ even if the lower halves are equal.
+        // The lower words differ between lanes 0 to 15 and 16 to 31, even if the upper words are equal.
         let wide: Vec<u64> = input
             .iter()
             .enumerate()

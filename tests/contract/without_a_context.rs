@@ -35,7 +35,7 @@ fn work_in_a_stream() {
     is!(c, 0, cuMemFreeAsync(address, stream));
     is!(c, 0, cuStreamSynchronize(stream));
     c.that(calls.load(Ordering::SeqCst) == 1, || format!("{calls:?}"));
-    // A capture, and a launch of its graph.
+    // A capture.
     let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     let mut captured = null_mut();
     is!(c, 0, cuStreamBeginCapture(stream, relaxed));

@@ -30,7 +30,7 @@ extern "C" __global__ void copy_groups(const unsigned* in, unsigned* out)
     out[t * 7 + 6] = four[from];
 }
 
-// Copies with a shorter or empty source; the remaining bytes are zero. out[t * 4]: 16 bytes, of which bytes[t] are
+// Copies with a shorter or empty source; the remaining bytes are zero. out[t * 8]: 16 bytes, of which bytes[t] are
 // read; then 16 bytes that are read unless t is odd.
 extern "C" __global__ void copy_parts(const unsigned* in, const unsigned* bytes, unsigned* out)
 {
@@ -43,7 +43,7 @@ extern "C" __global__ void copy_parts(const unsigned* in, const unsigned* bytes,
     asm volatile("cp.async.wait_all;" : : : "memory");
     for (unsigned i = 0; i < 4; i++)
         out[t * 8 + i] = place[t * 4 + i];
-    // With a source size of 0 the invalid address is not read.
+    // The predicate is true for odd t: their source, which is not valid, is ignored.
     const unsigned* from = t & 1 ? 0 : in + t * 4;
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\tcp.async.cg.shared.global [%0], [%1], 16, p;\n\t}"
                  : : "r"(shared_address(place + t * 4)), "l"(from), "r"(t & 1));
@@ -83,8 +83,8 @@ extern "C" __global__ void barrier_rounds(const unsigned* in, unsigned* out, uns
         asm volatile("mbarrier.inval.shared.b64 [%0];" : : "r"(at));
 }
 
-// The producer warp arrives when its asynchronous copies are done; the other warp waits, then its lanes leave one by
-// one. Blocks of 64: out[t] for the second warp.
+// The lanes of the first warp arrive at `full` when their asynchronous copies are done; those of the second warp read
+// the copies and arrive at `empty`. Blocks of 64: out[t] is a sum in the second warp, and 0 in the first.
 extern "C" __global__ void barrier_copies(const unsigned* in, unsigned* out, unsigned rounds)
 {
     __shared__ unsigned long long full, empty;
@@ -115,7 +115,8 @@ extern "C" __global__ void barrier_copies(const unsigned* in, unsigned* out, uns
     out[t] = sum;
 }
 
-// Pending counts before each of three arrivals of one thread, and after an arrival that drops out: out[0..5].
+// Pending counts before each of four arrivals of one thread, the third of which drops out, and before the first arrival
+// of the next phase: out[0..5].
 extern "C" __global__ void barrier_counts(unsigned* out)
 {
     __shared__ unsigned long long barrier;

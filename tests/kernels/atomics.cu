@@ -1,7 +1,7 @@
 // Atomic operations with results that do not depend on the order of the threads.
 
-// Every operation whose final value does not depend on the order, on cells[0..9) in global memory and on the block's
-// cells in shared memory, which are then added to cells[9..18) for the block's number.
+// Seven operations whose final values do not depend on the order: on cells[0..7) in global memory, and on the block's
+// copy of cells[8..16) in shared memory, which is then written to cells[16 + block * 8..].
 template <typename T> __device__ void apply(T* cell, T x, unsigned k)
 {
     atomicAdd(cell + 0, x);

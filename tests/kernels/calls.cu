@@ -1,4 +1,4 @@
-// Calls of device functions. Every kernel writes out[i] for i < n.
+// Calls of device functions. Every kernel with a parameter n writes out[i] for i < n.
 #define INDEX                                            \
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;  \
     if (i >= n)                                          \

@@ -45,7 +45,8 @@ extern "C" __global__ void is_cooperative(unsigned* out)
 }
 
 // Warps of a block wait for one another with bits of a word in reserved shared memory, which is zero at the start of a
-// block and must be zero at its end. `out` receives, from each thread, the previous thread's value.
+// block and must be zero at its end. In each round every thread writes to `out` the sum of what the thread 33 places
+// before it stored.
 extern "C" __global__ void reserved_shared(unsigned* out)
 {
     __shared__ unsigned place[256];

@@ -38,7 +38,8 @@ extern "C" __global__ void heap_release(unsigned long long** places, unsigned lo
     places[threadIdx.x] = 0;
 }
 
-// Failed allocations return null pointers, which may be freed. out: for a size that is too large, and for size 0.
+// Failed allocations return null pointers, which may be freed. out: 1 if an allocation that is too large fails, and 1
+// if memory is aligned to 16 bytes.
 extern "C" __global__ void heap_limits(unsigned* out)
 {
     void* much = malloc((size_t)1 << 40);

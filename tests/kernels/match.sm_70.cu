@@ -1,5 +1,5 @@
-// `match`, which needs compute_70: out[lane * 4] for the members: any of 32 bits, any of 64 bits, all of 32 bits (mask
-// and predicate added), all of 64 bits.
+// `match`, which needs compute_70: out[lane * 6] for the members: any of 32 bits, any of 64 bits, all of 32 bits (mask,
+// then predicate), all of 64 bits (likewise).
 extern "C" __global__ void matches(const unsigned* in, const unsigned long long* wide, unsigned mask, unsigned* out)
 {
     unsigned lane = threadIdx.x;

@@ -1,5 +1,6 @@
 // Matrices that a warp multiplies; they need compute_80. Inline PTX, so that no header is needed: 16-bit numbers are
-// bit patterns. One warp per kernel; A is m x k, B is k x n, C and D are m x n, all row-major in memory.
+// bit patterns. One warp per kernel; A is m x k, B is k x n, C and D are m x n, all row-major in memory unless the
+// kernel's comment says otherwise.
 
 __device__ __forceinline__ unsigned pair(unsigned short low, unsigned short high) { return low | (unsigned)high << 16; }
 
@@ -64,7 +65,7 @@ extern "C" __global__ void mma_tf32(const unsigned* a, const unsigned* b, const 
         d[(g + r / 2 * 8) * 8 + t * 2 + r % 2] = z[r];
 }
 
-// m16n8k32 of signed and unsigned bytes, with and without saturation: d[0..128), then d[128..256).
+// m16n8k32 of signed and unsigned bytes, without saturation in d[0..128), with it in d[128..256).
 extern "C" __global__ void mma_s8(const unsigned char* a, const unsigned char* b, const int* c, int* d)
 {
     unsigned g = threadIdx.x / 4, t = threadIdx.x % 4, x[4] = {0, 0, 0, 0}, y[2] = {0, 0};

@@ -31,8 +31,8 @@ extern "C" __global__ void scatter(const unsigned* in, const unsigned* index, un
     out[index[i]] = in[i];
 }
 
-// A local array read and written at indices known only at run time: a histogram of the 16 nibbles of in[i], computed
-// twice, out[i] = sum of count[j] * (j + 1)^2.
+// A local array read and written at indices known only at run time: a histogram of the 16 nibbles of in[i], each
+// counted at its value and at its value + i (modulo 16); out[i] = sum of count[j] * (j + 1)^2.
 extern "C" __global__ void local_array(const u64* in, unsigned* out, unsigned n)
 {
     INDEX;

@@ -97,7 +97,7 @@ extern "C" __global__ void param_big(unsigned* out, Big big, unsigned step)
     out[t] = big.words[(t * step) % 1000];
 }
 
-// Forty parameters after the pointer, 280 bytes: ten times (u8, u64, float, double). out[k] is the k-th, as its bits.
+// Forty parameters after the pointer, 320 bytes: ten times (u8, u64, float, double). out[k] is the k-th, as its bits.
 #define GROUP(k) u8 a##k, u64 b##k, float c##k, double d##k
 #define STORE(k)                                    \
     out[4 * k + 0] = a##k;                          \

@@ -98,7 +98,7 @@ extern "C" __global__ void histogram(const unsigned char* in, unsigned* counts, 
 }
 
 // out[i] = the sum of in from the first element of its block to i, with shuffles in a warp, then one value per warp
-// through shared memory. Blocks of whole warps; n is the number of all threads.
+// through shared memory. Blocks of whole warps, with one element per thread.
 extern "C" __global__ void scan(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned sums[32];

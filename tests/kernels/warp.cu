@@ -1,5 +1,4 @@
-// Warp-wide operations: shuffles, votes, barriers with a member mask, and algorithms that use them. Lane l of the block
-// is thread l; n guards only whole warps if the comment says so.
+// Warp-wide operations: shuffles, votes, barriers of a warp, and algorithms that use them.
 
 __device__ __forceinline__ unsigned lane_id() { return threadIdx.x & 31; }
 

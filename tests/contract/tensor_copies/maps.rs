@@ -59,7 +59,7 @@ fn replaced_fields() {
     replace_fields(false);
 }
 
-/// Makes a map of zeros, as compilers do that encode maps on the device.
+/// Makes a map from zeros, as compilers do that encode maps on the device.
 #[test]
 fn fields_of_zeros_are_replaced() {
     replace_fields(true);
