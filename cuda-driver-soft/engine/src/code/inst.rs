@@ -28,7 +28,7 @@ pub(crate) struct Inst {
     pub(crate) c: Slot,
     /// Fourth operand, or second destination.
     pub(crate) e: Slot,
-    /// Another destination: a carry.
+    /// Fifth operand, or another destination: a carry.
     pub(crate) f: Slot,
     /// Index of the [`AccessCache`](crate::memory::warp::AccessCache) of a memory instruction, target of a branch, or
     /// index of the [`Action`](super::action::Action) of an instruction that the scheduler runs.

@@ -119,8 +119,8 @@ impl RegFile {
         }
     }
 
-    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is `step`
-    /// more than the one before; of a predicate (`width` 0), all lanes are the same.
+    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is
+    /// `step` more than the one before. In a predicate (`width` 0), the lanes of each group must be the same.
     pub(crate) fn is_affine(&mut self, row: Slot, width: u8, step: i64, lanes: u32) -> bool {
         let (start, lanes) = (row.0 as usize, lanes as usize);
         macro_rules! check {

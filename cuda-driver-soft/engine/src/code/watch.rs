@@ -395,8 +395,8 @@ impl<'a> At<'a> {
     #[inline(always)]
     fn narrow_row(&self, slot: Slot) -> &Lanes<u32> {
         self.assert_row(slot);
-        // SAFETY: `regs` belong to a frame of the code, by the contract of `new`; the slot is inside of it and aligned. No
-        // instruction runs while observers look at the warp.
+        // SAFETY: `regs` belong to a frame of the code, by the contract of `new`; the slot is inside of it and aligned.
+        // No instruction runs while observers look at the warp.
         unsafe { self.regs.narrow_row(slot) }
     }
 
@@ -458,7 +458,7 @@ impl<'a> At<'a> {
         resolve(access.space, address)
     }
 
-    /// Returns the bytes that each lane accesses, or 0 if that is not known.
+    /// Returns the bytes that each lane accesses: 0 if it accesses none, or if the number is not known.
     pub(crate) fn bytes(&self, access: &SiteAccess) -> Lanes<u32> {
         match access.bytes {
             AccessBytes::Constant(bytes) => [bytes; LANES],

@@ -34,11 +34,12 @@ pub enum Progress {
 const PATIENCE: u64 = 1 << 22;
 /// [`PATIENCE`] of a kernel whose blocks see stores of other blocks.
 const SPIN_PATIENCE: u64 = 1 << 16;
-/// [`PATIENCE`] of a cooperative launch: all its blocks start anyway, and most wait repeatedly for the whole grid.
+/// [`PATIENCE`] of a cooperative launch of such a kernel: all its blocks start anyway, and most wait repeatedly for the
+/// whole grid.
 const COOPERATIVE_PATIENCE: u64 = 1 << 11;
-/// If all blocks in progress have at least this size in bytes, they continue before another block starts.
+/// If the clusters in progress have at least this size in bytes together, they continue before another one starts.
 const ENOUGH_BEGUN: u64 = 1 << 30;
-/// Number of blocks that may be in progress at once, however large they are.
+/// Number of clusters that may be in progress at once, however large they are.
 const LEAST_BEGUN: u64 = 4;
 
 /// A launch in progress.

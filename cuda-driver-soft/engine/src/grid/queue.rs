@@ -21,7 +21,7 @@ pub(crate) struct BlockQueue {
     waiting: Mutex<Waiting>,
     /// Number of threads that are working on the launch.
     workers: AtomicU64,
-    /// Clusters that have finished or will never start.
+    /// Clusters that have finished or are cancelled.
     done: AtomicU64,
     finished: AtomicBool,
     /// Clusters from this number on need not run, because of a fault.
@@ -89,12 +89,12 @@ impl BlockQueue {
         self.finished.store(true, Ordering::Release);
     }
 
-    /// Returns true if all clusters have finished or will never start.
+    /// Returns true if all clusters have finished or are cancelled.
     pub(super) fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)
     }
 
-    /// Returns the number of clusters that have finished or will never start, and the number of all clusters.
+    /// Returns the number of clusters that have finished or are cancelled, and the number of all clusters.
     pub(super) fn progress(&self) -> (u64, u64) {
         (self.done.load(Ordering::Acquire), self.clusters)
     }
@@ -191,7 +191,7 @@ impl BlockQueue {
         self.count_done(1);
     }
 
-    /// Cancels the clusters that have not started, and the parked ones from `number` on.
+    /// Cancels the clusters from `number` on that have not started or are parked.
     pub(super) fn cancel_from(&self, number: u64) {
         self.limit.fetch_min(number, Ordering::Relaxed);
         let (mut unwanted, mut kept) = (VecDeque::new(), VecDeque::new());

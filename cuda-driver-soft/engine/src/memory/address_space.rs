@@ -60,8 +60,8 @@ impl AddressSpace {
         }
     }
 
-    /// Returns true if `address` is in the range that device addresses come from. The host cannot dereference such an
-    /// address, whether it is allocated or not.
+    /// Returns true if `address` is in the range that device addresses come from. The host can dereference such an
+    /// address only while [`show_to_host`](Self::show_to_host) lets it.
     pub fn reserves(&self, address: u64) -> bool {
         self.range.contains(&address)
     }
@@ -70,8 +70,8 @@ impl AddressSpace {
         self.index.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Allocates `bytes` zeroed bytes and returns their first address, a multiple of 512. The
-    /// host provides the memory as it is touched.
+    /// Allocates `bytes` zeroed bytes and returns their first address, a multiple of 512. The host provides the memory
+    /// as it is touched.
     ///
     /// Registered memory comes from [`register_host`](Self::register_host) instead.
     ///
@@ -124,7 +124,7 @@ impl AddressSpace {
         self.adopt(kind, owner, bytes, backing)
     }
 
-    /// Makes an allocation of new host memory, which has `bytes` bytes plus the slack.
+    /// Makes an allocation of new host memory, which has at least `bytes` bytes plus the slack.
     fn adopt(&self, kind: AllocationKind, owner: u64, bytes: u64, backing: Zeroed) -> Option<u64> {
         let length = bytes + self.slack;
         let host = backing.address() as u64;
@@ -367,7 +367,8 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Returns the allocation that contains `address`. Another thread may free it at any time; then its length is 0.
+    /// Returns the allocation that contains `address`. Without one, returns `None` or an allocation on the same page.
+    /// Another thread may free the allocation at any time; then its length is 0.
     #[inline]
     pub(crate) fn lookup(&self, address: u64) -> Option<&Record> {
         match self.space.pages.get(address) {

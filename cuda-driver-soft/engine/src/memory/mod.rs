@@ -11,8 +11,8 @@
 //! * `usage` counts bytes by owner, and refuses allocations that exceed a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;
 //! * `written` tracks initialised bytes, for a checker;
-//! * `access` does every load and store of device memory. Kernels may race, so Rust's own loads and stores must not be
-//!   used for memory that another thread may be writing.
+//! * `access` does every load and store of device memory, except those of compiled kernels. Kernels may race, so Rust's
+//!   own loads and stores must not be used for memory that another thread may be writing.
 //!
 //! Pinned, managed and registered memory keeps its host address: the distance to the backing is zero.
 

@@ -14,9 +14,9 @@ const SIZES: [u64; 3] = [1 << 40, 1 << 37, 1 << 35];
 /// Reserves the range without access rights, at its fixed start if that is free. Returns it, and true if the system has
 /// reserved it.
 ///
-/// On systems other than Unix, and if the system has no room for it (`ulimit -v`), nothing is reserved, and the range is
-/// only a range of numbers. The driver works in the same way, but without views for the host, and a host program that
-/// follows a device pointer may not crash immediately.
+/// On systems other than Unix, and if the system has no room for it (`ulimit -v`), nothing is reserved, and the range
+/// is only a range of numbers. The driver works in the same way, but without views for the host, and a host program
+/// that follows a device pointer may not crash immediately.
 pub(super) fn reserve() -> (Range<u64>, bool) {
     for fixed in [true, false] {
         for size in SIZES {

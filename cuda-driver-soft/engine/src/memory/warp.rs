@@ -85,7 +85,7 @@ pub(crate) enum Refused {
     Outside,
     /// The address is not a multiple of the size of the access.
     Misaligned,
-    /// The access is past the end of the shared memory of another block of the cluster.
+    /// The access is past the end of the shared memory of the block of the cluster that the address names.
     OutsideOfBlock,
     /// The address names a block that is not in the cluster.
     NoBlock,

@@ -175,7 +175,7 @@ impl Body for Atomic {
         };
         let op = OPS[(inst.mods >> OP_SHIFT & 15) as usize % OPS.len()];
         let format = FORMATS[(inst.mods >> FORMAT_SHIFT & 7) as usize];
-        // SAFETY: `places` checked the access of each lane of the mask, to its alignment.
+        // SAFETY: `places` checked the access of each lane of the mask, and its alignment.
         let old = unsafe {
             match (op, format) {
                 (AtomOp::Add, NumberFormat::Unsigned | NumberFormat::Signed) => all.add(&b),
@@ -241,7 +241,8 @@ impl AtomicLanes<'_> {
         old
     }
 
-    /// Adds `b` to the values. If all lanes add to one address, adds the sum in one step. Returns the old values.
+    /// Adds `b` to the values. If all lanes add to one address that other blocks may access, adds the sum in one step.
+    /// Returns the old values.
     ///
     /// # Safety
     /// As for [`each`](Self::each).

@@ -1,5 +1,5 @@
-//! Handlers of branches, guards and traps. Calls, returns and barriers end the handler's turn, and the scheduler
-//! (`warp`) runs them.
+//! Handlers of branches, guards, traps and fences. Those of calls, returns and barriers only leave the instruction to
+//! the scheduler (`warp`).
 
 use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};

@@ -51,7 +51,7 @@ pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) 
             _ => 2,
         };
     }
-    // Together, these fragments hold each element twice.
+    // Together, these fragments hold each element once, twice or four times, depending on the shape.
     if wmma && ty == Type::F16 && part != MatrixPart::C {
         return 8;
     }

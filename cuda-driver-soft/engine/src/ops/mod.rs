@@ -9,7 +9,7 @@
 //! | `half` | add sub mul fma neg abs min max ex2 tanh of f16, f16x2, bf16, bf16x2 |
 //! | `compare` | setp set selp slct |
 //! | `cvt` | cvt |
-//! | `mov` | mov, cvta, isspacep, special registers that change while a kernel runs |
+//! | `mov` | mov, mapa, getctarank, isspacep, special registers that change while a kernel runs |
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
 //! | `atomic128` | atom of 128 bits |
@@ -20,7 +20,7 @@
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface`, `texels` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
-//! | `control` | bra and the other branches, trap, and the instructions that the scheduler runs |
+//! | `control` | bra and the other branches, trap, fence, and the instructions that the scheduler runs |
 //!
 //! The meaning of an instruction is a pure function of `semantics`. `shapes` makes a [`Form`] of it: loops over the
 //! lanes, compiled for each instruction set. `mods` packs modifiers that are not compiled into a handler.

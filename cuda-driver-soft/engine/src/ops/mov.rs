@@ -1,4 +1,4 @@
-//! Moves: `mov`, parts of `cvta`, `isspacep`, and special registers that change while a kernel runs.
+//! Handlers of `mov`, `mapa`, `getctarank` and `isspacep`, and of special registers that change while a kernel runs.
 
 use super::mods::Mods;
 use super::shapes::{Form, binary, binary_once, masks, unary, unary_hot, unary_once, unary_rare};

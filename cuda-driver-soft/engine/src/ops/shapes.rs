@@ -222,7 +222,7 @@ macro_rules! in_place {
 }
 pub(crate) use in_place;
 
-/// `d = f(fused, a, b, c)`, for frequent instructions.
+/// `d = f(a, b, c)`, for frequent instructions; the function also gets whether the CPU has a fused multiply-add.
 pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(_f: F) -> Form {
     form(
         Hot::compile::<TernaryMods<A, A, A, D, F>>(),

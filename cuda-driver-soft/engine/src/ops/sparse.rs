@@ -38,7 +38,7 @@ fn group(ty: Type) -> usize {
 fn position(ty: Type, row: usize, group: usize) -> (usize, usize) {
     let lower = row / 8;
     match ty {
-        // A lane has half of the columns for both rows.
+        // A lane has all or half of the columns for both rows.
         Type::F16 | Type::BF16 | Type::TF32 => (group / 4, group % 4 * 4 + lower * 16),
         // A lane has all or half of the columns for one row.
         _ => (group / 8 * 2 + lower, group % 8 * 4),

@@ -131,7 +131,7 @@ pub(super) fn access(
                 _ => surface.ty,
             };
             let value = values[0];
-            // SAFETY: `place` found the element valid for writes, and aligned.
+            // SAFETY: `place` found the element valid for writes, so for reads, and aligned.
             unsafe { access::update(place, each as u32, |old| reduce(op, ty, old, value)) };
             nothing
         }

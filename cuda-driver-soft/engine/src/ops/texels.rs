@@ -32,8 +32,8 @@ impl<'a, 'm> Texels<'a, 'm> {
             .map_err(|refusal| self.m.refuse(refusal, bytes as u32, write))
     }
 
-    /// Returns the address of a texel, which has an offset for an address if the array has tiles; `None` if the texel
-    /// has no memory, which reads as zeros.
+    /// Returns the address of a texel in device memory. If the array has tiles, `address` is the texel's offset.
+    /// Returns `None` if the texel has no memory: it reads as zeros.
     pub(super) fn behind(&mut self, image: &TexelArray, address: u64, write: bool) -> Result<Option<u64>, ()> {
         let Some(tiles) = &image.tiles else {
             return Ok(Some(address));

@@ -78,8 +78,8 @@ fn no_object(handle: u64) -> FaultKind {
     }
 }
 
-/// Returns the result of `txq` or `suq`. As on an H200, the extent of an axis that does not exist is 0, except that the
-/// height of a one-dimensional texture is 1.
+/// Returns the result of `txq` or `suq`. As on an H200, layers count as one more axis, and the extent of an axis that
+/// does not exist is 0, except that the height of a one-dimensional texture is 1.
 fn answer(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u64 {
     let image = match object {
         Object::Texture(image, _) | Object::Surface(image) => image,
@@ -121,7 +121,7 @@ struct SamplePoint<'a> {
     image: &'a TexelArray,
     sampler: &'a Sampler,
     plane: Plane,
-    /// Layer, or the first face.
+    /// Layer, or face, counted over all cubes.
     layer: u32,
     /// Coordinates; 0 for axes beyond `axes`.
     at: [f32; 3],

@@ -58,7 +58,8 @@ impl Descriptor {
         let in_pattern = unit % units * 16 + line % 8 * self.width;
         let (unit_parts, line_parts) = (unit / units, line / 8);
         let offset = match (along_k, self.width) {
-            // There are two units along k. If they are swizzled, they are in one row of the pattern.
+            // There are two units along k, or four in B of a sparse product. Swizzled units are side by side in a row
+            // of the pattern, as far as it reaches.
             (true, _) => unit_parts * self.leading + line_parts * self.stride,
             (false, 16) => unit_parts * self.stride + line_parts * self.leading,
             (false, _) => unit_parts * self.leading + line_parts * self.stride,

@@ -7,8 +7,8 @@ use crate::memory::{AllocationKind, address_space};
 use crate::{Engine, FaultKind, Isa};
 use ptx::ir::Space;
 
-/// Block shapes: whole warps; a warp without its last lane; a whole warp and a partial one; and warps whose lanes lie
-/// in two or more rows, the last shape with a partial warp.
+/// Block shapes: a whole warp; a warp without its last lane; a whole warp and a partial one; a single lane; and warps
+/// whose lanes lie in two or more rows, in blocks of three rows with a partial warp.
 const BLOCKS: [(u32, u32); 10] = [
     (32, 1),
     (31, 1),
@@ -191,8 +191,8 @@ fn comparisons_with_branches() {
 #[test]
 fn lanes_part_in_and_behind_loops() {
     let buffers = Buffers::new();
-    // Each lane iterates as often as its number, with an address, a counter and a bound that grew from lane to lane before
-    // the loop.
+    // Lane `i` iterates `i % 8 + 1` times. Before the loop, the address grows from lane to lane, and the counter is the
+    // same in all lanes.
     buffers.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
@@ -225,7 +225,7 @@ fn addresses_of_any_step() {
         );
         buffers.run(&body, 0, 0);
     }
-    // Through shared memory with addresses of 32 and of 64 bits, stored in one order and loaded in another.
+    // Through shared memory, with addresses of 32 and of 64 bits.
     let got = buffers.run(
         "mul.lo.u32 %r10, %r8, 4; mov.u32 %r11, part; add.u32 %r12, %r11, %r10; st.shared.u32 [%r12], %r0;
         sub.u32 %r13, %r11, %r10; ld.shared.u32 %r14, [%r12];

@@ -19,7 +19,8 @@ const WAIT: &str = "
 
 #[test]
 fn bulk_copies_to_and_from_shared_memory() {
-    // Thread 0 copies 256 bytes in, all threads wait for them, each adds 1 to its word, thread 0 copies them out.
+    // Thread 0 copies 256 bytes in, all threads wait for them, each adds 1 to its word, thread 0 copies them out. Then
+    // it copies 32 of them inside shared memory, and those out.
     for form in [
         "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, [%r2];",
         "shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], %r4, [bar];",
@@ -117,6 +118,7 @@ fn asynchronous_stores_and_reductions() {
     });
 }
 
+/// Also copies past the end of shared or of global memory.
 #[test]
 fn misaligned_bulk_copies_fault() {
     let copy = "cp.async.bulk.global.shared::cta.bulk_group";

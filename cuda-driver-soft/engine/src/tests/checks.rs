@@ -345,7 +345,7 @@ fn shared_memory_that_another_block_writes_is_initialised() {
     }
 }
 
-/// Runs a kernel of one buffer of 64 words, with these checks, and returns the number of findings of each.
+/// Runs a kernel of one buffer of 64 words, with these checks, and returns the check of each finding.
 fn checks_of(text: &str, (grid, block): (u32, u32), checks: Checks) -> Vec<Checks> {
     let mut bench = Bench::text(text, Isa::best());
     let checker = Checker::new(checks);

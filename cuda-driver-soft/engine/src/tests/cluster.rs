@@ -141,7 +141,7 @@ fn addresses_are_valid_in_the_whole_cluster() {
     });
 }
 
-/// Each lane of a warp reads from another block; then the same instruction reads from the warp's own block.
+/// The lanes of a warp read from all four blocks; then the same instruction reads from the warp's own block.
 #[test]
 fn each_lane_reads_from_another_block() {
     let text = module(
@@ -218,7 +218,7 @@ fn multicast_copies() {
     });
 }
 
-/// The cluster's barrier does not wait for warps that have exited, and a wait without an arrival does not block.
+/// The cluster's barrier does not wait for warps that have exited, nor for a block that has.
 #[test]
 fn the_barrier_ignores_warps_that_have_exited() {
     let text = module(

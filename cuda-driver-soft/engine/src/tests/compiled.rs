@@ -248,7 +248,7 @@ fn faults() {
     }
 }
 
-/// Several accesses that add numbers to one register, of which only a wider one is misaligned.
+/// Two accesses at offsets from one register. At some of them only the second, wider one is misaligned.
 #[test]
 fn misaligned_behind_a_narrow_access() {
     for (first, second) in [("u8", "u32"), ("u16", "u64"), ("u8", "u16"), ("u32", "v4.u32")] {
@@ -283,8 +283,8 @@ fn choices_of_steps_that_overflow() {
     }
 }
 
-/// Instructions on two or three values of `.type`, whose results are stored at once, and once more after further
-/// arithmetic.
+/// Instructions with two sources. Each runs four times, first on numbers from memory, then also on its own results; the
+/// last result is stored.
 #[test]
 fn arithmetic() {
     for (ty, reg, instructions) in [
@@ -393,7 +393,7 @@ fn three_operands_shifts_and_conversions() {
 /// Loads and stores of every size and arrangement.
 #[test]
 fn memory() {
-    // Addresses of the lanes: consecutive, with gaps, backwards, and any.
+    // Addresses of the lanes: consecutive, with gaps, backwards, in any order, and the same in all lanes.
     let addresses = [
         "mul.wide.u32 %rd10, %r0, SIZE; add.u64 %rd11, %rd1, %rd10;",
         "mul.wide.u32 %rd10, %r0, 16; add.u64 %rd11, %rd1, %rd10;",

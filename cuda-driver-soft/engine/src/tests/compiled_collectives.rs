@@ -98,7 +98,7 @@ fn votes_and_reductions() {
 
 #[test]
 fn collectives_in_loops_and_behind_branches() {
-    // A sum over the warp, of each kind of number.
+    // A sum over the warp, with distances of both modes.
     check(
         "shfl.sync.down.b32 %r13, %r10, 16, 31, -1; add.u32 %r10, %r10, %r13;
         shfl.sync.down.b32 %r13, %r10, 8, 31, -1; add.u32 %r10, %r10, %r13;

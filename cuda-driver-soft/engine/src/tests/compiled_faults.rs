@@ -90,8 +90,8 @@ fn the_first_fault_is_reported() {
         setp.gt.u32 %p7, %r13, 9;
         CHECK",
         ),
-        // Groups stop in different rounds of a loop, because a warp's share ends. Then another warp runs, earlier or
-        // later than in the interpreter.
+        // Groups stop in different rounds of a loop, because a warp's share ends. The block has only one warp: another
+        // one would run then, earlier or later than in the interpreter.
         (
             WARP,
             "outer: mov.u32 %r7, 0; mad.lo.u32 %r9, %r12, 90, 7;

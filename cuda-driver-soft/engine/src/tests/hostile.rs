@@ -70,7 +70,7 @@ fn untouched_local_memory_takes_no_host_memory() {
     assert_eq!(bench.get(out, 1, u32::from_le_bytes), [16 * 1024]);
 }
 
-/// Runs one thread of a kernel with 64 bytes of shared and of local memory, which reads four bytes at an offset.
+/// Runs one thread of a kernel with 64 bytes of shared or of local memory, which reads four bytes at an offset.
 fn overrun(space: &str, offset: u32, slack: u64) -> Arc<Execution> {
     let ptx = format!(
         "{HEAD}.visible .entry k(.param .u32 offset, .param .u64 out) {{

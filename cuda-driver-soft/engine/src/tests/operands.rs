@@ -1,4 +1,5 @@
-//! Operands that are independent of the instruction: negated predicates, cache policies, elements of long vectors.
+//! Operands of unusual forms: negated predicates, cache policies, long vectors, registers that are wider than the
+//! operand, and parts of 8 bits or fewer.
 
 use super::{Arg, Bench, on_each_isa};
 

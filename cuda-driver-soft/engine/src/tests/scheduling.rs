@@ -135,8 +135,8 @@ fn warps_and_blocks_wait_for_each_other() {
 
 #[test]
 fn a_barrier_counts_warps_and_passes_values() {
-    // Of 64 threads, 16 exit first. Each result combines whether all or any predicates are true,
-    // how many are, and the value of another thread.
+    // Of 64 threads, 16 exit first. Each result combines whether all or any predicates are true, how many are, and the
+    // value of another thread.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<6>; .reg .b32 %r<8>; .reg .b64 %rd<4>;

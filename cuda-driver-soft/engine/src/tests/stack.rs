@@ -94,7 +94,7 @@ fn a_full_stack_faults() {
     assert_eq!((fault.code(), fault.line), (700, 5), "{fault}");
 }
 
-/// Also runs on several host threads.
+/// Two host threads run the blocks.
 #[test]
 fn atomic_operations_on_128_bits() {
     // A counter whose halves count in opposite directions: every lane of every block adds 1 by compare-and-swap.

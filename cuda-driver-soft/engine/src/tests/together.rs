@@ -1,4 +1,5 @@
-//! Instructions of whole warps whose lanes arrive one after the other, and the cluster's barrier.
+//! Instructions of whole warps whose lanes arrive one after the other, operations that count as many instructions, and
+//! the cluster's barrier.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::{Fault, FaultKind, Isa};

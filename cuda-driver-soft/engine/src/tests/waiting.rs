@@ -31,7 +31,7 @@ fn fault(body: &str, grid: u32, block: u32, budget: u64) -> Fault {
 }
 
 /// Threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes diverge and reconverge.
-/// The thread before them sets the word.
+/// The threads before them set the word.
 fn parting_loop(first: u32) -> String {
     format!(
         ".visible .entry k(.param .u64 out) {{
@@ -102,7 +102,8 @@ fn lanes_wait_for_other_lanes_by_any_load() {
 /// Warps that synchronise by atomics in shared memory run in the same order for any size of slices.
 #[test]
 fn the_order_of_warps_does_not_depend_on_slices() {
-    // Each warp iterates as often as its block's number, then takes a ticket, and stores its number there.
+    // Each warp iterates a number of times that depends on the block. Then its first lane takes a ticket, and stores
+    // the warp's number at the ticket's place.
     let text = "
         .visible .entry k(.param .u64 out) {
             .reg .b64 %rd<4>; .reg .b32 %r<11>; .reg .pred %p<3>; .shared .align 4 .b8 s[4];

@@ -55,7 +55,7 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
             Ok(heap(bytes.max(1)).unwrap_or(0))
         }
         Builtin::SetConditional => {
-            // An H200 reports an illegal address for any other number.
+            // An H200 reports an illegal address for a number that is not a handle.
             let set = conditional::set(args[0], args[1] as u32);
             set.then_some(0).ok_or(FaultKind::IllegalAddress {
                 address: args[0],

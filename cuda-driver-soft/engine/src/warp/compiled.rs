@@ -45,8 +45,9 @@ struct Running<'r, 'm, 'e> {
 pub(super) struct GroupEnds {
     /// By group: the instruction that it reached, and the reason why the code ended there.
     ends: [(u32, Exit); MOST_GROUPS],
-    /// Instructions that the group has run that ran most of them, and the one that ran fewest.
+    /// Instructions run by the group that ran most of them.
     steps: u64,
+    /// Instructions run by the group that ran fewest of them.
     fewest: u64,
     /// Backward jumps.
     rounds: i64,
@@ -97,7 +98,7 @@ impl GroupEnds {
     fn count(&mut self, context: &CompiledContext, compiled: &Compiled, group: usize, quantum: i64) {
         let counts = self.counts[group].iter_mut().zip(&context.rounds[group]);
         for ((rounds, count), found) in counts.zip(&compiled.loops) {
-            // SAFETY: `context` has set the counts of all loops for all groups.
+            // SAFETY: the function `context` has set the counts of all loops for all groups.
             *rounds = found.rounds(unsafe { count.assume_init() }, quantum);
         }
     }
@@ -128,7 +129,8 @@ impl GroupEnds {
     }
 }
 
-/// Returns the instruction that the code has reached, and the reason why it ended there, from its result.
+/// Returns the instruction that the code has reached, and the reason why it ended there, from its result. All reasons
+/// other than a barrier and the end of the kernel count as [`Exit::Leave`].
 pub(super) fn end_of(result: u64) -> (u32, Exit) {
     let exit = match (result >> 32) as u32 {
         1 => Exit::Barrier,
@@ -478,7 +480,8 @@ impl Warp {
             });
             return Compilation::Fault(code.lines[at as usize]);
         }
-        // In the interpreter's order, groups that are behind catch up in the interpreter, which counts their instructions.
+        // In the interpreter's order, groups that are behind catch up in the interpreter, which counts their
+        // instructions.
         let steps = if compiled.ordered { steps.min(fewest) } else { steps };
         m.steps += steps;
         m.compiled_steps += steps;
@@ -543,8 +546,8 @@ impl Warp {
         }
     }
 
-    /// Writes the lanes of scalars of a group that continues at an instruction, as [`complete_rows`](Self::complete_rows)
-    /// does for all groups.
+    /// Writes the lanes of scalars of a group that continues at an instruction, as
+    /// [`complete_rows`](Self::complete_rows) does for all groups.
     fn complete_group(&mut self, compiled: &Compiled, at: u32, group: u32) {
         if let (Some(entry), Some(frame)) = (compiled.entry(at), self.frames[0].as_mut()) {
             for (slot, width, step) in &entry.scalars {

@@ -209,14 +209,15 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
-    /// As [`reuse`](Self::reuse), except for the constants of the block, which [`fill_block`](Self::fill_block) fills.
+    /// Clears the registers of a kernel's frame for another block. [`fill_block`](Self::fill_block) does the rest of
+    /// [`reuse`](Self::reuse).
     #[inline]
     pub(super) fn reuse_later(&self, frame: &mut Frame) {
         let (start, bytes) = self.code(frame.function).cleared;
         frame.file.clear(start, bytes);
     }
 
-    /// Fills the constants that change from block to block.
+    /// Fills the constants that change from block to block, and resets the lanes and the stack.
     pub(super) fn fill_block(&self, frame: &mut Frame, position: WarpPosition, live: Mask) {
         frame.live = live;
         (frame.local_end, frame.allocated) = (frame.local_fixed, None);

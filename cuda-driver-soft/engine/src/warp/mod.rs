@@ -2,8 +2,9 @@
 //!
 //! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame,
 //! the split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there.
-//! Lanes parked at a barrier are not in a split that can run; they become ready together. When a split has jumped backwards too
-//! often, another split runs for a while, so that lanes that spin cannot starve the lanes that they wait for.
+//! Lanes parked at a barrier are not in a split that can run; they become ready together. When a split has jumped
+//! backwards too often, another split runs for a while, so that lanes that spin cannot starve the lanes that they wait
+//! for.
 
 mod barrier;
 mod builtins;
@@ -96,7 +97,8 @@ pub(crate) struct Warp {
     since_turn: i64,
     /// Number of consecutive returns to compiled code that saved no time.
     in_vain: u32,
-    /// The instruction at which compiled code has left the warp, if it can continue there without a check of the registers.
+    /// The instruction at which compiled code has left the warp, if it can continue there without a check of the
+    /// registers.
     trusted: Option<u32>,
     /// The order of lanes that compiled code has left in different rounds of a loop, or with a fault.
     order: Option<Box<Order>>,

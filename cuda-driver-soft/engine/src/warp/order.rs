@@ -6,8 +6,8 @@
 //! that both are in, the outermost first, and then by their instructions. A fault is held until no lane is left that
 //! comes before it.
 //!
-//! In kernels with instructions whose results depend on the lanes that run them together, such as `activemask`, lanes in
-//! later rounds wait for the others without a fault, too.
+//! In kernels with instructions whose results depend on the lanes that run them together, such as `activemask`, lanes
+//! in later rounds wait for the others without a fault, too.
 //!
 //! Loops that jump back to their head from several places are not compared, and neither are lanes that took turns
 //! because they jumped backwards too often.

@@ -63,7 +63,7 @@ impl Warp {
         }
     }
 
-    /// Returns the function of a frame with a line of it.
+    /// Returns the position of a line in the function of a frame.
     fn position_of(&self, frames: &Frames<'_>, frame: FrameId, line: u32) -> Position {
         let frame = self.frames.get(frame as usize).and_then(Option::as_ref);
         let function = frame.and_then(|frame| frames.function(frame.function));

@@ -53,9 +53,9 @@ fn automatic(launch: &Launch, code: &Code) -> Option<Variant> {
 /// interpreter, and `outside` after the code has been left.
 fn is_faster(all: u64, called: u64, outside: u64) -> bool {
     let native = all.saturating_sub(called).saturating_sub(outside);
-    // The cost of an instruction in tenths of the interpreter's, measured with `engine_bench`. A call costs from 9 times
-    // (arithmetic) to 27 times as much (accesses to a column of memory). A warp that leaves compiled code often has lanes
-    // at different places, which makes the interpreter slower.
+    // The cost of an instruction in tenths of the interpreter's, measured with `engine_bench`. A call costs from 9
+    // times (arithmetic) to 27 times as much (accesses to a column of memory). A warp that leaves compiled code often
+    // has lanes at different places, which makes the interpreter slower.
     4 * native + 200 * called + 20 * outside < 10 * all
 }
 

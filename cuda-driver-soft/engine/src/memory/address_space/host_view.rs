@@ -13,8 +13,8 @@ impl AddressSpace {
         let Some(file) = physical.file() else {
             return false;
         };
-        // SAFETY: the addresses are in the range that `reserve` took from the system (`covers`), and the driver reserves each
-        // of them for one purpose at a time.
+        // SAFETY: the addresses are in the range that `reserve` took from the system (`covers`), and the driver
+        // reserves each of them for one purpose at a time.
         self.covers(base, file.bytes()) && unsafe { file.map_at(base, access) }
     }
 

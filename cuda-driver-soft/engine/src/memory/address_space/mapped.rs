@@ -45,8 +45,8 @@ impl AddressSpace {
         Physical::opened(file)
     }
 
-    /// Reserves addresses and returns the first of them: a multiple of `align`, or `wish` if the addresses there are
-    /// free. Returns `None` if no such addresses are free.
+    /// Reserves addresses and returns the first of them, a multiple of `align`: `wish` if that is such a multiple and
+    /// the addresses there are free. Returns `None` if no such addresses are free.
     pub fn reserve_addresses(&self, bytes: u64, align: u64, wish: u64) -> Option<u64> {
         let bytes = bytes.checked_next_multiple_of(PAGE)?;
         let mut index = self.index();
@@ -77,7 +77,8 @@ impl AddressSpace {
         self.map_from(0, base, bytes, physical, owner, access)
     }
 
-    /// Maps the bytes of physical memory from `offset` on, as [`map`](Self::map) does.
+    /// Maps the bytes of physical memory from `offset` on, as [`map`](Self::map) does. Returns false, too, if `offset`
+    /// is past its end.
     pub fn map_from(
         &self,
         offset: u64,
@@ -158,9 +159,9 @@ impl AddressSpace {
         Some(physical)
     }
 
-    /// Returns the mapping that contains `address`, joined with the mappings that follow it without a gap, up to
-    /// `bytes` bytes after `address`. Its access is what all of them permit. Returns `None` if nothing is mapped at
-    /// `address`.
+    /// Returns the allocation that contains `address`. If it is a mapping, joins it with the mappings that follow it
+    /// without a gap, up to `bytes` bytes after `address`; its access is then what all of them permit. Returns `None`
+    /// if no allocation contains `address`.
     pub fn mapped(&self, address: u64, bytes: u64) -> Option<Allocation> {
         let index = self.index();
         let mut all = *index.containing(address)?.info();

@@ -351,7 +351,7 @@ fn mappings_share_bytes_and_enforce_their_access() {
         space.set_access(base + n * PART, Access::ReadWrite);
     }
     assert_eq!(work.lookup(base).map(Record::length), Some(PART));
-    // The range crosses both borders, so its end overlaps its start.
+    // The range crosses both borders: it starts and ends in the first memory, at different bytes.
     let pattern: Vec<u8> = (0..PART + 20).map(|i| (i * 7 + i / 256) as u8).collect();
     space.write(base + PART - 10, &pattern).unwrap();
     let mut back = vec![0; pattern.len()];
