@@ -164,7 +164,8 @@ impl fmt::Display for LaneNumbers {
 /// The kinds of errors that a kernel can raise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An address outside all allocations, or outside the launch's parameters.
+    /// An address outside all allocations, or outside the launch's parameters, or an access that the memory does not
+    /// permit.
     IllegalAddress {
         /// The address in its state space.
         address: u64,

@@ -170,7 +170,7 @@ impl TensorMap {
 }
 
 /// Replaces a field of an encoded map, as `tensormap.replace` does. `dimension` selects one of five values of a field.
-/// Kernels also make maps of 128 zero bytes in this way, so the result carries the tag.
+/// Kernels also make maps from 128 zero bytes in this way, so the result carries the tag.
 pub(crate) fn replace(bytes: &mut [u8; BYTES], field: TensorMapField, dimension: u8, value: u64) {
     let dimension = usize::from(dimension.min(4));
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

@@ -500,7 +500,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns a lane's value in a row of 1 (a predicate), 2, 4 or 8 bytes per lane.
+    /// Returns a lane's value in a row of 0 (a predicate), 2, 4 or 8 bytes per lane.
     pub(crate) fn value(&self, slot: Slot, bytes: u8, lane: usize) -> u64 {
         let lane = lane % LANES;
         match bytes {

@@ -86,7 +86,8 @@ counters! {
     /// Sectors of 32 bytes that atomic operations on global memory access. Threads with the same address take turns,
     /// and each turn counts.
     global_atomic_sectors: "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + …_op_red.sum";
-    /// Threads whose atomic operation on global memory meets another one of the same request at the same address.
+    /// Threads whose atomic operation on global memory meets that of a lower thread of the same request at the same
+    /// address.
     global_atomic_conflicts: "none";
     /// Loads from local memory.
     local_load_requests: "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum";
@@ -111,11 +112,12 @@ counters! {
     shared_store_conflicts: "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum";
     /// Atomic operations and reductions on shared memory.
     shared_atomic_requests: "smsp__inst_executed_op_shared_atom.sum";
-    /// Threads whose atomic operation on shared memory meets another one of the same request at the same address.
+    /// Threads whose atomic operation on shared memory meets that of a lower thread of the same request at the same
+    /// address.
     shared_atomic_conflicts: "none";
     /// Bytes of shared memory that are loaded, stored and updated, counted once per request.
     shared_bytes: "smsp__sass_data_bytes_mem_shared.sum";
-    /// Bytes that bulk and tensor copies move. Copies of tensors are counted as 0.
+    /// Bytes that bulk copies move, except copies of tensors.
     bulk_bytes: "none";
     /// Arrivals of warps at barriers of the block or cluster.
     barriers: "none";

@@ -79,7 +79,8 @@ pub(super) fn footprint(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Footp
     }
 }
 
-/// Returns the number of distinct addresses and of their sectors, if all are inside of 4 KiB.
+/// Returns the number of distinct addresses and of their sectors, if all are inside of 4 KiB, and the size of the
+/// accesses is a power of two from 4 bytes on.
 fn nearby(addresses: &Lanes<u64>, bytes: u32) -> Option<(u64, u64)> {
     const RANGE: u64 = 4096;
     let lowest = addresses.iter().fold(u64::MAX, |a, b| a.min(*b)) >> SECTOR_SHIFT << SECTOR_SHIFT;

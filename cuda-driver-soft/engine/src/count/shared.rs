@@ -66,7 +66,8 @@ impl SharedCounts {
         self.function(function)?.body()?.insts.get(site.inst? as usize)
     }
 
-    /// Returns true for an access to the `.param` space of a call. A GPU passes such values in registers.
+    /// Returns true for an access to the parameters of the kernel or of a call. A GPU has them in constant memory or in
+    /// registers.
     pub(super) fn passes_values(&self, function: FuncId, site: &Site) -> bool {
         self.inst(function, site).is_some_and(|inst| {
             let in_frame = matches!(inst.srcs.first(), Some(Operand::Address(Address::Frame { .. })));

@@ -85,7 +85,7 @@ impl fmt::Display for AlreadyRegistered {
 
 impl std::error::Error for AlreadyRegistered {}
 
-/// A range that is not inside one allocation.
+/// A range that is not inside one allocation or adjacent mappings, or that does not permit the access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange {
     /// Start of the range.

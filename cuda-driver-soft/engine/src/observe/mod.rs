@@ -130,7 +130,8 @@ struct ObservationState {
 }
 
 impl Observation {
-    /// Returns the observers of a host thread that is about to run blocks; `None` if the launch is not observed.
+    /// Returns the observers of a host thread that is about to run blocks; `None` if the launch is not observed, or has
+    /// ended.
     pub(crate) fn worker(&self, codes: &[Option<Arc<Code>>]) -> Option<Box<Watch>> {
         if self.list.is_empty() {
             return None;

@@ -86,8 +86,9 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
         Some(&mut self.entries[self.last].value)
     }
 
-    /// Returns the address of the first lane of a request, if its pattern is known: [`latest`](Self::latest) returns it.
-    /// The request is made by these lanes with an access of an instruction: a kind, the lanes, and the bytes of each.
+    /// Returns the address of the first lane of a request, if its pattern is known: [`latest`](Self::latest) then
+    /// returns the pattern. An instruction makes the request with one of its accesses: a kind, the lanes, and the bytes
+    /// of each.
     #[inline]
     pub(crate) fn find_at(
         &mut self,

@@ -1,10 +1,10 @@
-//! The function that is being decoded, with queries about its registers, parameters and constants.
+//! A function of a module, with queries about its registers, parameters and constants.
 
 use crate::code::constant::Constant;
 use crate::window;
 use ptx::ir::{Address, Body, FuncId, Function, FunctionKind, Inst, MemMods, Module, Operand, Reg, RegClass, Space};
 
-/// The function that is being decoded.
+/// The function that is being decoded or planned.
 #[derive(Clone, Copy)]
 pub(crate) struct SourceFunction<'b> {
     pub(crate) module: &'b Module,

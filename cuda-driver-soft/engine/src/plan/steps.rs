@@ -7,7 +7,7 @@ use ptx::ir::{Body, Inst, Op, Reg};
 /// A step of a function: an instruction, or a branch (of the source, or around a guarded instruction).
 #[derive(Clone, Copy)]
 pub(crate) enum Step<'b> {
-    /// An instruction that continues with the next step, or ends its lanes.
+    /// An instruction that continues with the next step, or ends its lanes, or is `brx.idx`.
     Plain(&'b Inst),
     /// A branch to a step. The guard is a predicate, and true if it is negated.
     Branch {

@@ -24,7 +24,7 @@ pub(crate) struct LoadedModule {
     globals: Vec<Option<Global>>,
     /// The module whose managed variables this one uses instead of its own.
     managed: Option<Arc<LoadedModule>>,
-    /// By instruction set, layout of a warp's lanes (one row or several), and function.
+    /// By instruction set and function.
     codes: [Vec<LazyCode>; 2],
     /// Code for observed launches, by instruction set and function; made when it is first needed.
     observed: [OnceLock<Vec<LazyCode>>; 2],

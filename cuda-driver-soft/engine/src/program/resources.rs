@@ -19,11 +19,12 @@ pub struct Resources {
     pub registers: u32,
     /// Bytes of registers that do not fit into the limit.
     pub spilled_bytes: u64,
-    /// Number of barriers of a block.
+    /// Number of the block's barriers that the kernel uses.
     pub barriers: u32,
     /// Bytes of the kernel's own frame, including the registers that do not fit.
     pub frame_bytes: u64,
-    /// Bytes of the frames of the kernel and of all functions that it may call, if none calls another.
+    /// Bytes of the kernel's frame and of the largest frame of the functions that it may call, as if none of them
+    /// called another.
     pub stack_bytes: u64,
     /// Bytes of static shared memory.
     pub shared_bytes: u32,
