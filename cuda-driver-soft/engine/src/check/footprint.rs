@@ -141,7 +141,7 @@ impl Footprint {
         }
     }
 
-    /// Returns the allocation and the first address of all words that are accessed in a range of pages.
+    /// Returns the words of all pages that are accessed: the allocation, the first address, and the accesses.
     fn words_of_pages(&self) -> impl Iterator<Item = (u64, u64, Word)> {
         self.pages.iter().flat_map(|(number, page)| {
             (0..UNITS).filter_map(move |unit| {

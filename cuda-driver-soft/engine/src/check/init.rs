@@ -150,8 +150,8 @@ impl Maps {
         Some(self.recent.len() - 1)
     }
 
-    /// Returns true if an access whose lanes are in a range neither reads nor writes unwritten memory. `is_span` is true
-    /// for lanes that are next to each other.
+    /// Returns true if an access whose lanes are in a range neither reads nor writes unwritten memory. `is_span` is
+    /// true for lanes that are next to each other, or all at one address.
     #[inline]
     pub(super) fn is_simple(&mut self, range: Range<u64>, is_span: bool, effect: (Effect, bool)) -> bool {
         let Some(recent) = self.find(range.start, range.end.wrapping_sub(range.start)) else {

@@ -5,8 +5,8 @@
 //! | `finding` | sets of checks, and their findings |
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
 //! | `warp_access`, `stamp` | an access of a warp, and the record that it leaves |
-//! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, and unordered accesses |
-//! | `accesses`, `footprint`, `history` | the memory that each launch and copy accesses, and unordered launches and copies |
+//! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, unordered accesses |
+//! | `accesses`, `footprint`, `history` | the memory that launches and copies access, unordered launches and copies |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
 //! | `sync` | barriers that a part of a block reaches, and wrong masks |

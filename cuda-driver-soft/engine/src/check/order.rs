@@ -337,8 +337,8 @@ impl BlockOrder {
             .is_some_and(|own| own.fences.iter().any(Option::is_some))
     }
 
-    /// Returns the moments that a thread publishes with a store or an atomic operation: those before its last fence with
-    /// this reach.
+    /// Returns the moments that a thread publishes with a store or an atomic operation: those before its last fence
+    /// with this reach.
     pub(super) fn published(&self, warp: u8, lane: u8, reach: Reach) -> SharedClock {
         self.warps
             .get(usize::from(warp))?
@@ -418,7 +418,7 @@ impl ClusterOrder {
 #[derive(Debug, Default)]
 pub(super) struct Published {
     locations: HashMap<u64, Arc<Clock>>,
-    /// By location, reach, and block or cluster: what threads have published to their block or cluster only.
+    /// By location, reach, and block or cluster: the moments that threads have published to it only.
     narrow: HashMap<(u64, Reach, u32), Arc<Clock>>,
 }
 

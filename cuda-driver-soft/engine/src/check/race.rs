@@ -423,7 +423,7 @@ mod tests {
     use crate::check::order::{BlockOrder, Reach};
     use crate::check::stamp::Strength;
 
-    /// Stored values that are all different.
+    /// Stored values that are not known, which count as different.
     struct Different;
 
     impl Values for Different {

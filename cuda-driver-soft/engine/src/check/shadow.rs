@@ -1,9 +1,9 @@
 //! Shadow memory of the race checker: the last accesses to each byte.
 //!
 //! Memory is divided into lines of 32 words of 4 bytes. A line that only whole warps access, each lane its own word,
-//! has one set of stamps. A line with other known patterns has marks for its words, or for the bytes of its quarters, if the
-//! order of single lanes does not matter. All other lines have a cell for each word, or for each byte if an access is
-//! smaller than a word.
+//! has one set of stamps. A line with other known patterns has marks for its words, or for the bytes of its quarters,
+//! if the order of single lanes does not matter. All other lines have a cell for each word, or for each byte if an
+//! access is smaller than a word.
 
 use super::lane_maps::LaneMaps;
 use super::parts::Parts;

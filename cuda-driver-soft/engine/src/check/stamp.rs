@@ -116,8 +116,8 @@ impl Cell {
     }
 }
 
-/// Adds a read to the reads of a cell, which are in the order of the accesses. `is_before` returns true for an earlier read
-/// that is ordered before the new one and need not be kept.
+/// Adds a read to the reads of a cell, which are in the order of the accesses. `is_before` returns true for an earlier
+/// read that is ordered before the new one and need not be kept.
 pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) -> bool) {
     if cell.has_read(&read) {
         return;

@@ -8,7 +8,7 @@ use crate::code::watch::{At, BarrierArrival};
 use crate::lanes::{self, LANES, Mask};
 
 impl CheckWorker {
-    /// Checks the masks of lanes that arrive at a warp-level instruction.
+    /// Records the masks of lanes that arrive at a warp-level instruction.
     pub(super) fn across(&mut self, at: &At<'_>, members: Slot) {
         let members = at.values(members, 4);
         let site = (at.code.id.0, at.pc);
@@ -25,7 +25,7 @@ impl CheckWorker {
         }
     }
 
-    /// Records that a warp-level instruction has run for these lanes.
+    /// Checks the masks of the lanes for which a warp-level instruction has run.
     pub(super) fn ran_across(&mut self, warp: u32, lanes: Mask) {
         let Some(block) = &mut self.block else { return };
         let number = block.at.number;

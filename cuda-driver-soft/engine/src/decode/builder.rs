@@ -226,7 +226,7 @@ impl<'b> Builder<'b> {
             return *slot;
         }
         let slot = if class == RegClass::Pred {
-            // There are only two predicate constants: false and true.
+            // There are only three predicate constants: false, true and `%is_explicit_cluster`.
             let number = self.filled.iter().filter(|(_, width, _)| *width == 0).count() as u32;
             Slot(PREDICATE_BYTES * (1 + number))
         } else {

@@ -172,7 +172,8 @@ pub fn szext<T: Int>(a: T, b: u32, wrap: bool) -> T {
     a.shl(32 - width).shr(32 - width)
 }
 
-/// Returns the part of `bits` bits (8 or 16) with this index in a word, extended to 32 bits with its sign or with zeros.
+/// Returns the part of `bits` bits (8 or 16) with this index in a word, extended to 32 bits with its sign or with
+/// zeros.
 #[inline(always)]
 fn part(a: u32, index: u32, bits: u32, signed: bool) -> i32 {
     let shifted = a << (32 - bits - index * bits);

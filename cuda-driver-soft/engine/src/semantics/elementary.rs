@@ -2,8 +2,8 @@
 //! results that are `f32` numbers. Rounded to `f32`, they are correctly rounded except for one argument in many
 //! millions.
 //!
-//! These functions consist of additions and multiplications without branches, so they give the same bits on every CPU,
-//! and loops over lanes vectorise.
+//! These functions consist of additions, multiplications and divisions without branches, so they give the same bits on
+//! every CPU, and loops over lanes vectorise.
 
 /// 1.5 · 2^52. Adding and subtracting it rounds a small number to an integer.
 pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
