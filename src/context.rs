@@ -315,7 +315,8 @@ impl Context {
         result
     }
 
-    /// Returns the flags that the context was created with ([`cuCtxGetFlags`](checked::ctx_get_flags)).
+    /// Returns the flags that the context was created with, or that [`set_flags`](Self::set_flags) set
+    /// ([`cuCtxGetFlags`](checked::ctx_get_flags)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.

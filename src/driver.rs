@@ -25,8 +25,8 @@ pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError>
     }
 }
 
-/// Initialises the driver ([`cuInit`](checked::init)). All calls except [`version`] require this. Later calls have no
-/// effect.
+/// Initialises the driver ([`cuInit`](checked::init)). Nearly all calls require this; [`version`] does not. Later calls
+/// have no effect.
 ///
 /// # Errors
 /// Returns `CUDA_ERROR_NO_DEVICE` if there is no device, `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after

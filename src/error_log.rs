@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct ErrorLog<'a> {
     /// The file that the code came from; empty if it came from memory.
     pub(crate) path: &'a str,
-    /// The compiler's messages, in several lines.
+    /// The messages, in one or several lines.
     pub(crate) log: &'a str,
 }
 
@@ -109,7 +109,8 @@ thread_local! {
 /// gets an error of this crate, reaches it.
 const MAX_NOTED: usize = 4096;
 
-/// Records a message that the driver logged on this thread. Drops the oldest messages if there are too many.
+/// Records a message that the driver logged on this thread. If it does not fit, drops all earlier messages; if it does
+/// not fit alone, drops it, too.
 #[inline]
 pub(crate) fn note(message: &str) {
     let message = message.trim_end();

@@ -47,7 +47,7 @@
 //!
 //! # Safety
 //!
-//! Two things are `unsafe`:
+//! Mainly two things are `unsafe`:
 //!
 //! - Describing a kernel: the driver copies as many argument bytes as the kernel has parameters, so the arguments must
 //!   have the kernel's types. The same holds for records with addresses or handles that the driver does not check.
@@ -55,14 +55,14 @@
 //!   the graph. Nodes hold addresses, not buffers, so that the same buffer can be in many nodes and can be used between
 //!   launches.
 //!
-//! Everything else is safe, because graphs keep alive the modules of their kernels, their events, and their host
+//! Most other calls are safe, because graphs keep alive the modules of their kernels, their events, and their host
 //! functions, which the driver does not check. An executable graph keeps them, too, so the graph may be dropped before
 //! it. A captured graph does not keep the modules of its kernels: see [`Graph::keep`](crate::Graph::keep).
 //!
 //! # Threads
 //!
-//! The driver does not synchronise access to graphs. A [`Graph`] and a [`GraphExec`]
-//! can be moved to another thread, but not shared between threads without a mutex.
+//! The driver does not synchronise access to graphs. A [`Graph`] and a [`GraphExec`] can be moved to another thread,
+//! but not shared between threads without a mutex.
 
 mod alloc;
 mod batch;

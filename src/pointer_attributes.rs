@@ -25,7 +25,7 @@ pub struct PointerAttributes {
     pub device_ptr: DevicePtr,
     /// The address on the host; null if the host cannot access the memory.
     pub host_ptr: *mut c_void,
-    /// The addresses of the allocation; empty for memory that the driver does not know.
+    /// The first address of the allocation and its size in bytes; both are 0 for memory that the driver does not know.
     pub allocation: (DevicePtr, usize),
 }
 

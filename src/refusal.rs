@@ -1,4 +1,5 @@
-//! Reasons for which this crate rejects a call, without calling the driver.
+//! Reasons that errors state in place of the code's text. All but the last are of calls that this crate rejects without
+//! making them.
 #![forbid(unsafe_code)]
 
 /// A reason, stored in an [`Error`](crate::Error).

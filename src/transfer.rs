@@ -13,8 +13,9 @@ impl Stream {
     /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device buffer may be longer.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
-    /// if the current context is not the context of a buffer. The error [returns the buffers](QueueError::into_value).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a
+    /// default or borrowed stream whose context is not the context of a buffer. The error
+    /// [returns the buffers](QueueError::into_value).
     #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
@@ -44,8 +45,9 @@ impl Stream {
     /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device buffer may be longer.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
-    /// if the current context is not the context of a buffer. The error [returns the buffers](QueueError::into_value).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a
+    /// default or borrowed stream whose context is not the context of a buffer. The error
+    /// [returns the buffers](QueueError::into_value).
     #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
@@ -71,8 +73,8 @@ impl Stream {
         }
     }
 
-    /// Creates an event that this stream can record. For a default or borrowed stream, the event is in the stream's
-    /// context, which must be the context of a buffer: the buffers keep it alive until the copy is done.
+    /// Creates an event that can be recorded in this stream. For a default or borrowed stream, the event is in the
+    /// stream's context, which must be the context of a buffer: the buffers keep it alive until the copy is done.
     #[inline]
     #[track_caller]
     fn event_for(&self, host: &Context, device: &Context) -> Result<Event> {

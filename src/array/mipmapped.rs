@@ -113,7 +113,7 @@ impl<T> MipmappedArray<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
     /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). The size of `T` is not checked
-    /// for block-compressed and planar formats.
+    /// for block-compressed, planar and packed formats.
     #[inline]
     #[doc(alias = "cuMipmappedArrayCreate")]
     #[track_caller]
@@ -247,7 +247,8 @@ impl<T> MipmappedArray<T> {
     /// Borrows a mipmapped array, which is not destroyed with the returned value.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, its clones and levels, and all textures created with them.
+    /// The handle must stay valid as long as the returned value, its clones and levels, and all textures and surfaces
+    /// created with them.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUmipmappedArray) -> Self {

@@ -42,10 +42,10 @@ pub(crate) type Keep = Arc<dyn Send + Sync>;
 
 pub(crate) struct Inner {
     raw: sys::CUarray,
-    /// `None` for a borrowed array.
+    /// `None` for a borrowed array, and for a part of a borrowed object.
     context: Option<Context>,
     owner: Owner,
-    /// Width, height and depth, at least 1 each; `None` for an array from a raw handle.
+    /// Width, height and depth, at least 1 each; `None` for a part of an object, and for an array from a raw handle.
     size: Option<[usize; 3]>,
 }
 
@@ -151,7 +151,7 @@ impl<T> Array<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
     /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). The size of `T` is not checked
-    /// for block-compressed and planar formats.
+    /// for block-compressed, planar and packed formats.
     #[inline]
     #[doc(alias = "cuArray3DCreate")]
     #[track_caller]
@@ -345,7 +345,7 @@ impl<T> Array<T> {
         raw
     }
 
-    /// Returns the context of the array; `None` for a borrowed array.
+    /// Returns the context of the array; `None` for a borrowed array, and for a part of a borrowed object.
     #[inline]
     #[must_use]
     pub fn context(&self) -> Option<&Context> {

@@ -89,7 +89,7 @@ texels_of_channels! {
     4 Vector4<T>;
 }
 
-/// Returns the size of a texel in bytes; `None` for block-compressed and planar formats.
+/// Returns the size of a texel in bytes; `None` for block-compressed, planar and packed formats.
 #[inline]
 fn bytes(format: Format, channels: u32) -> Option<usize> {
     let channel = match format {

@@ -1,5 +1,5 @@
-//! Fallbacks for plain names of C on drivers that lack the newest export: they call the older export, and return the same
-//! result.
+//! Fallbacks for plain names of C on drivers that lack the newest export: they call the older export, and convert its
+//! result to the newest one's.
 
 use core::ffi::CStr;
 use core::ptr;

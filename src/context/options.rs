@@ -34,7 +34,8 @@ impl Default for ContextOptions {
 
 impl Context {
     /// Creates a floating context with options ([`cuCtxCreate_v4`](checked::ctx_create_v4), or with drivers before CUDA 12.5
-    /// [`cuCtxCreate_v3`](checked::ctx_create_v3)).
+    /// [`cuCtxCreate_v3`](checked::ctx_create_v3)). Without [`sm_count`](ContextOptions::sm_count), it is the same as
+    /// [`create_with_flags`](Self::create_with_flags).
     ///
     /// ```
     /// use cuda_driver::{Context, ContextOptions, Device, sys::CUctx_flags};

@@ -257,19 +257,19 @@ impl<'a> Plan<'a> {
         self.target.context.or(self.source.context)
     }
 
-    /// Returns true if the sides are on the device, in different contexts.
+    /// Returns true if the contexts of both sides are known, and differ.
     #[inline]
     fn is_peer(&self) -> bool {
         matches!((self.source.context, self.target.context), (Some(from), Some(to)) if from != to)
     }
 
-    /// Returns true if the copy is of one row, and that is the first row of an array.
+    /// Returns true if the copy is of one row, which is the first row of each array.
     #[inline]
     fn is_row(&self) -> bool {
         self.is_rectangle() && self.extent[1] == 1 && self.source.offset[1] == 0 && self.target.offset[1] == 0
     }
 
-    /// Returns true if the copy is of one slice, and that is the first slice of an array.
+    /// Returns true if the copy is of one slice, which is the first slice of each array.
     #[inline]
     fn is_rectangle(&self) -> bool {
         self.extent[2] == 1 && self.source.offset[2] == 0 && self.target.offset[2] == 0

@@ -252,7 +252,7 @@ impl ExternalMemory {
 pub struct ExternalBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
-    /// Declared last, so that it is dropped after the mapping is.
+    /// Keeps the memory imported until `drop` has unmapped the values.
     memory: ExternalMemory,
     values: PhantomData<fn() -> T>,
 }

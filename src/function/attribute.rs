@@ -281,7 +281,7 @@ impl Function {
         self.set_number(CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, z)
     }
 
-    /// Returns true if clusters may be larger than every device of the architecture supports.
+    /// Returns true if clusters may have more than 8 blocks, which not every device of the architecture supports.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver is older than CUDA 11.8.

@@ -41,8 +41,8 @@ pub(crate) fn recognise(image: &[u8]) -> Result<Format, String> {
 
 /// Returns PTX as a C string.
 ///
-/// Only UTF-8 without control characters is accepted. Such text cannot start with the magic number of a binary format,
-/// whose header the driver would follow past the end of the text.
+/// Only UTF-8 is accepted, without control characters other than white space. Such text cannot start with
+/// the magic number of a binary format, whose header the driver would follow past the end of the text.
 #[inline]
 pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
     const VERTICAL_TAB: u8 = 0x0b;

@@ -89,7 +89,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Allows or forbids clusters that are larger than every device of the architecture supports. Needs CUDA 13.2.
+    /// Allows or forbids clusters of a size that not every device of the architecture supports. Needs CUDA 13.2.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE")]
@@ -232,7 +232,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Allows or forbids more shared memory than every device of the architecture has. Needs CUDA 13.2.
+    /// Allows or forbids an amount of shared memory that not every device of the architecture has. Needs CUDA 13.2.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE")]

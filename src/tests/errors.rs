@@ -303,7 +303,7 @@ fn the_compilers_messages_are_kept() {
     let error = Module::from_ptx(&context, "one\0two").unwrap_err();
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_IMAGE);
     assert!(error.to_string().contains("byte 3 (0x00)"), "{error}");
-    // SAFETY: as above.
+    // SAFETY: the image is rejected without calling the driver.
     let error = unsafe { Module::from_image(&context, b"\x7fELF") }.unwrap_err();
     assert!(error.to_string().contains("the cubin is truncated"), "{error}");
     assert!(fake::calls().iter().all(|call| !call.starts_with("cuModuleLoad")));

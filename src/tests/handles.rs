@@ -1,7 +1,6 @@
-//! Tests, on the fake driver, of handles whose objects no test on a device can create. Each handle passes through its
-//! owner and is destroyed once, also if the call fails, on another thread, and after its context was dropped.
-//!
-//! `tests/contract/every_handle.rs` has the other types.
+//! Tests, on the fake driver, of the types that own handles and that `tests/contract/every_handle.rs` does not have.
+//! Each handle passes through its owner and is destroyed once, also if the call fails, on another thread, and after its
+//! context was dropped.
 
 use super::fake;
 use crate::coredump::CoredumpCallback;

@@ -1,5 +1,5 @@
-//! Tests, on the fake driver, of objects that no test uses on a device: multicast objects, checkpoints, graphics
-//! resources, external memory and semaphores, and callbacks of core dumps.
+//! Tests, on the fake driver, of objects that tests on a device use in part or not at all: multicast objects, access to
+//! peers, checkpoints, graphics resources, external memory and semaphores, and core dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

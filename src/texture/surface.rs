@@ -193,7 +193,7 @@ impl Surface {
 handle! {
     [Surface] CUsurfObject,
     leaked: "The references to the context and the array are leaked, so that they stay alive.",
-    context: "of the surface; `None` for a borrowed one."
+    context: "of the surface; `None` for a borrowed surface, and if the array's context is not known."
 }
 
 impl Drop for Surface {
