@@ -256,8 +256,9 @@ impl Error {
         is_fault(self.code().0)
     }
 
-    /// Returns true if the code is about the call itself, which then had no effect: a missing library or function, an
-    /// invalid argument, handle or context, lack of memory, an unsupported feature, or a rule of stream capture.
+    /// Returns true if the code is about the call itself, which then had no effect: a library or function that is missing, a
+    /// driver that is not initialised, an invalid argument, device, handle or context, lack of memory, a call that is not
+    /// permitted or not supported, or a rule of stream capture.
     #[inline]
     pub(crate) const fn is_refusal(&self) -> bool {
         matches!(
