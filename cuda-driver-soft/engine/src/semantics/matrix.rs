@@ -248,13 +248,13 @@ fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
 #[derive(Clone, Debug)]
 pub struct Factors {
     format: Factor,
-    /// The elements if they are all finite; else the significands of those that are.
+    /// The elements; zero for those that are not finite.
     finite: Vec<Finite>,
     /// All elements, if some are not finite.
     others: Option<Vec<Number>>,
 }
 
-/// A finite element: `significand * 2^(exponent - bits)`.
+/// A finite element: `significand * 2^(exponent - bits)`, where `bits` is the number of the format's fraction bits.
 #[derive(Clone, Copy, Debug)]
 struct Finite {
     significand: i32,
@@ -351,7 +351,8 @@ fn finite_sum(
     }
     let mut sum = 0;
     for (a, b) in a.iter().zip(b) {
-        // At most 27 bits, so that 32 products of 8 bits, or 16 longer ones, fit into 32 bits.
+        // Shifted to the left, it has at most 27 bits (15 for factors of 8 bits), so that 16 products (32 for factors
+        // of 8 bits) fit into 32 bits.
         let product = a.significand * b.significand;
         let kept = (product.unsigned_abs() << up) >> (greatest - a.exponent - b.exponent).min(31);
         sum += if product < 0 {

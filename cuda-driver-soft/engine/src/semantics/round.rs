@@ -223,8 +223,8 @@ pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
     round_pack(format, negative, significand, exponent, rnd)
 }
 
-/// Defines a function that rounds to an integral number in any mode. A zero has the sign of `a`. The baseline CPU has
-/// no instruction for it.
+/// Defines a function that rounds to an integral number: down, up, to zero, or in all other modes to nearest even. A
+/// zero has the sign of `a`. The baseline CPU has no instruction for it.
 macro_rules! integral {
     ($name:ident $t:ident $limit:literal) => {
         #[inline(always)]

@@ -1,9 +1,9 @@
-//! The video instructions: `vadd vsub vabsdiff vmin vmax vshl vshr vset vmad`, and their forms for two half-words and
-//! four bytes: `vadd2 … vset4`.
+//! The video instructions: `vadd vsub vabsdiff vmin vmax vshl vshr vset vmad`, and the packed forms for two half-words
+//! and four bytes: `vadd2 … vset4`.
 //!
-//! GPUs after Kepler do not have them, so drivers expand them. This module follows the manual. The expansion of driver
-//! 580 for an H200 agrees for the packed forms and `vset`, but not for the scalar forms: it cuts a result to 32 bits
-//! before it saturates, scales or compares it with `c`, and a merge into `.h1` leaves zeros.
+//! Recent GPUs have hardly any of them, so drivers expand them. This module follows the manual. The expansion of driver
+//! 580 for an H200 agrees for the packed forms and `vset`, but not for the other scalar forms: it cuts a result to 32
+//! bits before it saturates, scales or compares it with `c`, and a merge into `.h1` leaves zeros.
 
 use super::compare::compare_int;
 use ptx::ir::Compare;
@@ -146,7 +146,7 @@ pub fn vmad(v: VideoMad, a: u32, b: u32, c: u32) -> u32 {
     let x = i128::from(extract(a, v.a.0.place(), v.a.1));
     let y = i128::from(extract(b, v.b.0.place(), v.b.1));
     let product = if v.negate_product { -(x * y) } else { x * y };
-    // c is signed if the product is. The result is also signed if c is negated.
+    // c and the result are signed if the product is, or if c is negated.
     let signed_product = v.a.1 || v.b.1 || v.negate_product;
     let addend = extract(c, (0, 32), signed_product || v.negate_c);
     let addend = if v.negate_c { -i128::from(addend) } else { addend.into() };

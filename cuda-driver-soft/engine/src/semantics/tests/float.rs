@@ -184,7 +184,7 @@ fn roots_are_correctly_rounded() {
         let b = f64::from_bits(random.float(64, 52, 0) & !(1 << 63));
         for rnd in MODES {
             if a.is_finite() && a != 0.0 {
-                // The root is r · 2^e exactly, so it is compared with a · 2^-2e.
+                // The root is significand · 2^e exactly, so the square of the significand is compared with a · 2^-2e.
                 let r = sqrt_f32(a, rnd, false);
                 let e = (r.to_bits() >> 23) as i32 - 150;
                 let significand = u128::from(r.to_bits() & 0x7f_ffff | 0x80_0000);

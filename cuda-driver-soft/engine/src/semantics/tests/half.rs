@@ -1,5 +1,5 @@
-//! Compares `.f16` and `.bf16` with `rustc_apfloat`: unary functions and conversions for every value, others for
-//! samples.
+//! Compares `.f16` and `.bf16` with `rustc_apfloat`: unary functions and conversions to `f32` for every value, others
+//! for samples.
 
 use super::super::half::*;
 use super::Random;
@@ -46,7 +46,8 @@ fn widening_is_exact() {
 
 #[test]
 fn narrowing_rounds_to_nearest_even() {
-    // For every f16 and bf16: the number, the midpoint above it, and one unit of f32 on either side of both.
+    // For every bf16 and every eighth f16: the number, the midpoint above it, and one unit of f32 on either side of
+    // both.
     for upper in 0..=u16::MAX {
         for low in [
             0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2001, 0x7fff, 0x8000, 0x8001, 0xffff,

@@ -218,7 +218,7 @@ fn packed_bytes() {
             video_packed(Packed::Sub, VideoPacked { add: true, ..signed }, a, b, c),
             c.wrapping_add(sum as u32)
         );
-        // Elements 0 and 3 are from c. The others are exchanged between the operands.
+        // Elements 0 and 3 are from c. Element 1 exchanges the operands, and element 2 uses other bytes of them.
         let mixed = VideoPacked {
             a: [5, 6, 0, 0],
             b: [0, 1, 7, 0],

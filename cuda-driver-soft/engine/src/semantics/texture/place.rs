@@ -57,7 +57,8 @@ const FAR: f64 = (1u64 << 40) as f64;
 
 /// Returns a coordinate in texels, with its fraction.
 ///
-/// A normalized coordinate is reduced to the period of the mode first, which is exact for any size.
+/// A normalized coordinate is truncated and then reduced to the period of the mode before it is multiplied by the
+/// size. So the reduction is exact for any size.
 fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64 {
     let x = f64::from(coordinate);
     if x.is_nan() {

@@ -213,10 +213,10 @@ fn special(sum: f64) -> u32 {
     }
 }
 
-/// Returns the mean of floats. As on an H200, summands are truncated to 28 bits below the largest of their plane; the
+/// Returns the mean of floats. As on an H200, summands are truncated to 27 bits below the largest of their plane; the
 /// sum is exact, and rounded once, with ties away from zero. Subnormal numbers count as zero.
 fn floats(planes: &[[WeightedTexel; 4]]) -> u32 {
-    // The sum so far, and the exponent of its unit.
+    // The sum so far, and the biased exponent that gives its unit (see `round`).
     let mut total: Option<(i128, i32)> = None;
     let (mut special_sum, mut is_special, mut negative) = (0f64, false, true);
     for plane in planes {
@@ -357,7 +357,7 @@ mod tests {
     fn means_of_floats() {
         let of = |a: u32, b: u32, f| linear(Channel::Float, [a, b], f);
         assert_eq!(of(0, 0x3f80_0000, 1), 0x3b80_0000);
-        // The smaller number is truncated to 28 bits below the larger.
+        // The smaller number is truncated to 27 bits below the larger.
         assert_eq!(of(0x3a83_126f, 0x461c_4000, 1), 0x421c_40ff);
         assert_eq!(of(0x3a83_126f, 0x461c_4000, 3), 0x42ea_607f);
         assert_eq!(of(0x7f80_0000, 0x3f80_0000, 0), 0x7f80_0000);

@@ -140,7 +140,7 @@ fn sign_extend(value: i32, bits: u32) -> i32 {
     value << (32 - bits) >> (32 - bits)
 }
 
-/// Widens an endpoint of this many bits to 16 bits, or 17 with the sign.
+/// Widens an endpoint of this many bits to 16 bits, of which one is the sign if it is signed.
 fn widen(value: i32, bits: u32, signed: bool) -> i32 {
     if signed {
         let size = value.abs();
