@@ -180,8 +180,8 @@ pub(crate) enum Exit {
     End = 2,
     /// An instruction raised a fault: [`CompiledContext::fault_at`].
     Fault = 3,
-    /// The last group has arrived at a site, but other groups have not, or lanes are missing. The site's number is
-    /// returned instead of an instruction.
+    /// The last group has arrived at a site, but other groups have not, lanes are missing, or lanes take different
+    /// sides of a branch there. The site's number is returned instead of an instruction.
     Part = 4,
     /// All groups have arrived at a site, whose instruction the scheduler must run.
     Action = 5,
@@ -246,7 +246,7 @@ pub(crate) struct CompiledContext {
     pub(crate) frames: *const *mut u8,
     /// The warp that the running group belongs to, counted from the first one of this call.
     pub(crate) warp: u64,
-    /// The address at which each group begins.
+    /// The address from which this call runs each group.
     pub(crate) entry: *const u8,
     /// The end of the first group, in the form that the code returns; 0 if the first group has not ended. The code
     /// continues with the next group only if a group ends there.
@@ -265,7 +265,7 @@ pub(crate) struct CompiledContext {
     pub(crate) fault_at: u32,
     /// The lanes of the group.
     pub(crate) mask: u32,
-    /// The code with which each group begins.
+    /// The code with which each group continues after the last site at which all groups have met, at first the entry.
     pub(crate) resume: *const u8,
     /// The number of the site at which each group has arrived; 0 if it has not.
     pub(crate) arrived: [u64; MOST_GROUPS],

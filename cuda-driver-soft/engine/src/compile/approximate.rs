@@ -1,5 +1,6 @@
 //! Machine code of the approximate functions: the steps of `semantics::approx` and `semantics::elementary` on vectors,
-//! in the same order, so that the bits are the same.
+//! in the same order, so that the bits are the same. Only the reciprocal square root of `.f32` gets to the same bits by
+//! other steps.
 
 use super::assembler::Width;
 use super::emitter::Emitter;

@@ -52,7 +52,7 @@ impl Gpr {
     }
 }
 
-/// The width of an operation on general registers.
+/// The width of an operation on general registers, or of the elements of a vector register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     Bits32,
@@ -562,7 +562,7 @@ impl Assembler {
         });
     }
 
-    /// Adds a vector instruction that widens the lower half of a register, or 16 bytes in memory.
+    /// Adds a vector instruction that widens the lowest elements of a register, or elements in memory.
     pub(super) fn widen(&mut self, code: Code, d: Ymm, a: Source) {
         self.push(match a {
             Source::Ymm(a) => Instruction::with2(code, d.whole(), a.low()),

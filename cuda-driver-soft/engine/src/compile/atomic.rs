@@ -1,4 +1,4 @@
-//! Atomic operations without a result on integers, lane by lane.
+//! Atomic operations on integers whose results nothing reads.
 
 use super::assembler::{Alu, Gpr, Mem, Width, Word};
 use super::emitter::Emitter;
@@ -17,7 +17,8 @@ struct Reduction {
 }
 
 impl Emitter<'_> {
-    /// Adds an atomic operation without a result. Returns false if it has no machine code; then nothing is added.
+    /// Adds an atomic operation whose result nothing reads. Returns false if it has no machine code; then nothing is
+    /// added.
     pub(super) fn reduction(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) -> bool {
         let (Op::Atom { op, mem } | Op::Red { op, mem }) = &inst.op else {
             return false;

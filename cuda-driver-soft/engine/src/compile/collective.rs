@@ -241,7 +241,8 @@ impl Emitter<'_> {
         self.store_mask(d);
     }
 
-    /// Sets all bits of `AX` if a vote over the lanes in it is true, else clears them.
+    /// Sets all bits of `AX` if a vote over the lanes in it is true, else clears them. For a ballot, leaves them as
+    /// they are.
     pub(super) fn decide_vote(&mut self, mode: VoteMode) {
         let narrow = Width::Bits32;
         let when = match mode {
@@ -269,8 +270,8 @@ impl Emitter<'_> {
         self.store_in_all_lanes(d, TEMP);
     }
 
-    /// Sets all elements of `TEMP` to the reduction of all elements. `source` returns a part of them; it may use the last
-    /// of `SOURCES`.
+    /// Sets all elements of `TEMP` to the reduction of all elements. `source` returns a part of them; it may use the
+    /// last of `SOURCES`.
     pub(super) fn reduce_parts(&mut self, code: Code, mut source: impl FnMut(&mut Self, usize) -> Source) {
         let [other, ..] = SOURCES;
         let first = source(self, 0);

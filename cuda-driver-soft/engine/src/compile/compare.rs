@@ -90,7 +90,7 @@ fn float_predicate(cmp: Compare) -> Option<u32> {
     })
 }
 
-/// The code to which a comparison jumps if the lanes differ, and the registers there.
+/// The code to which a comparison jumps if the lanes may differ, and the registers there.
 type Given = Option<(Label, State)>;
 
 impl Emitter<'_> {
@@ -366,8 +366,9 @@ impl Emitter<'_> {
         None
     }
 
-    /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, all
-    /// lanes have it; else the code jumps to the returned label. Returns `None` if the lanes are too far apart.
+    /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, and no
+    /// lane wraps, all lanes have that result; else the code jumps to the returned label. Returns `None` if the lanes
+    /// are too far apart.
     fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Given {
         let reach = whole_reach(step, self.lanes)?;
         let minus = reach.checked_neg()?;

@@ -43,7 +43,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the access of an instruction, with as many elements as it has registers.
+    /// Returns the access of an instruction that loads or stores these registers. Returns `None` if it has no machine
+    /// code.
     fn access_of(&self, inst: &Inst, m: &MemMods, registers: impl Iterator<Item = Reg>) -> Option<Access> {
         let mut classes = registers.map(|reg| self.class(reg));
         let element = m.ty.size();

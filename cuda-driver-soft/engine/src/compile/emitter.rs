@@ -33,7 +33,7 @@ pub(super) struct Input<'a> {
     pub(super) of_warp: Option<&'a Shapes>,
 }
 
-/// A part of a basic block. A block is divided after instructions that the scheduler runs.
+/// A part of a basic block. A block is divided after instructions at which the code ends, or at which groups meet.
 struct Piece {
     block: usize,
     steps: std::ops::Range<usize>,
@@ -120,8 +120,8 @@ pub(super) struct Emitter<'a> {
     /// The instructions that all groups of a warp run together, and the code that they share.
     pub(super) sites: Vec<Site>,
     pub(super) meeting: Option<Shared>,
-    /// For each such instruction, the code that runs if lanes are missing, and the number of the instruction, from 1
-    /// on.
+    /// For each of them that the interpreter runs, the code that runs if lanes are missing, and the number of the site,
+    /// from 1 on.
     pub(super) missing: Vec<(Label, u64)>,
     /// The way in which each step runs, in the order of the code.
     ran_by: Vec<(usize, RunBy)>,
@@ -712,8 +712,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
-    /// frame, and all machine registers are lost. The code jumps to `missing` if lanes are missing at an instruction
-    /// that runs for the whole warp.
+    /// frame, and the machine registers that hold values are lost. The code jumps to `missing` if lanes are missing at
+    /// an instruction that runs for the whole warp.
     pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
         let asm = &mut self.asm;
         asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));
@@ -733,8 +733,9 @@ impl<'a> Emitter<'a> {
         asm.jump_when(When::NotEqual, self.epilogue);
     }
 
-    /// Adds code that runs a step in the interpreter instead and continues at `back`, and returns its label. `before`
-    /// are the registers where the code jumps to that label; the present ones are expected at `back`.
+    /// Adds code at `label` that runs a step in the interpreter instead of the code up to here, and then continues
+    /// here. Returns the label of this place. `before` are the registers where the code jumps to `label`; the present
+    /// ones are expected here.
     pub(super) fn interpret_stub(
         &mut self,
         label: Label,

@@ -19,7 +19,7 @@ pub(super) enum Term {
     Place(Source),
 }
 
-/// An instruction of a formula. Its first source is in a register.
+/// An instruction of a formula. If its first source is in memory, but must be in a register, it is loaded first.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     /// Two sources.
@@ -30,7 +30,7 @@ enum Action {
     One(Code),
     /// One source and a number.
     OneImm(Code, u32),
-    /// `c + a b`, rounded once.
+    /// `c + a b` or `c - a b`, rounded once.
     Fused(Code),
     /// `b` where the highest bit of `c` is set, else `a`.
     Blend(Width),
@@ -148,7 +148,7 @@ impl<'e, 'a> Formula<'e, 'a> {
         self.line(Action::OneImm(code, number), [Some(a), None, None])
     }
 
-    /// Returns `a b + c`, rounded once. `code` must be an instruction of the form 231.
+    /// Returns `c + a b` or `c - a b`, rounded once. `code` must be an instruction of the form 231.
     pub(super) fn fused(&mut self, code: Code, a: Term, b: Term, c: Term) -> Term {
         self.line(Action::Fused(code), [Some(a), Some(b), Some(c)])
     }
@@ -397,7 +397,8 @@ impl Homes<'_> {
         self.most = self.most.max(free + 1);
         match self.pool.get(free) {
             Some(ymm) => *ymm,
-            // The numbers beyond the machine's registers occur only in a dry run.
+            // The numbers beyond the machine's registers occur in a dry run, and if there are too few registers: then
+            // the kernel is not compiled.
             None => Ymm(64 + free as u8),
         }
     }
@@ -494,8 +495,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets the mask `d` to the highest bits of the results of a formula on elements of this width. `uniform` is true
-    /// if all lanes have the same result.
+    /// Sets the mask `d` to the highest bits of the results of a formula on elements of this width.
     pub(super) fn compute_mask(&mut self, d: Reg, width: Width, values: &[Value], body: &Body<1>) {
         let pool = self.prepare_formula(None, false, values, body);
         let uniform = values.iter().all(Value::is_uniform);

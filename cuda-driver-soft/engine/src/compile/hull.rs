@@ -1,8 +1,8 @@
 //! Machine code of one check for several accesses of a basic block that add numbers to the same register.
 //!
 //! The first of them checks the range of all. If that check fails, the interpreter runs the first access, which may
-//! change the window, and the range is checked again. If the second check fails, too, the code ends: one of the
-//! accesses raises a fault.
+//! change the window, and the range is checked again. If the second check fails, too, the code ends, and the
+//! interpreter runs the other accesses: one of them may raise a fault, or they are not in one window.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::{Emitter, Stub};
@@ -23,7 +23,8 @@ fn copy_of(host: Gpr) -> Mem {
 
 impl Emitter<'_> {
     /// Returns the checked range that an access is in. If there is none, adds a check for the access and later accesses
-    /// to the same register, if that saves checks; then the second value is for [`retry`](Self::retry).
+    /// whose addresses are in the same register, if that saves checks; then the second value is for
+    /// [`retry`](Self::retry).
     pub(super) fn hull(
         &mut self,
         addresses: &Addresses,
@@ -97,7 +98,8 @@ impl Emitter<'_> {
         Some((near(low)?, near(high)?))
     }
 
-    /// Returns the number of accesses to a register from the current step to the end of the piece, and their range.
+    /// Returns the number of accesses with their addresses in `base`, from the current step to the end of the piece or
+    /// to a change of `base`, and their range.
     fn find(&self, addresses: &Addresses, base: Reg, write: bool) -> Option<(usize, Checked)> {
         let shape = addresses.value.shape;
         let (mut low, mut high) = self.range(addresses.offset.into(), addresses.size, shape)?;

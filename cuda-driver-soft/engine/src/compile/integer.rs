@@ -239,7 +239,7 @@ impl Formula<'_, '_> {
         self.choose(NARROW, overflow, limit, result)
     }
 
-    /// Sign-extends the low 24 bits, or moves them to the top.
+    /// Extends the low 24 bits, or moves them to the top.
     fn low_24(&mut self, a: Term, signed: bool, high: bool) -> Term {
         let moved = self.one_imm(Code::VEX_Vpslld_ymm_ymm_imm8, a, 8);
         if high {

@@ -12,7 +12,7 @@ use ptx::ir::{Inst, Op, Reg};
 use std::mem::{offset_of, size_of};
 
 impl Memory {
-    /// Returns the places in the context of the memory's length and host address.
+    /// Returns the places in the context of the length and the host address of shared or local memory.
     pub(super) fn fields(self) -> [Word; 2] {
         let [length, host] = match self {
             Memory::Local => [

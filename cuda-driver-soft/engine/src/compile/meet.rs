@@ -5,8 +5,8 @@
 //! `CompiledContext::resume`, one after another. If they do not end it at the same instruction, the code ends
 //! with `Exit::Part`, and the scheduler lets each of them leave.
 //!
-//! In kernels with instructions that keep the order of threads, all groups run such instructions together, and they also
-//! meet at each branch at which they could part. So the warp runs them in the interpreter's order.
+//! In kernels with instructions that keep the order of threads, all groups run such instructions together, and they
+//! also meet at each branch at which they could part. So the warp runs them in the interpreter's order.
 
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::collective::Together;
@@ -35,7 +35,8 @@ const COUNTERS: [(usize, usize); 2] = [
     ),
 ];
 
-/// Returns the place of a group's number in the context. `CX` has the index of the group times 8.
+/// Returns the place in the context of one group's element in an array of numbers of 8 bytes, which begins at `offset`.
+/// `CX` has the index of the group times 8.
 fn of_group(offset: usize) -> Mem {
     Mem {
         index: Some(Gpr::CX),

@@ -6,7 +6,8 @@ use super::registers::Kind;
 use ptx::ir::{Inst, Op, Reg};
 
 impl Emitter<'_> {
-    /// Adds an instruction as machine code. If the interpreter must run it, returns false and adds nothing.
+    /// Adds an instruction as machine code. If the interpreter must run it, returns false and adds nothing, or only a
+    /// test of its guard, which has no effect.
     pub(super) fn native(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) -> bool {
         if let Some((guard, negated)) = inst.guard {
             return self.guarded(step, inst, guard, negated, live, rest);

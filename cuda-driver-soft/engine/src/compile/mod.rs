@@ -1,8 +1,9 @@
 //! Compiles kernels to machine code for groups of 8, 16 or 32 neighbouring lanes.
 //!
-//! The code follows the kernel's [plan](crate::plan). A uniform or affine register is one number in a general register;
-//! any other one is a row of vector registers. Vector registers are allocated block by block: the first edge to a block
-//! decides which registers hold which values there, and later edges conform.
+//! The code follows the kernel's [plan](crate::plan). A uniform or affine register is one number in a general register,
+//! or if uniform the same number in all elements of a vector register. A predicate is a mask in a general register. Any
+//! other register is a row of vector registers. Machine registers are allocated block by block: the first edge to a
+//! block decides which registers hold which values there, and later edges conform.
 //!
 //! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. The
 //! interpreter also runs each instruction that is not compiled, and each access that the quick check of its bounds does
@@ -34,7 +35,7 @@
 //! | `half` | registers of 16 bits, and integer arithmetic on 8 and 16 bits |
 //! | `memory` | instructions with and without guards |
 //! | `elements` | loads and stores |
-//! | `atomic` | atomic operations without a result |
+//! | `atomic` | atomic operations whose results nothing reads |
 //! | `lanes` | the places of lanes in memory, and their check |
 //! | `sites` | the places of instructions that all groups of a warp run together |
 //! | `meet` | the code of these instructions |
@@ -172,7 +173,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
     })
 }
 
-/// Returns the plan of a kernel, or `None` if it is too large.
+/// Returns the plan of a kernel, or `None` if it has none or is too large.
 #[cfg(target_arch = "x86_64")]
 fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>> {
     if body.insts.len() > MOST_INSTS {
@@ -191,7 +192,7 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
     let all = plan.shapes(group, Choices::default());
-    // The assumption about a minimum is tested only if the other source is uniform.
+    // The assumption about a minimum or maximum is tested only if the other source is uniform.
     let chosen = all.assumptions.iter().filter(|a| {
         let other = match plan.layout.steps[a.step] {
             Step::Plain(inst) => inst.srcs.get(1 - a.source.min(1)),

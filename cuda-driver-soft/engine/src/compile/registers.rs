@@ -443,7 +443,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads a vector, or a uniform scalar as one, into vector registers if there is room and something uses it again.
+    /// Loads a vector, or a uniform scalar as one, into vector registers if there is room, and if it is in a general
+    /// register or something uses it again.
     pub(super) fn prepare_vector(&mut self, reg: Reg) {
         let Some((width, count)) = self.vector_parts(reg) else {
             return;

@@ -130,7 +130,7 @@ impl Emitter<'_> {
     }
 
     /// Returns a part of a source: in a register, or in memory. `at` is the number of the source, for its vector
-    /// register for intermediate values. Call it only once the destination has its registers.
+    /// register for intermediate values. Call it only after the destination has got its registers.
     pub(super) fn source(&mut self, value: Value, part: usize, at: usize) -> Source {
         let temp = SOURCES[at];
         let reg = match value.place {
