@@ -5,8 +5,8 @@
 //! makes the exit status 1.
 //!
 //! `cargo run --release -p cuda-driver-benches -- engine [--csv]` measures kernels on the software driver's engine;
-//! `-- checks [--csv]` measures how much slower its checkers and counters make them, and `-- start` the driver's start and
-//! the load of a large module.
+//! `-- checks [--csv]` measures how much slower its checkers and counters make them, and `-- start` the driver's start
+//! and the load of a large module.
 
 mod kernels;
 mod layers;

@@ -307,8 +307,8 @@ fn calls_of_the_library_itself_are_not_seen() {
             .hook(fail.clone())
             .hook(DriverVersion::claim(12010)),
     );
-    // A missing function makes no driver call. Noting the version for a message does, but the interposers do not count
-    // it. SAFETY: the functions take any arguments, or are missing.
+    // A missing function makes no driver call, and noting the version for a message makes none that the interposers
+    // count. SAFETY: the functions take any arguments, or are missing.
     unsafe {
         _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
         assert_eq!(library.known_version(), None);
@@ -433,7 +433,8 @@ fn hooks_that_call_each_other_end() {
 mod over_a_driver {
     use super::*;
 
-    /// Allocates 1 MiB and frees it. Leaks nothing if a call fails.
+    /// Allocates 1 MiB and frees it. After a failed call, still makes the calls that free the memory and destroy the
+    /// context.
     fn program(library: &Library) -> CUresult {
         let (mut device, mut context, mut pointer) = (0, ptr::null_mut(), 0);
         // SAFETY: the output pointers are valid, and the handles come from the calls before.

@@ -8,7 +8,7 @@ macro_rules! enumerations {
 
         /// A C enumeration. Values that these bindings do not know are also valid.
         #[repr(transparent)]
-        // The other traits are written by hand: derived ones take longer to compile and more space in 121 types.
+        // The other traits are written by hand: derived ones take longer to compile and more space in 123 types.
         #[derive(PartialEq)]
         #[must_use]
         pub struct $name(pub u32);

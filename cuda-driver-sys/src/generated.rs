@@ -29,8 +29,8 @@ mod functions {
     generated! { "functions.rs" }
 }
 
-// Asserts the layout of records on 64-bit platforms: in this crate's tests for the committed bindings, and in every build
-// for those with another header.
+// Asserts the layout of records on 64-bit platforms: in this crate's tests for the committed bindings, and in every
+// build for those with another header.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 mod layout {
     generated! { "layout.rs" }

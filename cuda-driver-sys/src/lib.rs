@@ -36,7 +36,7 @@
 //!
 //! # Errors
 //!
-//! Every call returns a [`CUresult`], as in C. Two codes may come from this crate:
+//! Every call returns a [`CUresult`], as in C. Without interposers, two codes may come from this crate:
 //!
 //! - [`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED): no driver was found.
 //!   [`Library::load_error`] lists the places that were tried.

@@ -1,5 +1,5 @@
-//! The names that bindgen gives to structs and unions that have no name in C, for programs that use bindgen's output. bindgen
-//! numbers them in the order of the header, here the header of CUDA 13.5.
+//! The names that bindgen gives to structs and unions that have no name in C, for programs that use bindgen's output.
+//! bindgen numbers them in the order of the header, here the header of CUDA 13.5.
 #![forbid(unsafe_code)]
 #![allow(non_camel_case_types, missing_docs)]
 

@@ -1,5 +1,5 @@
-//! The profiler's functions, which are declared in `cudaProfiler.h` instead of `cuda.h`. They are not in the registry, and
-//! interposers do not see them.
+//! The profiler's functions, which are declared in `cudaProfiler.h` instead of `cuda.h`. They are not in the registry,
+//! and interposers do not see them.
 #![allow(non_snake_case)]
 
 use core::ffi::{CStr, c_void};
@@ -42,8 +42,8 @@ pub unsafe fn cuProfilerStart() -> CUresult {
 
 /// Stops the collection of data by an attached profiler.
 ///
-/// Since CUDA 4.0; [manual](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html). Returns the codes of
-/// [`cuProfilerStart`].
+/// Since CUDA 4.0; [manual](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html). Returns the codes
+/// of [`cuProfilerStart`].
 ///
 /// # Safety
 /// As in C: the current context must not be destroyed.

@@ -70,7 +70,7 @@ macro_rules! callbacks {
         )*
     };
 }
-// Callbacks of CUDA 13.5 have at most six parameters; newer headers may have more.
+// Callbacks of CUDA 13.5 have at most five parameters; newer headers may have more.
 callbacks! {
     () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H) (A B C D E F G H I)
     (A B C D E F G H I J)

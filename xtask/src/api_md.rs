@@ -208,7 +208,7 @@ impl<'a> Table<'a> {
         self.registry.annotations.own(&entry.symbol)?.get("no_method")?.as_str()
     }
 
-    /// Returns the coverage of the checked functions by methods as one sentence.
+    /// Returns the coverage of the checked functions by methods as a paragraph.
     fn coverage(&self) -> String {
         let (mut old, mut with, mut without) = (0, 0, BTreeMap::<&str, usize>::new());
         let mut replaced = 0;

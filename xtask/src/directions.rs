@@ -59,8 +59,8 @@ const RENAMED: &[(&str, &str)] = &[
 /// The file of the directions.
 const FILE: &str = "cuda-driver-sys/api/directions.txt";
 
-/// Functions of headers that these bindings are not made from: `cudaProfiler.h`, `cudaEGL.h`, `cudaGL.h`,
-/// `cudaVDPAU.h`.
+/// Returns true for a function of a header that these bindings are not made from: `cudaProfiler.h`, `cudaEGL.h`,
+/// `cudaGL.h` or `cudaVDPAU.h`.
 fn is_of_another_header(name: &str) -> bool {
     name.starts_with("cuProfiler") || ["EGL", "Egl", "GL", "VDPAU"].iter().any(|part| name.contains(part))
 }

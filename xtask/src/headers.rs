@@ -92,8 +92,9 @@ pub(crate) fn current_release() -> Result<String, String> {
     }
 }
 
-/// Fetches the header and libclang, and prints the variables with which the feature `bindgen` of cuda-driver-sys finds
-/// them, as shell commands: `eval "$(cargo xtask headers)"`.
+/// Fetches the newest header, the last one of CUDA 12 and libclang, and prints the variables with which the feature
+/// `bindgen` of cuda-driver-sys finds the newest header and libclang, as shell commands:
+/// `eval "$(cargo xtask headers)"`.
 pub(crate) fn run() -> Result<(), String> {
     for package in [&current_package()?, &frozen_package()?, &LIBCLANG] {
         eprintln!("{}", fetch(package)?.display());

@@ -195,7 +195,7 @@ fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<Stri
     left
 }
 
-/// Returns true if all values are single bits, zero, or unions of the others.
+/// Returns true if the name says so, or if all values are single bits, zero, or unions of the others.
 fn looks_like_flags(enumeration: &Enumeration) -> bool {
     let bits: Vec<u32> = enumeration.values.iter().map(|(_, value)| *value).collect();
     let single = bits.iter().filter(|value| value.is_power_of_two()).count();

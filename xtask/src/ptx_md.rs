@@ -46,7 +46,7 @@ const NOTE_MMA: &str =
 
 const NOTE_VIDEO: &str = "as in the manual; recent GPUs truncate results to 32 bits before they saturate them";
 
-/// Notes on instructions that run. A note on `bar` also applies to `barrier`.
+/// Notes on instructions that run, by root.
 const NOTES: &[(&str, &str)] = &[
     ("rcp", "`.approx` is correctly rounded, which a GPU's is not"),
     ("sqrt", "`.approx` is correctly rounded, which a GPU's is not"),
@@ -145,7 +145,7 @@ impl Forms {
         Ok(known)
     }
 
-    /// Returns the counts as one sentence.
+    /// Returns the counts as two sentences.
     pub(crate) fn summary(&self) -> String {
         let rows = || self.rows.values().flatten();
         let forms: usize = rows().map(|row| row.forms).sum();

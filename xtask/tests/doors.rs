@@ -1,5 +1,5 @@
 //! Tests of the structure of the workspace: modules import only the modules that their crate's table allows, and files
-//! do not import each other in cycles.
+//! import each other only in small cycles within one module.
 //!
 //! A room is a top-level module of a crate. The table `src/rooms.md` of each crate lists its rooms, and the
 //! documentation of the software driver's crates includes it; a row is `| room | purpose | rooms that it may use |`.

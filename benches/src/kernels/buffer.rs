@@ -46,8 +46,8 @@ impl Buffer {
         }
     }
 
-    /// Returns the largest difference from a copy in memory, relative to values over 1; 0 if all bits are equal, and
-    /// infinity if integers differ.
+    /// Returns the largest difference from a copy in memory, relative to values over 1; 0 if all values are equal, and
+    /// infinity if integers differ or a value is a NaN.
     pub(super) fn difference(&self, bytes: &[u8]) -> f64 {
         match self {
             Buffer::Floats(all) => {

@@ -1,8 +1,9 @@
 //! Measures kernels against the same work as native code:
 //! `cargo run --release -p cuda-driver-benches -- engine [--csv] [SECONDS] [KERNEL…]`.
 //!
-//! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the thread.
-//! Outputs must be equal bit by bit, except for kernels with approximate functions. The rows of the output:
+//! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the
+//! thread. All values of the outputs must be equal, except for kernels with approximate functions. The rows of the
+//! output:
 //!
 //! | kind | columns |
 //! | --- | --- |
@@ -284,7 +285,7 @@ fn empty_launch(seconds: f64) -> Result<f64, Box<dyn Error>> {
     Ok(best.as_nanos() as f64 / f64::from(LAUNCHES))
 }
 
-/// Returns the processor time of this thread, or the time of day if the system does not report it.
+/// Returns the processor time of this thread; on systems other than Unix, the time since the first call.
 fn processor_time() -> Duration {
     #[cfg(unix)]
     {

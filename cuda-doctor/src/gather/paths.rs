@@ -15,7 +15,7 @@ pub(super) fn display(root: &Path, path: &Path) -> String {
         .map_or_else(|_| text(path), |rest| format!("/{}", text(rest)))
 }
 
-/// Returns the first bytes of a text file below the root, or `None` if it cannot be read.
+/// Returns the text of a file below the root, or `None` if it cannot be read.
 pub(super) fn read(root: &Path, path: &str) -> Option<String> {
     let bytes = fs::read(below(root, path)).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

@@ -173,8 +173,8 @@ fn describe(status: ExitStatus) -> String {
         .map_or_else(|| status.to_string(), |code| format!("exit code {code}"))
 }
 
-/// Returns the names of the signals that end crashing programs. Their numbers are the same on all processors of Linux
-/// that have CUDA.
+/// Returns the name of a signal that ends crashing programs; `None` for other signals. The numbers are the same on all
+/// processors of Linux that have CUDA.
 #[cfg(unix)]
 fn signal_name(signal: i32) -> Option<&'static str> {
     match signal {

@@ -1,4 +1,4 @@
-//! Tests of the report in every situation that `cuda-doctor` distinguishes. A test sets up a fake machine: a folder of
+//! Tests of the report in most situations that `cuda-doctor` distinguishes. A test sets up a fake machine: a folder of
 //! files, and a fake driver. With `CUDA_DRIVER=system`, the test `gpu` examines this machine instead.
 #![cfg(target_os = "linux")]
 

@@ -179,7 +179,8 @@ impl<'a> Linker<'a> {
             let known = self.variable_names.get(&*variable.name);
             let id = match known.copied().filter(|_| is_shared_name) {
                 Some(id) => {
-                    // `.weak` and `.common` definitions may be repeated. The largest is used.
+                    // `.weak` and `.common` definitions may be repeated. A later one is used if it is larger, or if
+                    // only it has an initial value.
                     let first = &mut self.variables[id.0 as usize];
                     if variable.size > first.size || (first.init.is_empty() && !variable.init.is_empty()) {
                         *first = variable.clone();

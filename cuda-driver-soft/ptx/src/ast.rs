@@ -156,7 +156,7 @@ impl Var {
         u64::from(self.ty.size()) * u64::from(self.vec)
     }
 
-    /// Returns the size of the variable in bytes; `None` if it is more than 2^63.
+    /// Returns the size of the variable in bytes; `None` if it is 2^63 or more.
     pub(crate) fn size(&self) -> Option<u64> {
         let mut size = self.element();
         for dim in &self.dims {

@@ -98,7 +98,7 @@ pub(crate) struct Diagnostics {
     line_starts: Vec<u32>,
 }
 
-/// Diagnostics after this many are counted, but not kept.
+/// Diagnostics after this many are counted, but not kept unless they are fatal.
 const MAX_DIAGNOSTICS: usize = 100_000;
 
 /// A message is cut after this many bytes, because a name can be as long as the text.

@@ -225,7 +225,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Extends the current word, which must be an opcode, by all its modifiers.
+    /// Extends the current token, an opcode or one of its modifiers, by the modifiers that follow without white space.
     pub(crate) fn extend_opcode(&mut self) {
         if self.byte(self.at) == b'.' && is(self.byte(self.at + 1), IDENT) {
             self.run(OPCODE);

@@ -1,8 +1,7 @@
 //! Interned names of PTX symbols.
 //!
 //! Most names in PTX end with a number: `%r1`, `%rd217`, `$L__BB0_12`, `kernel_param_3`. A name is therefore an
-//! interned prefix and a number. A range of registers such as `%r<100>` is one table entry, and its registers need no
-//! hashing.
+//! interned prefix and a number. A range of registers such as `%r<100>` is one table entry, not one for each register.
 
 use crate::hash::FastMap;
 

@@ -19,8 +19,8 @@ const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 const SCATTERED: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING.0;
 const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE.0;
 
-/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device and the number of the
-/// first multiprocessor.
+/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device and the number of
+/// the first multiprocessor.
 const SIGNATURE: [u8; 8] = *b"softpart";
 
 /// Returns the C structure of a resource, with its device and first multiprocessor in the private

@@ -19,8 +19,8 @@ use crate::operation::memory_operation::Batch;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Makes the operation that the structure describes. Child graphs and conditional nodes, which have graphs of their own,
-/// are handled elsewhere.
+/// Makes the operation that the structure describes. Child graphs and conditional nodes, which have graphs of their
+/// own, are handled elsewhere.
 pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {

@@ -39,7 +39,8 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
     Ok(())
 }
 
-/// `cuStreamEndCapture`: returns the graph. On the stream that began the capture, the capture ends even if the call fails.
+/// `cuStreamEndCapture`: returns the graph. On the stream that began the capture, the capture ends even if the call
+/// fails.
 pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
     let mut captures = captures();
     let capture = captures.end(stream.key())?;

@@ -39,8 +39,8 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     exec::create(plan, flags, objects)
 }
 
-/// Returns the reason why a graph cannot be instantiated, as `cuGraphInstantiateWithParams` reports it, and a node that it
-/// concerns, or 0.
+/// Returns the reason why a graph cannot be instantiated, as `cuGraphInstantiateWithParams` reports it, and a node that
+/// it concerns, or 0.
 pub(crate) fn why_refused(graph: usize) -> (Refused, usize) {
     let store = store();
     let error = (Refused::CUDA_GRAPH_INSTANTIATE_ERROR, 0);

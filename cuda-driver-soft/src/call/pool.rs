@@ -67,8 +67,8 @@ fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64>
 }
 
 /// Allocates memory for which there is room only after pending frees on streams. Waits for these frees one after the
-/// other, except for frees queued after a host function or a wait for a value in memory, which may depend on the caller.
-/// Memory of those frees counts as free, as on a GPU, which reuses it in stream order.
+/// other, except for frees queued after a host function or a wait for a value in memory, which may depend on the
+/// caller. Memory of those frees counts as free, as on a GPU, which reuses it in stream order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);

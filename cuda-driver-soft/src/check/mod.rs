@@ -193,8 +193,8 @@ impl std::error::Error for AlreadyChecking {}
 /// Checks the kernels that this thread launches from now on, on the software driver.
 ///
 /// The checks concern the calling thread only, so several tests of one process can use them at the same time. Begin
-/// before the memory is allocated: memory that is allocated earlier counts as written. Checked kernels run slower, as the
-/// table below says; [`Checks::RACE`] also runs their blocks one after the other.
+/// before the memory is allocated: memory that is allocated earlier counts as written. Checked kernels run slower, as
+/// the table below says; [`Checks::RACE`] also runs their blocks one after the other.
 ///
 /// ```
 /// use cuda_driver_soft::{Checks, check};

@@ -1,8 +1,8 @@
 //! Arrays and mipmapped arrays: texels that programs access through handles only.
 //!
 //! An array is one allocation that the host cannot reach by address, or has memory that is mapped later
-//! ([`sparse`](crate::object::sparse)). Texels are stored row by row and slice by slice without gaps, and each level at a
-//! multiple of 16 bytes; the layout of a GPU, which keeps neighbours close together, is not modelled.
+//! ([`sparse`](crate::object::sparse)). Texels are stored row by row and slice by slice without gaps, and each level at
+//! a multiple of 16 bytes; the layout of a GPU, which keeps neighbours close together, is not modelled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

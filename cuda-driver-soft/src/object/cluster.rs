@@ -67,8 +67,8 @@ pub(crate) fn of_launch(
     Ok(Some(cluster))
 }
 
-/// Returns the number of clusters of `blocks` blocks that are resident at the same time on `all` multiprocessors. This is
-/// an estimate: all groups of multiprocessors but the last have the same size here.
+/// Returns the number of clusters of `blocks` blocks that are resident at the same time on `all` multiprocessors. This
+/// is an estimate: all groups of multiprocessors but the last have the same size here.
 pub(crate) fn max_active(
     function: &Function,
     (device, all): (&Device, u32),

@@ -39,8 +39,8 @@ fn mappings() -> MutexGuard<'static, BTreeMap<u64, Mapped>> {
     MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `cuImportExternalMemory` of a file descriptor, which the caller closes. Driver 580 returns `CUDA_ERROR_UNKNOWN` for a
-/// descriptor of another driver or of no driver.
+/// `cuImportExternalMemory` of a file descriptor, which the caller closes. Driver 580 returns `CUDA_ERROR_UNKNOWN` for
+/// a descriptor of another driver or of no driver.
 pub(crate) fn import(context: &Arc<Context>, descriptor: i32, bytes: u64) -> Result<usize> {
     let (_, memory) = virtual_memory::open(descriptor).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
     let made = TABLE.insert_with(|handle| ExternalMemory { handle, memory, bytes });

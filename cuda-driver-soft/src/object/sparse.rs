@@ -1,7 +1,7 @@
 //! Sparse arrays and arrays with deferred mapping: they have no memory until `cuMemMapArrayAsync` maps some.
 //!
-//! A sparse array consists of tiles of 64 KiB. Mipmap levels that are smaller than a tile share a few tiles, the tail of
-//! the mipmapped array. An array with deferred mapping gets all of its memory at once.
+//! A sparse array consists of tiles of 64 KiB. Mipmap levels that are smaller than a tile share a few tiles, the tail
+//! of the mipmapped array. An array with deferred mapping gets all of its memory at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -150,7 +150,8 @@ fn refuse<T>(why: &str) -> Result<T> {
     Err(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Returns the texels per tile of a format: the shapes that all GPUs share, which depend on the bytes per texel or block.
+/// Returns the texels per tile of a format: the shapes that all GPUs share, which depend on the bytes per texel or
+/// block.
 fn tile_size(image: &TexelArray) -> [u32; 3] {
     let bits = image.texel_bytes().trailing_zeros() as usize;
     let edge = image.block_edge();

@@ -172,8 +172,8 @@ pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// `cuMemCreate`: returns the handle. With `shareable`, the memory can be exported; with `is_tile_pool`, it can be mapped
-/// to tiles of arrays only.
+/// `cuMemCreate`: returns the handle. With `shareable`, the memory can be exported; with `is_tile_pool`, it can be
+/// mapped to tiles of arrays only.
 pub(crate) fn create(location: Location, bytes: u64, shareable: bool, is_tile_pool: bool) -> Result<usize> {
     if bytes == 0 || !is_granular(bytes) {
         return refuse("the size of memory must be a multiple of 2 MiB");

@@ -108,8 +108,8 @@ impl KernelLaunch {
         }
     }
 
-    /// Returns the addresses of `kernelParams` and `extra`, 0 for one that does not exist. They are valid until the node
-    /// gets parameters of another layout.
+    /// Returns the addresses of `kernelParams` and `extra`, 0 for one that does not exist. They are valid until the
+    /// node gets parameters of another layout.
     pub(crate) fn arguments(&self) -> (usize, usize) {
         match &self.arguments.extra {
             Some(extra) => (0, extra.as_ptr().addr()),

@@ -254,7 +254,8 @@ impl Located {
         self.tiles.as_ref().is_some_and(|tiles| tiles.faults())
     }
 
-    /// Returns the memory at an offset from the start of this side, and how many of `width` bytes are there in one piece.
+    /// Returns the memory at an offset from the start of this side, and how many of `width` bytes are there in one
+    /// piece.
     fn bytes(&self, offset: u64, width: u64) -> std::result::Result<(Bytes, u64), BadRange> {
         match (&self.place, &self.tiles) {
             (MemoryPlace::Device(_, base), _) => Ok((Bytes::Device(base + offset), width)),

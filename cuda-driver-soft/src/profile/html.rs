@@ -433,7 +433,8 @@ impl Lines {
     }
 }
 
-/// Writes the CUDA source with the counters of each line, file by file; for a file that cannot be read, the instructions.
+/// Writes the CUDA source with the counters of each line, file by file; for a file that cannot be read, the
+/// instructions.
 fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<String, Option<Vec<String>>>) {
     let mut names: Vec<&str> = kernel.lines.iter().filter_map(|line| line.file).collect();
     names.dedup();

@@ -12,8 +12,8 @@ pub(crate) type TaskId = u64;
 pub(crate) trait Divisible: Send + Sync {
     /// Does a bounded piece; returns false if there was nothing to do.
     fn piece(&self) -> bool;
-    /// Returns true once all of the work is done or has failed, and no thread works on it any more. Never becomes
-    /// false again.
+    /// Returns true once all of the work is done or has failed. Threads may still be about to return from a piece.
+    /// Never becomes false again.
     fn finished(&self) -> bool;
     /// Returns the fault of the work, if the work is finished and has failed.
     fn fault(&self) -> Option<Fault>;

@@ -2,8 +2,8 @@
 //! `chrome://tracing` open, and summaries of them.
 //!
 //! Each event is written when it happens, so the file of a program that was killed is complete up to that point. It
-//! then lacks the `]` at its end, which the format allows. A process that exits regularly writes the `]`. Events of calls
-//! are on a track for each thread, work on a track for each stream.
+//! then lacks the `]` at its end, which the format allows. A process that exits regularly writes the `]`. Events of
+//! calls are on a track for each thread, work on a track for each stream.
 
 mod call;
 mod generated;

@@ -170,8 +170,8 @@ fn the_device_runtime_has_barriers_of_a_grid() {
     expect(link(&[ptx]).unwrap_err(), 300);
 }
 
-/// The linker does not write to option values that were changed after `cuLinkCreate`: cuda.core 0.7 frees their array too
-/// early and reuses the memory.
+/// The linker does not write to option values that were changed after `cuLinkCreate`: cuda.core 0.7 frees their array
+/// too early and reuses the memory.
 #[test]
 fn changed_option_values_are_left_alone() {
     let _context = Context::new();

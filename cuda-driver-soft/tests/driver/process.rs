@@ -154,7 +154,8 @@ fn invalid_settings() {
 fn after_a_fork() {
     in_child("process::after_a_fork", &[], || {
         assert_eq!(codes(), [0, 0, 201, 0]);
-        // SAFETY: the child only calls `_exit` and the driver, which takes no locks after a fork.
+        // SAFETY: the child only calls `_exit` and the driver. The driver takes one lock after a fork, that of the
+        // messages, which no other thread of this process holds.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let expected = codes() == [3, 3, 3, 0];

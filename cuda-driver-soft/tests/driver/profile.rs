@@ -27,7 +27,7 @@ fn work() {
 
 fn check_lines(kernel: &KernelReport<'_>, launches: u64) {
     assert_eq!(kernel.launches.len() as u64, launches);
-    // Three warps of 32 lanes and one with 4 of 32 lanes, which parts from the others.
+    // Three warps have 32 active lanes; the fourth has 4, so its branch is divergent.
     let total = &kernel.total;
     assert_eq!((total.branches, total.divergent_branches), (4 * launches, launches));
     assert_eq!(total.global_load_requests, 2 * 4 * launches);

@@ -222,7 +222,8 @@ $again:
 }
 .file 1 \"folder/loop.cu\"
 ";
-    // A line, and the number of stops that two warps make there. At most 100 stops of a launch are reported.
+    // A line, and the number of stops there in one block of two warps: block 0 if the line names no block. At most 100
+    // stops of a launch are reported.
     let cases = [
         ("loop.cu:3", 2),
         ("folder/loop.cu:3", 2),

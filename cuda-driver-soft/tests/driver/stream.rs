@@ -188,7 +188,7 @@ fn calls_that_return_while_the_device_works() {
         assert_eq!(word, 0x0101_0101);
         check(cuda.cuStreamSynchronize(busy));
         assert_eq!(*pinned.cast::<u32>().add(77), 0x0101_0101);
-        // The few bytes of pageable memory were read during the call.
+        // The few bytes of pageable memory were copied behind the blocked work.
         let mut low = 0u32;
         check(cuda.cuMemcpyDtoH((&raw mut low).cast(), a, 4));
         assert_eq!(low, b as u32);
@@ -352,8 +352,8 @@ fn streams_and_events_of_a_destroyed_context() {
     unsafe {
         expect(cuda.cuEventQuery(event), 709);
         if software() {
-            // Once another object has its address, NVIDIA's driver returns 201 or crashes for an event; for a stream it
-            // always crashes.
+            // Once another object has the handle's address, NVIDIA's driver returns 201 or crashes for an event; for a
+            // stream it always crashes.
             let _other = Context::new();
             expect(cuda.cuEventQuery(event), 709);
             expect(cuda.cuEventRecord(event, NULL), 709);

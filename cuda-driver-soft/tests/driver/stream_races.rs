@@ -170,7 +170,7 @@ fn kernels_of_two_streams_need_an_event() {
         w.look(w.a, w.x, w.y);
         w.bump(w.b, w.x);
     });
-    // Recorded too early, and waited for by another stream.
+    // The event is recorded too early; then the wrong stream waits for it.
     wrong(&[9, 4], |w| {
         w.record(w.a);
         w.bump(w.a, w.x);

@@ -68,7 +68,7 @@ unsafe extern "system" fn count(counter: *mut c_void) {
     unsafe { &*counter.cast::<AtomicU32>() }.fetch_add(1, SeqCst);
 }
 
-/// Adds vectors in two streams, calls a host function, and makes calls that fail, on two threads.
+/// Adds vectors and calls a host function in two streams, and makes calls that fail on another thread.
 fn work() {
     static CALLED: AtomicU32 = AtomicU32::new(0);
     let context = Context::new();

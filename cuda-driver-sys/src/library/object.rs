@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_void};
 use std::path::Path;
 
-/// A loaded shared object; it is never closed.
+/// A loaded shared object. That of a library is never closed, because libraries are never dropped.
 #[derive(Debug)]
 pub(crate) struct Object(imp::Library);
 

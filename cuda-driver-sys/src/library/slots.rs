@@ -23,11 +23,11 @@ pub struct Library {
     pub(super) slots: [AtomicPtr<c_void>; Function::COUNT],
     pub(super) state: OpenOnce,
     number: u16,
-    /// The driver's CUDA version; [`NOT_QUERIED`] before the first query, 0 if the query failed.
+    /// The driver's CUDA version; [`NOT_QUERIED`] before the first query that succeeds, 0 if that returned no version.
     pub(super) version: AtomicU32,
 }
 
-/// The value of [`Library::version`] before the first query; not a CUDA version.
+/// The value of [`Library::version`] before the first query that succeeds; not a CUDA version.
 pub(super) const NOT_QUERIED: u32 = u32::MAX;
 
 /// Every library made with [`Library::new`]. The library number `n` is at index `n - 1`; number 0 is `DEFAULT`.

@@ -44,7 +44,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
     }
     handles.append(&mut many_handles);
     addresses.append(&mut many_addresses);
-    // Every call with a stream enqueues work in it, except these.
+    // Every call that takes addresses and a stream enqueues work in the stream, except these.
     let queued = !["SetAttribute", "BeginCapture"]
         .iter()
         .any(|word| call.symbol.contains(word))

@@ -83,7 +83,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     all
 }
 
-/// All modifiers of the rows that are neither types nor members of a class.
+/// All modifiers of the rows that are neither types nor members of a class, and some of the members.
 #[rustfmt::skip] // a long list of short words
 const KNOWN: &[&str] = &[
     ".rn", ".rz", ".rm", ".rp", ".rna", ".rs", ".rni", ".rzi", ".rmi", ".rpi", ".sat", ".satfinite",

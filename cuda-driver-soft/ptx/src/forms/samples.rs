@@ -27,8 +27,8 @@ fn opcodes(root: &str, compiled: &CompiledRow) -> Vec<String> {
 }
 
 /// Returns every form of the table with the operation to which it is lowered. There is no operation if it depends on
-/// the operands (`mov`, `bra`, `call`), or if the instruction has no effect. Memory operations have the state space of
-/// the opcode, or the generic one if the opcode has none.
+/// the operands (`mov`, `bra`, `call`), or if the instruction has no effect or is not implemented. Memory operations
+/// have the state space of the opcode, or the generic one if the opcode has none.
 pub fn every_form() -> Vec<(String, Option<Op>)> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
@@ -87,8 +87,8 @@ impl Sample {
     pub const WIDE_REGISTERS: &str = ".reg .b128 %q<8>;";
 }
 
-/// Returns an instruction for every form with every list of operands, except for `mov`, `bra`, `brx`, `call` and
-/// `mapa`, whose operands are not in the table.
+/// Returns an instruction for every form with every list of operands, except for `mov`, `bra`, `brx`, `call`, `mapa`
+/// and `getctarank`, whose operands the table does not describe in full, and for `.param::func`.
 pub fn samples() -> Vec<Sample> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {

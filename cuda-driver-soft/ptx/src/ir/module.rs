@@ -39,7 +39,7 @@ pub struct Target {
 pub struct Variable {
     /// The name; a variable of function scope is named `function$name`.
     pub name: String,
-    /// `.global`, `.const`, `.shared` or `.local`.
+    /// `.global`, `.const` or `.shared`.
     pub space: Space,
     /// `.extern`, `.visible`, `.weak`, `.common`, or none of these.
     pub linkage: Linkage,
@@ -191,7 +191,7 @@ pub struct Param {
     pub ty: Type,
 }
 
-/// Performance and launch directives of a kernel.
+/// Performance and launch directives of a kernel, and `.noreturn` of any function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
     /// `.maxntid`

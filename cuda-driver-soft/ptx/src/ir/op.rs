@@ -316,7 +316,7 @@ pub enum Op {
         op: AtomOp,
         mem: MemMods,
     },
-    /// `red`, and `atom` if its result is `_`.
+    /// `red`, and `atom` with the result `_` unless it exchanges or compares.
     Red {
         op: AtomOp,
         mem: MemMods,
@@ -406,8 +406,8 @@ pub enum Op {
         relaxed: bool,
         aligned: bool,
     },
-    /// `cp.async.commit_group`, `cp.async.wait_group` and `cp.async.wait_all`. They have no effect, because copies
-    /// complete with their instruction.
+    /// `cp.async.commit_group`, `cp.async.wait_group` and `cp.async.wait_all`. They change no result, because copies
+    /// complete with their instruction, but the checks use them.
     CopyGroup(CopyGroup),
     /// `cp.async`: source 0 is the address in shared memory, source 1 the address in global memory. `part` determines
     /// source 2.
@@ -435,10 +435,11 @@ pub enum Op {
         op: MbarrierOp,
         space: Space,
     },
-    /// `mma` and `wmma.mma`: the sources are the registers of A, of B and of C.
+    /// `mma` and `wmma.mma`: the sources are the registers of A, of B and of C, and with `.sp` the metadata.
     Mma(Mma),
     /// `wgmma.mma_async`: the sources are the registers of the accumulator, the registers of A or its descriptor, the
-    /// descriptor of B, and the predicate `scale-d`, which is false if the accumulator counts as zero.
+    /// descriptor of B, and the predicate `scale-d`, which is false if the accumulator counts as zero. With `.sp`, the
+    /// metadata is the source before the first descriptor.
     Wgmma(Wgmma),
     /// `ldmatrix`: source 0 is the address.
     Ldmatrix {
@@ -482,7 +483,7 @@ pub enum Op {
     Istypep(Opaque),
     /// `nanosleep.u32 t`
     Nanosleep,
-    /// An instruction without effect in this driver: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt`.
+    /// An instruction without effect in this driver, such as `prefetch`, `pmevent`, `brkpt` and `wgmma.fence`.
     Nop,
 
     /// An instruction that is known but not implemented. A kernel that contains it loads, but cannot be launched.
@@ -520,7 +521,7 @@ pub struct FloatMods {
     pub oob: bool,
 }
 
-/// Modifiers of `ld`, `st`, `atom` and `red`. Cache and eviction hints have no effect and are not kept.
+/// Modifiers of `ld`, `ldu`, `st`, `atom` and `red`. Cache and eviction hints have no effect and are not kept.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemMods {

@@ -1,7 +1,7 @@
 //! Operations as PTX opcodes with their modifiers, for messages.
 //!
-//! Modifiers that do not change what an operation does (cache hints, `.uni`, layouts of `wmma`) are not kept in the IR,
-//! and are not printed.
+//! Modifiers that do not change what an operation does (cache hints, layouts of `wmma.mma`) are not kept in the IR, and
+//! are not printed.
 
 use super::op::{FloatMods, MemMods, Op};
 use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};

@@ -91,8 +91,8 @@ pub enum Special {
 /// The target of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Callee {
-    /// A function of this module, or a declared one that the driver provides (`vprintf`, `malloc`, `free`,
-    /// `__assertfail`).
+    /// A function of this module, or a declared one that the driver provides: one of
+    /// [`PROVIDED_FUNCTIONS`](crate::PROVIDED_FUNCTIONS).
     Direct(FuncId),
     /// A function whose address is the instruction's source 0.
     Indirect {

@@ -52,7 +52,7 @@ impl Type {
         }
     }
 
-    /// Returns true for a signed integer type.
+    /// Returns true for a signed integer type whose elements have a byte or more.
     pub const fn is_signed(self) -> bool {
         matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2)
     }
@@ -142,7 +142,7 @@ pub enum Compare {
     Nan,
 }
 
-/// Boolean operators of `setp`, `set`, `red`.
+/// Boolean operators of `setp`, `set`, `lop3`, `bar.red` and `mma`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BoolOp {
@@ -187,7 +187,7 @@ pub enum Order {
     Release(Scope),
     /// `.acq_rel.scope`
     AcqRel(Scope),
-    /// `.mmio.relaxed.sys`
+    /// `.mmio` with `.relaxed.sys`, `.acquire.sys` or `.release.sys`
     Mmio,
 }
 
@@ -241,7 +241,7 @@ pub enum FloatTest {
     Subnormal,
 }
 
-/// The operation of `atom`, `red` and `redux`.
+/// The operation of `atom`, `red`, `redux` and other reductions.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomOp {

@@ -8,7 +8,7 @@ use crate::scopes::Symbol;
 use super::walker::{PendingBranch, Walker};
 
 impl Walker<'_> {
-    /// Walks over the body and returns it; a verifying walk returns an empty one.
+    /// Walks over the body and returns it; a verifying walk returns it without instructions.
     pub(super) fn run(mut self) -> Body {
         let unit = self.unit;
         let Some(function) = self.function else {

@@ -54,7 +54,7 @@ pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
     }
     let bits = |t: Type| matches!(t, B8 | B16 | B32 | B64 | B128);
     let integer = |t: Type| matches!(t, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64);
-    // Types without registers of their own, which use registers of bits.
+    // Types that use registers of bits. Only `.f16x2` also has registers of its own.
     let packed = |t: Type| matches!(t, F16x2 | BF16x2 | U16x2 | S16x2 | E4M3x2 | E5M2x2 | TF32);
     let kind = bits(ty)
         || bits(reg)

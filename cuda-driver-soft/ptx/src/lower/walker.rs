@@ -199,7 +199,7 @@ impl<'u> Walker<'u> {
             .or_else(|| self.unpadded(name))
     }
 
-    /// Returns the meaning of a name in the module, if it is declared before this function.
+    /// Returns the meaning of a name in the module, if it is this function or declared before it.
     fn global(&self, name: Name) -> Option<Symbol> {
         let item = self.function_item();
         self.unit

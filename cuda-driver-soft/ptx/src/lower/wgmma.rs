@@ -40,14 +40,14 @@ impl Walker<'_> {
             if wgmma.mma.sparse.is_none() {
                 return;
             }
-            // The metadata becomes the source after the accumulator and the registers of A.
+            // The metadata becomes the source after the accumulator, and after A if that is in registers.
             if a + 1 < self.srcs.len() {
                 let metadata = self.srcs.remove(a + 1);
                 self.srcs.insert(if wgmma.a_in_registers { a } else { 0 }, metadata);
             }
         }
         let a = a + usize::from(wgmma.mma.sparse.is_some());
-        // The sources before the constants are A, the metadata, the descriptor of B and `scale-d`.
+        // The sources before the constants are A and the metadata in either order, the descriptor of B and `scale-d`.
         let constants = self.srcs.split_off(self.srcs.len().min(a + 2));
         let mut numbers = constants.iter().enumerate().map(|(i, operand)| {
             let value = match operand {

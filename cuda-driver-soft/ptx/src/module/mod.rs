@@ -89,7 +89,7 @@ fn check_registers(uses: &[Uses], text: &[u8], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Checks that all functions that the module calls are defined. Undefined variables are only a warning.
+/// Checks that all functions that the module uses are defined. Undefined variables are only a warning.
 fn check_resolved(unit: &Unit, variables: &[ir::Variable], uses: &[Uses], diagnostics: &mut Diagnostics) {
     let external = |v: &&ir::Variable| v.linkage == Linkage::Extern && v.space != Space::Shared;
     for variable in variables.iter().filter(external) {

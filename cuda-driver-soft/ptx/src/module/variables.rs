@@ -72,7 +72,7 @@ impl ModuleBuilder<'_> {
         let Some(count) = var.count else {
             return self.declare(item, var, space, var.name);
         };
-        // `a<3>` declares `a0`, `a1` and `a2`. Only those that the module mentions are kept.
+        // `a<3>` declares `a0`, `a1` and `a2`. A name whose prefix is not interned occurs nowhere in the module.
         for i in 0..count.min(MAX_VARIABLE_RANGE) {
             if let Some(name) = self.ast.names.find(format!("{name}{i}").as_bytes()) {
                 self.declare(item, var, space, name);

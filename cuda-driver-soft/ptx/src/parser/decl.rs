@@ -180,7 +180,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Refuses a feature that PTX versions before `until` have.
+    /// Refuses, from PTX version `until` on, a feature of older versions.
     pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), feature: &str) {
         if self.ast.version >= until {
             let message = format!(

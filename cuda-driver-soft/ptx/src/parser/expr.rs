@@ -1,8 +1,9 @@
 //! Parses and evaluates constant expressions, with the operators and the precedence of C.
 //!
-//! Integers are `.s64`. The result is `.u64` if one of the operands is, and for some operators always, as in ptxas 13.5
-//! (`lowering::constant_expressions_are_as_ptxas_computes_them` has the cases). Floating-point constants have only
-//! `+ - * /` and comparisons.
+//! Integers are `.s64`, or `.u64` with the suffix `U` or if they are too large. The result of `+ - * /` is `.u64` if
+//! one of the operands is; the other operators have rules of their own, as in ptxas 13.5
+//! (`lowering::constant_expressions_match_ptxas` has the cases). The only binary operators of floating-point constants
+//! are `+ - * /` and comparisons; constants such as `0f3F800000` have none.
 
 use crate::ast::Pos;
 use crate::lexer::TokenKind;

@@ -37,7 +37,7 @@ const TARGETS: &[(u32, u32)] = &[
     (87, 74), (88, 73), (89, 78), (90, 78), (100, 86), (101, 86), (103, 88), (107, 94), (110, 90), (120, 87), (121, 88),
 ];
 
-/// Returns `9.0` as 90.
+/// Returns 90 for `9.0`.
 fn version_number(text: &[u8]) -> Option<u32> {
     let (major, minor) = std::str::from_utf8(text).ok()?.split_once('.')?;
     major

@@ -77,7 +77,7 @@ fn isspacep(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Isspacep { space: m.space() })
 }
 
-/// Returns true if one integer type has values outside of the range of another.
+/// Returns true if the integer type `from` has values outside of the range of `to`.
 fn clamps(to: Type, from: Type) -> bool {
     let (wider, signed) = (from.size() > to.size(), from.is_signed());
     wider || (signed && !to.is_signed()) || (from.size() == to.size() && signed != to.is_signed())
