@@ -80,7 +80,7 @@ fn target_of(info: &CUarrayMapInfo) -> Result<MapTarget> {
     })
 }
 
-/// Returns the changes that a mapping asks for.
+/// Returns the changes that a mapping requests.
 fn changes_of(info: &CUarrayMapInfo, device: CUdevice) -> Result<MapChanges> {
     let is_valid = info.memHandleType == CUmemHandleType::CU_MEM_HANDLE_TYPE_GENERIC
         && info.flags == 0

@@ -152,7 +152,7 @@ pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live:
     }
 }
 
-/// Reports leaks of a process that exits, if `CUDA_SOFT_CHECK` asks for them.
+/// Reports leaks of a process that exits, if `CUDA_SOFT_CHECK` requests them.
 #[cfg(unix)]
 pub(crate) fn at_exit() {
     if let Some(checker) = of_process()

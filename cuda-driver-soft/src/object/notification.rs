@@ -1,5 +1,5 @@
-//! Callbacks for notifications of a device. The one event that the API knows is that a budget of device memory is
-//! exceeded; there are no budgets here, so no callback is ever called.
+//! Callbacks for notifications of a device. The one event of the API is that a budget of device memory is exceeded;
+//! there are no budgets here, so no callback is ever called.
 
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};

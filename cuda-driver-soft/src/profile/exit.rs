@@ -17,7 +17,7 @@ pub(crate) fn mark_forked() {
     FORKED.store(true, Relaxed);
 }
 
-/// Writes the profile of a process that exits, if `CUDA_SOFT_PROFILE` asks for one.
+/// Writes the profile of a process that exits, if `CUDA_SOFT_PROFILE` requests one.
 pub(crate) fn at_exit() {
     if FORKED.load(Relaxed) {
         return;

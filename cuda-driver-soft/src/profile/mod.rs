@@ -26,7 +26,7 @@ use host::environment;
 pub(crate) use exit::{at_exit, mark_forked};
 pub use report::{KernelReport, LineReport, Report};
 
-/// The profile of the whole process, if the environment asks for one.
+/// The profile of the whole process, if the environment requests one.
 static WHOLE: OnceLock<Option<Collection>> = OnceLock::new();
 
 /// The number of the next guard.

@@ -89,7 +89,7 @@ pub(crate) fn mark_forked() {
     STATE.store(OFF, Relaxed);
 }
 
-/// Ends the trace of a process that exits, and prints the summary if `CUDA_SOFT_SUMMARY` asks for it.
+/// Ends the trace of a process that exits, and prints the summary if `CUDA_SOFT_SUMMARY` requests it.
 #[cfg(unix)]
 pub(crate) fn at_exit() {
     if !on() {
