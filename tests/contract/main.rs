@@ -109,6 +109,7 @@ mod stream_attributes;
 mod streams;
 mod tensor_copies;
 mod texture_formats;
+mod texture_gradients;
 mod texture_objects;
 mod textures;
 mod usage_counts;

@@ -138,7 +138,7 @@ fn format(name: &str) -> (CUarray_format, usize) {
 }
 
 /// Fills an array from its start with rows of `width` bytes.
-fn fill(array: CUarray, bytes: &[u8], width: usize, height: usize, depth: usize) {
+pub(crate) fn fill(array: CUarray, bytes: &[u8], width: usize, height: usize, depth: usize) {
     // SAFETY: zeros are a valid value of every member.
     let mut copy: CUDA_MEMCPY3D = unsafe { MaybeUninit::zeroed().assume_init() };
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
@@ -151,7 +151,7 @@ fn fill(array: CUarray, bytes: &[u8], width: usize, height: usize, depth: usize)
     ok!(cuMemcpy3D(&raw const copy));
 }
 
-fn description(kind: CUresourcetype, res: CUDA_RESOURCE_DESC_st__res) -> CUDA_RESOURCE_DESC {
+pub(crate) fn description(kind: CUresourcetype, res: CUDA_RESOURCE_DESC_st__res) -> CUDA_RESOURCE_DESC {
     CUDA_RESOURCE_DESC {
         resType: kind,
         res,
@@ -250,7 +250,7 @@ pub(crate) fn run(gpu: &mut Gpu, instruction: &str, handle: u64, rows: &[Vec<u32
     gpu.read(out, rows.len())
 }
 
-fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DESC) -> u64 {
+pub(crate) fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DESC) -> u64 {
     let mut handle = 0;
     ok!(cuTexObjectCreate(&raw mut handle, resource, settings, ptr::null()));
     handle
@@ -278,7 +278,7 @@ fn samples_match_a_gpus() {
 }
 
 /// Describes a texture that is neither filtered nor normalized.
-fn plain() -> CUDA_TEXTURE_DESC {
+pub(crate) fn plain() -> CUDA_TEXTURE_DESC {
     // SAFETY: zeros are a valid value of every member.
     let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
     settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
@@ -287,53 +287,6 @@ fn plain() -> CUDA_TEXTURE_DESC {
 
 fn floats(count: u16) -> Vec<u32> {
     (0..count).map(|i| f32::from(i).to_bits()).collect()
-}
-
-#[test]
-fn gradients_choose_levels() {
-    // A GPU estimates the level: it differs by a few hundredths from the level for the ellipse that the gradients span.
-    let mut gpu = Gpu::new();
-    let mut words = Vec::new();
-    for level in 0..5_u16 {
-        let edge = 16 >> level;
-        words.resize(words.len() + edge * edge, f32::from(level).to_bits());
-    }
-    let texels = Texels {
-        format: "f32",
-        channels: 1,
-        size: [16, 16, 5],
-        flags: 0,
-        mipmapped: true,
-        words,
-    };
-    let mut settings = plain();
-    settings.flags = CU_TRSF_NORMALIZED_COORDINATES;
-    settings.mipmapFilterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
-    settings.maxMipmapLevelClamp = 10.0;
-    let handle = texture(&texels.make(), &settings);
-    let gradients: [[f32; 4]; 6] = [
-        [2.0, 0.0, 0.0, 0.0],
-        [0.0, 3.0, 0.0, 0.0],
-        [5.0, 0.0, 0.0, 2.0],
-        [1.0, 0.0, 0.0, 9.0],
-        [100.0, 0.0, 0.0, 0.0],
-        [0.25, 0.0, 0.0, 0.5],
-    ];
-    let rows: Vec<Vec<u32>> = gradients
-        .iter()
-        .map(|g| {
-            let at = [0.4, 0.6].into_iter().chain(g.iter().map(|x| x / 16.0));
-            at.map(f32::to_bits).collect()
-        })
-        .collect();
-    let instruction = "tex.grad.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}], {c2,c3}, {c4,c5};";
-    let seen = run(&mut gpu, instruction, handle, &rows);
-    for (gradient, seen) in gradients.iter().zip(seen) {
-        let longest = gradient.iter().fold(0f32, |a, b| a.max(*b));
-        let level = longest.log2().clamp(0.0, 4.0);
-        let seen = f32::from_bits(seen[0]);
-        assert!((seen - level).abs() < 0.05, "{gradient:?}: level {seen}");
-    }
 }
 
 #[test]

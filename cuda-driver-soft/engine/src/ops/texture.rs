@@ -11,7 +11,7 @@ use crate::lanes::{self, Mask};
 use crate::semantics::texture::level::{self, Choice, Levels};
 use crate::semantics::texture::place::{self, Address, TexelPair};
 use crate::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
-use crate::semantics::texture::{cube, weights};
+use crate::semantics::texture::{cube, gradient, weights};
 use crate::texture::{Object, Plane, Sampler, Storage, TexelArray, TextureShape, object};
 use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
 use std::sync::Arc;
@@ -176,6 +176,7 @@ fn sample(
             0.0
         }
     });
+    let direction = at;
     let base = image.levels[0];
     let mut sampler = sampler.clone();
     let (mut axes, mut layer) = (axes, layer);
@@ -207,17 +208,24 @@ fn sample(
         Level::Base | Level::Gather(_) => level::levels(0.0, &Choice { bias: 0.0, ..choice }),
         Level::Given => level::levels(f32::from_bits(word(written)), &choice),
         Level::Gradient(each) => {
-            let gradient = |first: usize| -> [f32; 3] {
+            let of_cube = matches!(image.shape, TextureShape::Cube | TextureShape::ACube);
+            // An H200 multiplies by the size for coordinates that are not normalized, too.
+            let part = |first: usize| -> [f32; 3] {
                 std::array::from_fn(|i| {
-                    if i >= usize::from(each).min(axes) {
+                    if i >= usize::from(each).min(tex.geometry.axes()) {
                         return 0.0;
                     }
-                    let scale = if sampler.normalized { base.size[i] as f32 } else { 1.0 };
+                    let scale = if of_cube { 1.0 } else { base.size[i] as f32 };
                     f32::from_bits(word(first + i)) * scale
                 })
             };
-            let (x, y) = (gradient(written), gradient(written + usize::from(each)));
-            level::levels(level::of_gradients(x, y), &choice)
+            let (x, y) = (part(written), part(written + usize::from(each)));
+            let lod = if of_cube {
+                gradient::level_of_cube(direction, x, y, base.size[0])
+            } else {
+                gradient::level(x, y)
+            };
+            level::levels(lod, &choice)
         }
     };
     let point = SamplePoint {

@@ -10,10 +10,12 @@
 //! | [`texel`] | the values of texels, and their weighted mean |
 //! | [`block`] | the texels of block-compressed formats |
 //! | [`cube`] | the face of a cube for a direction |
+//! | [`gradient`] | the level of detail for gradients |
 //! | [`level`] | the levels of a mipmap for a level of detail |
 
 pub mod block;
 pub mod cube;
+pub mod gradient;
 pub mod level;
 pub mod place;
 pub mod texel;

@@ -1,4 +1,4 @@
-//! Selects the levels of a mipmap to sample, from a level of detail or from gradients.
+//! Selects the levels of a mipmap to sample from a level of detail.
 
 /// Two consecutive levels that are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,20 +41,6 @@ pub fn levels(lod: f32, choice: &Choice) -> Levels {
     }
 }
 
-/// Returns the level of detail for gradients in texels: the logarithm of the longer axis of the ellipse that they span.
-///
-/// GPUs estimate it: the results of an H200 differ by some hundredths of a level.
-pub fn of_gradients(x: [f32; 3], y: [f32; 3]) -> f32 {
-    let dot = |a: [f32; 3], b: [f32; 3]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(b)).sum() };
-    let (xx, xy, yy) = (dot(x, x), dot(x, y), dot(y, y));
-    let square = (xx + yy) / 2.0 + (((xx - yy) / 2.0).powi(2) + xy * xy).sqrt();
-    if square > 0.0 {
-        (square.log2() / 2.0) as f32
-    } else {
-        f32::NEG_INFINITY
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,12 +65,5 @@ mod tests {
         choice.linear = false;
         assert_eq!(levels(1.25, &choice), is(1, 0));
         assert_eq!(levels(1.75, &choice), is(2, 0));
-    }
-
-    #[test]
-    fn the_longer_axis_decides() {
-        assert_eq!(of_gradients([4.0, 0.0, 0.0], [0.0, 2.0, 0.0]), 2.0);
-        assert_eq!(of_gradients([0.0; 3], [0.0, 0.5, 0.0]), -1.0);
-        assert_eq!(of_gradients([3.0, 0.0, 0.0], [4.0, 0.0, 0.0]), 5f32.log2());
     }
 }
