@@ -22,7 +22,8 @@
 //! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding | none |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
-//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`.
+//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] lists those whose
+//! value is wrong.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -45,6 +46,24 @@ fn text(name: &str) -> Option<String> {
 /// Returns the value of a variable as a number; `None` if it is not one.
 fn number(name: &str) -> Option<u64> {
     text(name)?.trim().parse().ok()
+}
+
+/// The values of `CUDA_SOFT_ENGINE`.
+const ENGINES: [&str; 4] = ["auto", "compiled", "interpreter", "leaving"];
+
+/// Returns a sentence for each variable that is ignored because its value is none of the expected ones.
+pub fn ignored() -> Vec<String> {
+    const NUMBERS: [&str; 3] = ["CUDA_SOFT_MEMORY", "CUDA_SOFT_THREADS", "CUDA_SOFT_SLACK"];
+    let wrong = |name: &str, expected: &str, is_right: &dyn Fn(&str) -> bool| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+        let right = value.to_str().is_some_and(is_right);
+        (!right).then(|| format!("{name}={} is ignored: it is not {expected}", value.display()))
+    };
+    let number = |name| wrong(name, "a number", &|value| value.trim().parse::<u64>().is_ok());
+    let engine = wrong("CUDA_SOFT_ENGINE", "auto, compiled or interpreter", &|value| {
+        ENGINES.contains(&value)
+    });
+    NUMBERS.into_iter().filter_map(number).chain(engine).collect()
 }
 
 /// Returns `CUDA_DRIVER`, the driver to choose: `software`, `system` or a path. `None` if it is unset or empty.

@@ -4,6 +4,7 @@ use crate::marker;
 use crate::object::device;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
+use host::{console, environment};
 
 /// Initialises the driver. `watch` is called once, before the driver counts as initialised: it registers
 /// [`gate::mark_forked`] and [`gate::mark_exiting`] with the system.
@@ -19,6 +20,10 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
             Error::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
         })?;
         watch();
+        for sentence in environment::ignored() {
+            let line = format!("cuda-driver-soft: {sentence}\n");
+            console::write(console::Stream::Error, line.as_bytes());
+        }
         if !engine::built_with_optimisation() {
             host::log!(
                 "built without optimisation: kernels run about 100 times slower (see README, [profile.dev.package])"

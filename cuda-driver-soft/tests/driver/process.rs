@@ -149,6 +149,34 @@ fn invalid_settings() {
     });
 }
 
+#[test]
+fn ignored_settings() {
+    if !software() {
+        return eprintln!("needs the software driver: its settings");
+    }
+    let variables = [
+        ("CUDA_SOFT_ENGINE", "compile"),
+        ("CUDA_SOFT_THREADS", "many"),
+        ("CUDA_SOFT_SLACK", "16"),
+        ("CUDA_SOFT_MEMORY", ""),
+    ];
+    let written = in_child("process::ignored_settings", &variables, || {
+        assert_eq!(codes(), [0, 0, 201, 0]);
+        assert_eq!(codes(), [0, 0, 201, 0]);
+    });
+    if let Some(text) = written {
+        let count = |sentence: &str| text.matches(sentence).count();
+        let engine = "CUDA_SOFT_ENGINE=compile is ignored: it is not auto, compiled or interpreter\n";
+        assert_eq!(count(engine), 1, "{text}");
+        assert_eq!(
+            count("CUDA_SOFT_THREADS=many is ignored: it is not a number\n"),
+            1,
+            "{text}"
+        );
+        assert_eq!(count("is ignored"), 2, "{text}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn after_a_fork() {
