@@ -119,7 +119,7 @@ pub(crate) fn note(message: &str) {
         let Ok(mut noted) = noted.try_borrow_mut() else {
             return;
         };
-        if noted.len() + message.len() > MAX_NOTED {
+        if noted.len() + 1 + message.len() > MAX_NOTED {
             noted.clear();
         }
         if message.len() <= MAX_NOTED {
@@ -149,10 +149,10 @@ mod tests {
         assert_eq!(take_noted(), "one\ntwo");
         assert_eq!(take_noted(), "");
         let half = "x".repeat(MAX_NOTED / 2);
-        for _ in 0..5 {
+        for _ in 0..4 {
             note(&half);
         }
-        assert_eq!(take_noted(), half);
+        assert_eq!(take_noted(), half, "two halves and a newline do not fit");
         note(&"x".repeat(MAX_NOTED + 1));
         assert_eq!(take_noted(), "");
         note("of this thread");

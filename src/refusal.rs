@@ -226,11 +226,15 @@ impl Refusal {
 mod tests {
     use super::Refusal;
 
-    #[inline]
     #[test]
     fn every_reason_has_a_text() {
-        for &(reason, text) in Refusal::ALL {
-            assert_eq!(Refusal::text(reason.number()), Some(text));
+        for (number, &(reason, text)) in (1..).zip(Refusal::ALL) {
+            assert_eq!(
+                reason.number(),
+                number,
+                "the reasons are in the order of the enum, without a gap"
+            );
+            assert_eq!(Refusal::text(number), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
         assert_eq!(Refusal::text(Refusal::COUNT as u16 + 1), None);

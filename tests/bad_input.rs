@@ -288,7 +288,7 @@ fn a_missing_kernel() {
 }
 
 #[test]
-fn too_many_threads() {
+fn blocks_without_threads_or_with_too_many() {
     let context = context();
     let module = Module::load_ptx(&context, ptx_path("registers.ptx")).expect("a module");
     let kernel = module.function("registers").expect("a kernel");

@@ -3,6 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[path = "common/needs.rs"]
+mod needs;
+
+use needs::needs;
+
 /// Returns an example built with this test program: in `deps/../examples` in cargo's folder, in `tests/../examples` in
 /// a packed folder.
 fn example(name: &str) -> Option<PathBuf> {
@@ -11,7 +16,7 @@ fn example(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    eprintln!("needs the example {name}: cargo build --examples");
+    needs(&format!("the example {name}: cargo build --examples"));
     None
 }
 
@@ -120,7 +125,7 @@ fn run_setuid(program: &Path, args: &[&str], driver: &str) -> Option<Output> {
     match output {
         Ok(output) => Some(output),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            println!("needs root, and a temporary folder where other users can start programs");
+            needs("root, and a temporary folder where other users can start programs");
             None
         }
         Err(error) => panic!("{error}"),
@@ -139,7 +144,7 @@ fn vector_add_in_a_privileged_process() {
         return;
     };
     if text(&machine.stdout).trim() != std::env::consts::ARCH || text(&user.stdout).trim() != "0" {
-        println!("needs a temporary folder on a file system that honours setuid, and no emulator");
+        needs("a temporary folder on a file system that honours setuid, and no emulator");
         return;
     }
     let kernel = std::fs::read(ptx("vector_add.ptx")).expect("the kernel's PTX");

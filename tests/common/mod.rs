@@ -214,6 +214,8 @@ pub(crate) fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOn
         "the child process of {name} ended with {}:\n{text}",
         output.status
     );
+    // The child's own lines were captured; CI lists these.
+    text.lines().filter(|line| line.starts_with("needs ")).for_each(say);
     Some(text)
 }
 

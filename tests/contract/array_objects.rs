@@ -9,7 +9,7 @@ use cuda_driver::{
 };
 use half::f16;
 
-use crate::common::driver;
+use crate::common::{driver, needs};
 
 fn context() -> Context {
     driver();
@@ -378,15 +378,15 @@ fn arrays_without_memory() {
     // SAFETY: the array is not used in copies.
     match unsafe { Array::<f32>::unmapped(&context, shape, format, channels) } {
         Ok(array) => {
-            let needs = array.memory_requirements(device).expect("requirements");
-            assert!(needs.size >= 64 * 64 * 4 && needs.alignment > 0, "{needs:?}");
+            let memory = array.memory_requirements(device).expect("requirements");
+            assert!(memory.size >= 64 * 64 * 4 && memory.alignment > 0, "{memory:?}");
         }
-        Err(error) => println!("needs arrays with deferred mapping: {error}"),
+        Err(error) => needs(&format!("arrays with deferred mapping: {error}")),
     }
     // SAFETY: as above.
     match unsafe { MipmappedArray::<f32>::unmapped(&context, shape, 2, format, channels) } {
         Ok(array) => drop(array.memory_requirements(device).expect("requirements")),
-        Err(error) => println!("needs arrays with deferred mapping: {error}"),
+        Err(error) => needs(&format!("arrays with deferred mapping: {error}")),
     }
     match Array::<f32>::new(&context, shape.sparse()) {
         Ok(array) => {
@@ -396,7 +396,7 @@ fn arrays_without_memory() {
             array.copy_from(&[1.0; 64 * 64]).expect("a copy");
             context.synchronize().expect("no fault");
         }
-        Err(error) => println!("needs sparse arrays: {error}"),
+        Err(error) => needs(&format!("sparse arrays: {error}")),
     }
 }
 

@@ -41,10 +41,12 @@ fn all_doubles() -> Vec<u64> {
 fn all_integers() -> Vec<u64> {
     let mut values = integers();
     values.extend(random_integers(4000, 3));
-    // Three quarters of the way from one float to the next, and next to that.
+    // Half and three quarters of the way from one float to the next, and next to that.
     for shift in 0..39 {
-        let half = (0x1_000_001_u64 << 1 | 1) << shift;
-        values.extend([half, half - 1, half + 1, half.wrapping_neg()]);
+        for quarters in [2, 3] {
+            let between = ((1 << 25) + quarters) << shift;
+            values.extend([between, between - 1, between + 1, u64::wrapping_neg(between)]);
+        }
     }
     values
 }

@@ -57,7 +57,7 @@ fn barriers_of_a_grid() {
 }
 
 #[test]
-fn grids_on_two_streams_have_separate_barriers() {
+fn grids_on_several_streams_have_separate_barriers() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     let input: Vec<u32> = (0..8 * 64).collect();

@@ -5,7 +5,7 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, is_software};
+use crate::common::{Codes, is_software, needs};
 use crate::{arguments, child, is, ok};
 
 fn event(flags: u32) -> CUevent {
@@ -141,7 +141,7 @@ fn an_event_of_a_destroyed_context() {
         let e = event(0);
         if !is_software() {
             // Driver 580 returned 201 once and crashed (SIGSEGV) twice.
-            println!("needs the software driver: NVIDIA's may crash on an event of a destroyed context");
+            needs("the software driver: NVIDIA's may crash on an event of a destroyed context");
             return;
         }
         drop(gpu);

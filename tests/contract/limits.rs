@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cuda_driver::sys::*;
 
 use crate::common::gpu::{Arguments, Gpu};
-use crate::common::{Codes, is_software};
+use crate::common::{Codes, is_software, needs};
 use crate::{arguments, call, child, is, ok};
 
 /// Loads this text as PTX; returns the code and the kernel `k`, if it exists.
@@ -88,7 +88,7 @@ fn local_memory() {
         let codes = run(function, 0, arguments![out]);
         if codes == (2, 0) && !is_software() {
             // The stacks of all threads that a large GPU runs at once are as large as its memory, which other tests use.
-            println!("needs more free memory: {bytes} bytes of local memory a thread");
+            needs(&format!("more free memory: {bytes} bytes of local memory a thread"));
             continue;
         }
         c.that(codes == (0, 0), || format!("{bytes} bytes run: {codes:?}"));

@@ -88,7 +88,7 @@ impl Drop for Linker {
 }
 
 #[test]
-fn two_sources_that_call_each_other() {
+fn a_source_that_calls_another() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let linker = Linker::new();

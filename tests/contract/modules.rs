@@ -7,7 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::common::values::fma32;
-use crate::common::{Codes, is_software, ptx, ptx_path};
+use crate::common::{Codes, is_software, needs, ptx, ptx_path};
 use crate::{arguments, child, is, ok};
 
 #[test]
@@ -78,7 +78,7 @@ fn handles_after_unload() {
         is!(c, 0, cuModuleUnload(module));
         if !is_software() {
             // Driver 580 nearly always returns 400, and crashed (SIGSEGV) once.
-            println!("needs the software driver: NVIDIA's may crash on a module that was unloaded");
+            needs("the software driver: NVIDIA's may crash on a module that was unloaded");
             return;
         }
         is!(c, 400, cuModuleUnload(module));
