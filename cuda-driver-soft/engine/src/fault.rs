@@ -239,10 +239,17 @@ pub enum FaultKind {
         /// The text of the condition that failed.
         message: String,
     },
-    /// An indirect call to an address that is not a function's, or an index out of range in `brx.idx`.
+    /// An indirect call to an address that is not a function's.
     InvalidPc {
-        /// The address or index.
+        /// The address.
         address: u64,
+    },
+    /// A `brx.idx` whose index is not below the number of its labels.
+    InvalidBranchIndex {
+        /// The index.
+        index: u64,
+        /// The number of labels.
+        labels: usize,
     },
     /// More nested calls or local memory than a thread may have.
     StackOverflow {
@@ -305,7 +312,7 @@ impl Fault {
             FaultKind::SharedOutOfRange { address, size, .. } if size <= 16 && address < SHARED_WINDOW => 700,
             FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
             FaultKind::Misaligned { .. } => 716,
-            FaultKind::InvalidPc { .. } => 718,
+            FaultKind::InvalidPc { .. } | FaultKind::InvalidBranchIndex { .. } => 718,
             FaultKind::Trap | FaultKind::FreedTwice { .. } | FaultKind::NoBlock { .. } => 719,
             FaultKind::Assert { .. } => 710,
             FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } | FaultKind::Budget { .. } => 702,
@@ -412,6 +419,9 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::InvalidPc { address } => {
                 write!(f, "call of {address:#x}, which is not the address of a function")
+            }
+            FaultKind::InvalidBranchIndex { index, labels } => {
+                write!(f, "brx.idx with index {index}, but its list has {labels} labels")
             }
             FaultKind::FreedTwice { address } => {
                 write!(f, "free of {address:#x}, which was freed before")

@@ -247,6 +247,8 @@ fn plain_steps<'l, 'b>(layout: &'l Layout<'b>) -> impl Iterator<Item = (usize, &
 
 fn of_special(special: Special, group: Group) -> Value {
     const MOST_THREADS: u64 = 1024;
+    /// The warps of a multiprocessor, which may be those of several blocks.
+    const MOST_WARPS: u64 = 64;
     let lanes = group.lanes.trailing_zeros();
     match special {
         Special::Tid(0) => Value::affine(i64::from(group.lanes > 1), lanes, MOST_THREADS - 1),
@@ -254,7 +256,8 @@ fn of_special(special: Special, group: Group) -> Value {
         Special::Tid(_) => Value::affine(0, 0, MOST_THREADS - 1),
         Special::Ntid(0) if group.whole => Value::affine(0, lanes, MOST_THREADS),
         Special::Ntid(_) => Value::affine(0, 0, MOST_THREADS),
-        Special::Warpid | Special::Nwarpid => Value::affine(0, 0, 32),
+        Special::Warpid => Value::affine(0, 0, 31),
+        Special::Nwarpid => Value::affine(0, 0, MOST_WARPS),
         Special::Ctaid(_) | Special::Nctaid(_) => Value::affine(0, 0, i32::MAX as u64),
         Special::LanemaskEq | Special::LanemaskLt | Special::LanemaskLe | Special::LanemaskGt | Special::LanemaskGe => {
             ANY

@@ -132,7 +132,10 @@ fn shapes_that_depend_on_alignment() {
         shr.u32 %r25, %r24, 3; // step 1
         and.b32 %r26, %r24, 127; // step 8
         add.u32 %r27, %r2, 1;
-        and.b32 %r28, %r27, 31; // any",
+        and.b32 %r28, %r27, 31; // any
+        shl.b32 %r31, %r2, 6;
+        mov.u32 %r32, %nwarpid;
+        or.b32 %r33, %r31, %r32; // any",
         GROUP,
     );
     // The last group of a block may be partial, and the next block then begins anywhere.

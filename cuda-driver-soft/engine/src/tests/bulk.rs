@@ -118,9 +118,8 @@ fn asynchronous_stores_and_reductions() {
     });
 }
 
-/// Also copies past the end of shared or of global memory.
 #[test]
-fn misaligned_bulk_copies_fault() {
+fn bulk_copies_that_are_misaligned_or_leave_their_memory_fault() {
     let copy = "cp.async.bulk.global.shared::cta.bulk_group";
     for (body, code) in [
         (format!("{copy} [%rd1+8], [%r3], 16;"), 716),

@@ -154,6 +154,29 @@ fn a_call_of_an_invalid_address() {
 }
 
 #[test]
+fn a_branch_index_out_of_range() {
+    let ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {
+            .reg .b32 %r1;
+            mov.u32 %r1, 7;
+        LABELS: .branchtargets A, B;
+            brx.idx %r1, LABELS;
+        A:
+        B:
+            ret;
+        }";
+    let bench = Bench::text(ptx, Isa::best());
+    let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
+        .fault()
+        .expect("a fault");
+    assert_eq!(fault.code(), 718);
+    let text = fault.to_string();
+    assert!(
+        text.contains("brx.idx with index 7, but its list has 2 labels"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_failed_assertion() {
     let mut bench = Bench::file("assert", Isa::best());
     let data: Vec<u32> = (0..32).collect();

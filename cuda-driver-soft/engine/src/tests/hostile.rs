@@ -44,7 +44,7 @@ fn memory_that_kernels_free_returns_to_the_host() {
 }
 
 #[test]
-fn untouched_local_memory_takes_no_host_memory() {
+fn large_local_memory_is_zero_in_each_block() {
     let ptx = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{
             .local .align 16 .b8 room[500000];

@@ -595,7 +595,10 @@ impl Warp {
                         self.tell_diverge(m, code, split, lanes);
                     }
                     let Some(target) = targets.get(first as usize) else {
-                        let kind = FaultKind::InvalidPc { address: first };
+                        let kind = FaultKind::InvalidBranchIndex {
+                            index: first,
+                            labels: targets.len(),
+                        };
                         m.fault = Some((kind, lanes.trailing_zeros() as usize));
                         return Err(line);
                     };

@@ -46,13 +46,13 @@ fn widening_is_exact() {
 
 #[test]
 fn narrowing_rounds_to_nearest_even() {
-    // For every bf16 and every eighth f16: the number, the midpoint above it, and one unit of f32 on either side of
-    // both.
-    for upper in 0..=u16::MAX {
-        for low in [
-            0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2001, 0x7fff, 0x8000, 0x8001, 0xffff,
-        ] {
-            let a = u32::from(upper) << 16 | low;
+    // For every bf16 and every f16: the number, the midpoint above it, and one unit of f32 on either side of both.
+    for upper in 0..=u32::from(u16::MAX) {
+        for offset in (0..0x1_0000)
+            .step_by(0x1000)
+            .flat_map(|middle| [middle, middle + 1, middle + 0xfff])
+        {
+            let a = upper << 16 | offset;
             let single = Single::from_bits(a.into());
             let half: Half = single.convert_r(RN, &mut false).value;
             let bfloat: BFloat = single.convert_r(RN, &mut false).value;

@@ -264,7 +264,9 @@ fn flushed(part: &WeightedTexel) -> WeightedTexel {
 fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
     let (low, high) = if a.1 <= b.1 { (a, b) } else { (b, a) };
     let distance = high.1 - low.1;
-    if distance > 70 || low.0 == 0 {
+    if high.0 == 0 {
+        low
+    } else if distance > 70 || low.0 == 0 {
         high
     } else {
         ((high.0 << distance) + low.0, low.1)
