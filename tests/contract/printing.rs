@@ -58,6 +58,70 @@ fn a_null_pointer() {
     assert!(text.contains("block 0 thread   0 at (nil)\n"), "{text}");
 }
 
+/// Prints the numbers from 0 to `n` - 1.
+const COUNTER: &str = ".version 7.0
+.target sm_52
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+.global .align 1 .b8 format[4] = {37, 100, 10, 0};
+.visible .entry k(.param .u32 n) {
+    .local .align 8 .b8 values[8];
+    .reg .b64 %f, %a, %v;
+    .reg .b32 %i, %n, %r;
+    .reg .pred %p;
+    ld.param.u32 %n, [n];
+    mov.u64 %v, values;
+    cvta.local.u64 %a, %v;
+    mov.u64 %f, format;
+    cvta.global.u64 %f, %f;
+    mov.u32 %i, 0;
+AGAIN:
+    st.local.u32 [%v], %i;
+    {
+        .param .b64 f;
+        .param .b64 a;
+        .param .b32 r;
+        st.param.b64 [f], %f;
+        st.param.b64 [a], %a;
+        call.uni (r), vprintf, (f, a);
+        ld.param.b32 %r, [r];
+    }
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, %n;
+    @%p bra AGAIN;
+    ret;
+}
+";
+
+#[test]
+fn more_lines_than_a_small_buffer_holds() {
+    let written = in_child(&test_path!("more_lines_than_a_small_buffer_holds"), &[], || {
+        let mut gpu = Gpu::new();
+        ok!(cuCtxSetLimit(CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE, 512 << 10));
+        let module = gpu.text(COUNTER);
+        let kernel = gpu.function(module, "k");
+        for count in [1000_u32, 20_000] {
+            println!("lines of {count}:");
+            gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![count]);
+            ok!(cuCtxSynchronize());
+        }
+        println!("the end");
+    });
+    let Some(text) = written else { return };
+    let between = |from: &str, to: &str| -> Vec<u32> {
+        let part = text.split(from).nth(1).and_then(|rest| rest.split(to).next());
+        let lines = part.unwrap_or_default().lines().filter(|line| !line.is_empty());
+        lines.map(|line| line.parse().expect("a whole line")).collect()
+    };
+    assert_eq!(between("lines of 1000:", "lines of 20000:"), Vec::from_iter(0..1000));
+    // A GPU loses lines of the others, and mixes them up. It never loses the last one.
+    let mut seen = between("lines of 20000:", "the end");
+    assert_eq!(seen.last(), Some(&19_999));
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.len() > 1000, "{} lines", seen.len());
+}
+
 #[test]
 fn lines_of_every_thread() {
     let written = in_child(&test_path!("lines_of_every_thread"), &[], || {
