@@ -113,6 +113,50 @@ fn launches_behind_a_trap() {
 }
 
 #[test]
+fn calls_that_do_not_wait_find_a_fault() {
+    child!("calls_that_do_not_wait_find_a_fault", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let (mut stream, memory) = (null_mut(), gpu.alloc(64));
+        ok!(cuStreamCreate(&raw mut stream, 1));
+        let module = gpu.text(
+            ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { trap; }\n\
+             .visible .entry right() { ret; }\n",
+        );
+        let [wrong, right] = ["k", "right"].map(|name| gpu.function(module, name));
+        let launch = |function| {
+            call!(cuLaunchKernel(
+                function,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                stream,
+                null_mut(),
+                null_mut()
+            ))
+            .0
+        };
+        assert_eq!(launch(wrong), 0);
+        // An H200 returns the fault after some 350 ms.
+        let code = loop {
+            match launch(right) {
+                0 => std::thread::sleep(Duration::from_millis(1)),
+                code => break code,
+            }
+        };
+        assert_eq!(code, 719);
+        let mut address = 0;
+        is!(c, 719, cuMemAlloc(&raw mut address, 64));
+        is!(c, 719, cuMemsetD32Async(memory, 1, 16, stream));
+        is!(c, 719, cuStreamSynchronize(stream));
+    });
+}
+
+#[test]
 fn queries() {
     child!("queries", {
         let mut gpu = Gpu::new();

@@ -9,6 +9,7 @@ use crate::queue::scheduler::tasks::{HostThread, Running, TakenWork, Tasks, Wake
 use crate::queue::scheduler::{Scheduler, scheduler, threads};
 use crate::queue::work::{Continuation, Divisible, Fault, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
+use crate::state::gate;
 use host::console;
 
 /// Kernel output of at least this many bytes is written immediately; less stays until a thread waits.
@@ -168,11 +169,16 @@ impl Scheduler {
             Some(task) if !task.failed => task.failed = true,
             _ => return false,
         }
-        if state.fault.is_none() {
+        let is_first = state.fault.is_none();
+        if is_first {
             state.fault = Some(fault.code);
             state.fault_message.clone_from(&fault.message);
         }
         drop(state);
+        // Schedulers of tests have faults of their own.
+        if is_first && std::ptr::eq(self, scheduler()) {
+            gate::note_fault(fault.code);
+        }
         if let Some(line) = &fault.stderr {
             console::write(console::Stream::Error, format!("{line}\n").as_bytes());
         }
