@@ -6,7 +6,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, needs};
-use crate::{child, is, ok};
+use crate::{arguments, child, is, ok};
 
 const MIB2: usize = 2 << 20;
 
@@ -83,6 +83,84 @@ fn shared_with_the_host() {
     ok!(cuMemUnmap(base, MIB2));
     ok!(cuMemAddressFree(base, MIB2));
     ok!(cuMemRelease(handle));
+}
+
+#[test]
+fn copies_reach_memory_that_only_the_host_can_access() {
+    // Alone in its process: a kernel's access is a fault.
+    child!("copies_reach_memory_that_only_the_host_can_access", {
+        only_for_the_host()
+    });
+}
+
+fn only_for_the_host() {
+    let mut gpu = Gpu::new();
+    if !has(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) {
+        return needs("virtual memory on NUMA nodes of the host");
+    }
+    let mut c = Codes::new();
+    let props = CUmemAllocationProp {
+        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        location: location(CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA),
+        ..Default::default()
+    };
+    let map = |flags| {
+        let (mut handle, mut base) = (0, 0);
+        ok!(cuMemCreate(&raw mut handle, MIB2, &raw const props, 0));
+        ok!(cuMemAddressReserve(&raw mut base, MIB2, 0, 0, 0));
+        ok!(cuMemMap(base, MIB2, 0, handle, 0));
+        let access = CUmemAccessDesc {
+            location: props.location,
+            flags,
+        };
+        ok!(cuMemSetAccess(base, MIB2, &raw const access, 1));
+        base
+    };
+    let mut stream = ptr::null_mut();
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    let base = map(CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    let zeros = map(CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ);
+    let words = ptr::with_exposed_provenance_mut::<u32>(base as usize);
+    let device = gpu.upload(&[7_u32; 4]);
+    let mut read = [9_u32; 4];
+    let (to, from) = (read.as_mut_ptr(), [1_u32, 2, 3, 4]);
+    // SAFETY: the memory is mapped for the host, and no copy uses it now.
+    let host = |i| unsafe { words.add(i).read_volatile() };
+    is!(c, 0, cuMemcpyHtoD(base, from.as_ptr().cast(), 16));
+    is!(c, 0, cuCtxSynchronize());
+    assert_eq!([host(0), host(3)], [1, 4]);
+    is!(c, 0, cuMemcpyDtoD(base, device, 16));
+    is!(c, 0, cuCtxSynchronize());
+    assert_eq!([host(0), host(3)], [7, 7]);
+    is!(c, 0, cuMemcpyDtoH(to.cast(), zeros, 16));
+    assert_eq!(read, [0; 4]);
+    is!(c, 0, cuMemcpyDtoDAsync(device, zeros, 16, stream));
+    is!(c, 0, cuStreamSynchronize(stream));
+    assert_eq!(gpu.read::<u32>(device, 4), [0; 4]);
+    let address = to.expose_provenance() as u64;
+    is!(c, 0, cuMemcpy(address, base, 8));
+    assert_eq!(read, [7, 7, 0, 0]);
+    let copy = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcDevice: base,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        dstHost: to.cast(),
+        WidthInBytes: 16,
+        Height: 1,
+        ..Default::default()
+    };
+    is!(c, 0, cuMemcpy2D(&raw const copy));
+    assert_eq!(read, [7; 4]);
+    // Fills and kernels are work of the device.
+    is!(c, 1, cuMemsetD8(base, 1, 16));
+    is!(c, 1, cuMemsetD32Async(base, 1, 4, stream));
+    let kernel = gpu.kernel("faults.ptx", "fault_write");
+    let mut arguments = arguments![base, 1_u32];
+    let mut pointers = arguments.pointers();
+    let (pointers, none) = (pointers.as_mut_ptr(), ptr::null_mut());
+    ok!(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, pointers, none));
+    is!(c, 700, cuCtxSynchronize());
+    assert_eq!(host(0), 7);
 }
 
 #[test]

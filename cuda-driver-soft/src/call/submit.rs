@@ -96,7 +96,7 @@ pub(crate) fn copy_row(
         return capture::add(stream, Operation::Copy(Arc::new(copy)));
     }
     let place = |base| match base {
-        Base::Device(address) => MemoryPlace::device(address, bytes),
+        Base::Device(address) => MemoryPlace::copied(address, bytes),
         Base::Host(address) | Base::Unified(address) => MemoryPlace::of(host(address, bytes), bytes),
         Base::Array(..) | Base::Nothing => Err(Error::CUDA_ERROR_INVALID_VALUE),
     };

@@ -22,7 +22,7 @@ impl MemoryPlace {
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<MemoryPlace> {
         let address = range.address();
         match address_space().find(address) {
-            Some(known) if memory::is_for_calls(&known) => MemoryPlace::device(address, bytes),
+            Some(known) if memory::is_for_calls(&known) => MemoryPlace::copied(address, bytes),
             // Memory that calls cannot see is not host memory, either.
             Some(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
             None if address_space().reserves(address) || address == 0 => Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -30,13 +30,23 @@ impl MemoryPlace {
         }
     }
 
-    /// Returns device memory, checked against the allocation that contains the address.
+    /// Returns device memory for a copy. As on an H200, copies reach memory that only the host has access to.
+    pub(crate) fn copied(address: u64, bytes: u64) -> Result<MemoryPlace> {
+        MemoryPlace::with_access(address, bytes, |allocation| allocation.copies)
+    }
+
+    /// Returns device memory for a fill or a memory operation, checked against the allocation that contains the address.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<MemoryPlace> {
+        MemoryPlace::with_access(address, bytes, |allocation| allocation.access)
+    }
+
+    fn with_access(address: u64, bytes: u64, access: impl FnOnce(&Allocation) -> Access) -> Result<MemoryPlace> {
         let mut allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if allocation.kind == AllocationKind::Mapped {
             // A range may span several mappings.
             let mapped = address_space().mapped(address, bytes);
             allocation = mapped.unwrap_or(allocation);
+            allocation.access = access(&allocation);
             if allocation.access == Access::None {
                 host::log!("no device has access to the memory at {address:#x}; call cuMemSetAccess");
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);

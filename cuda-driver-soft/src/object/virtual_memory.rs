@@ -382,7 +382,8 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
         // All devices share the memory here, so the widest access applies.
         let devices = mapping.access.iter().filter(|(who, _)| **who != CPU);
         let most = devices.fold(0, |most, (_, flags)| most | flags);
-        address_space().set_access(base, permitted(most));
+        let of_host = mapping.access.get(&CPU).copied().unwrap_or(0);
+        address_space().set_access(base, permitted(most), permitted(most | of_host));
     }
     Ok(())
 }

@@ -179,7 +179,7 @@ impl Region {
             (Base::Device(address), _) => match self.texels {
                 _ if self.tiles.is_some() => MemoryPlace::Tiles(address),
                 Some(memory) => MemoryPlace::Device(memory, address),
-                None => MemoryPlace::device(address, self.bytes)?,
+                None => MemoryPlace::copied(address, self.bytes)?,
             },
             (_, Some(host)) => MemoryPlace::of(host, self.bytes)?,
             _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),

@@ -81,8 +81,10 @@ pub struct Allocation {
     pub kind: AllocationKind,
     /// The context that it belongs to, as given to [`AddressSpace::alloc`](super::AddressSpace::alloc).
     pub owner: u64,
-    /// The accesses that kernels and copies may do.
+    /// The accesses that kernels and fills may do.
     pub access: Access,
+    /// The accesses that copies may do: also those that only the host may do.
+    pub copies: Access,
 }
 
 /// The description of an allocation that was freed.

@@ -60,6 +60,7 @@ impl Index {
             kind,
             owner,
             access: Access::ReadWrite,
+            copies: Access::ReadWrite,
         }
     }
 }

@@ -95,6 +95,7 @@ impl AddressSpace {
         let mut index = self.index();
         let info = Allocation {
             access,
+            copies: access,
             ..index.describe(base, bytes, AllocationKind::Mapped, owner)
         };
         let record = Record::mapped(info, physical, offset);
@@ -105,18 +106,20 @@ impl AddressSpace {
         covered
     }
 
-    /// Sets the accesses that the mapping at `base` permits. Work in flight continues with the new permission.
-    pub fn set_access(&self, base: u64, access: Access) {
+    /// Sets the accesses that the mapping at `base` permits to kernels and fills, and to copies. Work in flight continues
+    /// with the new permission.
+    pub fn set_access(&self, base: u64, access: Access, copies: Access) {
         let mut index = self.index();
         let Some(old) = index.records.get(&base).cloned() else {
             return;
         };
         let info = *old.info();
-        let Some(physical) = old.physical().filter(|_| info.access != access) else {
+        let changes = (info.access, info.copies) != (access, copies);
+        let Some(physical) = old.physical().filter(|_| changes) else {
             return;
         };
         let offset = base.wrapping_add(old.delta()).wrapping_sub(physical.host());
-        let new = Record::mapped(Allocation { access, ..info }, physical, offset);
+        let new = Record::mapped(Allocation { access, copies, ..info }, physical, offset);
         // Work in flight looks up the address again when the old record has no length left, so the new record has to be
         // in the table before that.
         self.pages.replace(base, info.bytes, Arc::as_ptr(&new));
@@ -173,6 +176,7 @@ impl AddressSpace {
             };
             all.bytes += next.info().bytes;
             all.access = all.access.min(next.info().access);
+            all.copies = all.copies.min(next.info().copies);
         }
         Some(all)
     }

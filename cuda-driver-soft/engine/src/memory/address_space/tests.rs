@@ -348,7 +348,7 @@ fn mappings_share_bytes_and_enforce_their_access() {
     let work = space.enter();
     assert_eq!(work.lookup(base).map(Record::length), Some(0));
     for n in 0..3 {
-        space.set_access(base + n * PART, Access::ReadWrite);
+        space.set_access(base + n * PART, Access::ReadWrite, Access::ReadWrite);
     }
     assert_eq!(work.lookup(base).map(Record::length), Some(PART));
     // The range crosses both borders: it starts and ends in the first memory, at different bytes.
@@ -364,7 +364,7 @@ fn mappings_share_bytes_and_enforce_their_access() {
     space.read(base + PART - 4, &mut back[..10]).unwrap();
     assert_eq!(back[2..8], [0xCD, 0xAB, 0xCD, 0xAB, 0xCD, 0xAB]);
 
-    space.set_access(base + PART, Access::Read);
+    space.set_access(base + PART, Access::Read, Access::Read);
     assert!(space.read(base + PART, &mut byte).is_ok());
     assert!(space.write(base + PART, &byte).is_err());
     assert!(space.fill8(base, 1, PART + 1).is_err());

@@ -42,7 +42,7 @@ impl HostAccess<'_> {
         if offset > first.info().bytes {
             return Err(bad);
         }
-        let permitted = |record: &Record| match record.info().access {
+        let permitted = |record: &Record| match record.info().copies {
             Access::ReadWrite => true,
             // Memory that was registered for reading is not written here: the driver refuses such a call earlier.
             Access::Read => !write || record.info().kind != AllocationKind::Mapped,
