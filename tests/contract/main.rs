@@ -52,6 +52,7 @@ mod graph_tools;
 mod graph_updates;
 mod graphs;
 mod green_contexts;
+mod group_products;
 mod heap;
 mod host_virtual_memory;
 mod integer_arithmetic;

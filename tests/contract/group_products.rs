@@ -1,0 +1,128 @@
+//! Inexact products of 8-bit numbers by four warps (`wgmma.mma_async`), bit for bit as an H200 returned them: their sums
+//! have fewer bits than `f32`.
+
+use std::fmt::Write as _;
+
+use crate::arguments;
+use crate::common::gpu::Gpu;
+use crate::common::{architecture, needs};
+
+/// Bytes of A: eight steps of 64 by 32 numbers.
+const A: usize = 16_384;
+/// Bytes of B: eight steps of 32 by 8 numbers.
+const B: usize = 2048;
+
+/// The types, the number of steps, the range of exponents, the first results, and a hash of all 512.
+#[rustfmt::skip]
+const RECORDED: [(&str, u64, u64, [u32; 4], u64); 16] = [
+("f32.e5m2.e5m2", 1, 0, [0xc17a3800, 0x42295800, 0x423aac00, 0x4177b800], 0x58e553f226db8432),
+("f32.e5m2.e5m2", 8, 0, [0x4259a400, 0x43383c00, 0x43a2f000, 0x42ca6c00], 0x00f96eeb306d2e4b),
+("f32.e5m2.e5m2", 1, 1, [0x4a100800, 0xcbda5000, 0xcadef000, 0x4b08fc00], 0xbc759af45dd5c426),
+("f32.e5m2.e5m2", 8, 1, [0xcda69000, 0xcdaba800, 0xce02f800, 0xcdac2c00], 0x4793c63132607eaa),
+("f32.e4m3.e4m3", 1, 0, [0xc1966800, 0x410d6c00, 0xc146b800, 0xc1dbdc00], 0x972f78f5ec9c16a8),
+("f32.e4m3.e4m3", 8, 0, [0xc2bb7000, 0x42316400, 0xc009d000, 0x40126000], 0xebdb65b19ea2eca0),
+("f32.e4m3.e4m3", 1, 1, [0x43630000, 0x469edc00, 0x4502d800, 0x47192c00], 0xae02b2730f284183),
+("f32.e4m3.e4m3", 8, 1, [0x45058000, 0xc66b5c00, 0xc7294400, 0xc635d000], 0xe82149ea8df6596b),
+("f32.e5m2.e4m3", 1, 0, [0xc12ba400, 0x41591c00, 0x41c12800, 0x409aa000], 0x94eef88d305fbffb),
+("f32.e5m2.e4m3", 8, 0, [0xc271c400, 0x42b16400, 0x4362a400, 0x41c2e800], 0x909bf65f664e9256),
+("f32.e5m2.e4m3", 1, 1, [0xc7047000, 0x4725fc00, 0x47fcc800, 0x47c47400], 0x9cea34bec3026c0d),
+("f32.e5m2.e4m3", 8, 1, [0xcab48000, 0x49881000, 0xc9ea0000, 0xca29f800], 0xea89bd8872b4e68e),
+("f32.e4m3.e5m2", 1, 0, [0xc1a3f400, 0x418a4800, 0xbee60000, 0xc1f09000], 0x4c26b26e1beda8f4),
+("f32.e4m3.e5m2", 8, 0, [0xc229c000, 0x42f20800, 0xc1d7b800, 0x41079800], 0x8f38b8e1e049dc0a),
+("f32.e4m3.e5m2", 1, 1, [0x49485800, 0x4aaa5000, 0x4647c000, 0x4b116000], 0xcf5778ee39f8fb9b),
+("f32.e4m3.e5m2", 8, 1, [0x4a801800, 0x4ae1b400, 0x49ed4000, 0x4a87f800], 0x4fd634546fd89e5b),
+];
+
+/// Returns a kernel that multiplies in this number of steps of 32 columns. Matrices are in shared memory in blocks of 8
+/// rows of 16 bytes.
+fn kernel(types: &str, steps: u64) -> String {
+    // Distances in units of 16 bytes: of blocks along a row, and of blocks along a column.
+    let descriptor = |along_row: u64, along_column: u64| (along_row / 16) << 16 | (along_column / 16) << 32;
+    let mut products = String::new();
+    for step in 0..steps {
+        let _ = writeln!(
+            products,
+            "add.s64 %da, %a, {}; add.s64 %db, %b, {};\n\
+             wgmma.mma_async.sync.aligned.m64n8k32.{types} {{%f0, %f1, %f2, %f3}}, %da, %db, 1, 1, 1;",
+            step * 2048 / 16,
+            step * 256 / 16
+        );
+    }
+    format!(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n\
+         .visible .entry k(.param .u64 x, .param .u64 y) {{\n\
+         .shared .align 1024 .b8 sa[{A}]; .shared .align 1024 .b8 sb[{B}];\n\
+         .reg .b32 %t, %r, %i, %w<4>; .reg .f32 %f<4>; .reg .b64 %x, %y, %q, %a, %b, %da, %db; .reg .pred %p;\n\
+         ld.param.u64 %x, [x]; ld.param.u64 %y, [y];\n\
+         mov.u32 %t, %tid.x; mul.wide.u32 %q, %t, 16; add.u64 %x, %x, %q; add.u64 %y, %y, %q;\n\
+         mov.u32 %i, %t; mov.u32 %r, sa; mad.lo.u32 %r, %t, 16, %r;\n\
+         NEXT: ld.global.v4.b32 {{%w0, %w1, %w2, %w3}}, [%x]; st.shared.v4.b32 [%r], {{%w0, %w1, %w2, %w3}};\n\
+         add.u64 %x, %x, 2048; add.u32 %r, %r, 2048; add.u32 %i, %i, 128;\n\
+         setp.lt.u32 %p, %i, 1024; @%p bra NEXT;\n\
+         mov.u32 %r, sb; mad.lo.u32 %r, %t, 16, %r;\n\
+         ld.global.v4.b32 {{%w0, %w1, %w2, %w3}}, [%x]; st.shared.v4.b32 [%r], {{%w0, %w1, %w2, %w3}};\n\
+         fence.proxy.async; bar.sync 0;\n\
+         mov.u64 %a, sa; shr.u64 %a, %a, 4; and.b64 %a, %a, 0x3fff; or.b64 %a, %a, {};\n\
+         mov.u64 %b, sb; shr.u64 %b, %b, 4; and.b64 %b, %b, 0x3fff; or.b64 %b, %b, {};\n\
+         mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;\n\
+         wgmma.fence.sync.aligned;\n{products}\
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n\
+         st.global.v4.f32 [%y], {{%f0, %f1, %f2, %f3}}; ret; }}\n",
+        descriptor(1024, 128),
+        descriptor(128, 128)
+    )
+}
+
+/// Returns numbers of both signs. Exponents are near each other for the range 0, and any for the range 1.
+fn numbers(types: &str, range: u64) -> Vec<u8> {
+    let mut state = 4242 + range;
+    let has_five_exponent_bits = |i: usize| types.split('.').nth(1 + usize::from(i >= A)) == Some("e5m2");
+    let number = |i: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let bits = (state >> 33) as u32;
+        let exponent = bits >> 8;
+        let bits = match (has_five_exponent_bits(i), range) {
+            (true, 0) => bits & 0x83 | (12 + exponent % 6) << 2,
+            (true, _) => bits & 0x83 | (1 + exponent % 29) << 2,
+            (false, 0) => bits & 0x87 | (5 + exponent % 4) << 3,
+            (false, _) => bits & 0x87 | (1 + exponent % 14) << 3,
+        };
+        bits as u8
+    };
+    (0..A + B).map(number).collect()
+}
+
+/// Returns the FNV-1a hash of the words.
+fn hash(words: &[u32]) -> u64 {
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[test]
+fn inexact_sums() {
+    if architecture() != 90 {
+        return needs("a device of architecture sm_90");
+    }
+    let mut gpu = Gpu::new();
+    let out = gpu.alloc(512 * 4);
+    let mut wrong = String::new();
+    for (types, steps, range, first, all) in RECORDED {
+        let module = gpu.text(&kernel(types, steps));
+        let function = gpu.function(module, "k");
+        let input = gpu.upload(&numbers(types, range));
+        gpu.launch(function, [1, 1, 1], [128, 1, 1], 0, &mut arguments![input, out]);
+        let seen = gpu.read::<u32>(out, 512);
+        if seen[..4] != first || hash(&seen) != all {
+            let _ = writeln!(
+                wrong,
+                "{types}, {steps} steps, range {range}: {:x?}, not {first:x?}",
+                &seen[..4]
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
