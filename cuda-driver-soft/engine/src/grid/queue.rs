@@ -7,8 +7,12 @@
 
 use super::cluster::Cluster;
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+
+/// A worker takes at most this part of the clusters that have not started, so that the other workers get as many.
+const PART: u64 = 16;
 
 /// The clusters of a launch that have not finished.
 pub(crate) struct BlockQueue {
@@ -32,7 +36,7 @@ pub(crate) struct BlockQueue {
 struct Waiting {
     /// The next cluster that has not started.
     next: u64,
-    /// Clusters before `next` that could not start because the host was out of memory.
+    /// Clusters before `next` that were put back: the host was out of memory, or the worker that took them has ended.
     returned: BTreeSet<u64>,
     /// Limit on `begun`.
     most_begun: u64,
@@ -58,8 +62,8 @@ impl Waiting {
 pub(crate) enum Taken {
     /// A parked cluster.
     Parked(Box<Cluster>),
-    /// The number of a cluster to start, and true if no other cluster may be in progress.
-    New(u64, bool),
+    /// The numbers of clusters to start, and true if no other cluster may be in progress.
+    New(Range<u64>, bool),
 }
 
 impl BlockQueue {
@@ -112,9 +116,14 @@ impl BlockQueue {
     }
 
     /// Takes the next cluster to run: the one that was parked first, or a new one if the parked one has run for so long
-    /// that it may be waiting for another. `kernel` is the kernel's name, for the log.
-    pub(crate) fn take(&self, kernel: &str) -> Option<Taken> {
+    /// that it may be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
+    /// clusters. Also counts `over` clusters in progress as finished. `kernel` is the kernel's name, for the log.
+    pub(crate) fn take(&self, kernel: &str, most: u64, over: u64) -> Option<Taken> {
         let mut waiting = self.lock();
+        if over > 0 {
+            waiting.begun -= over;
+            self.count_done(over);
+        }
         let may_begin = waiting.may_begin(self.clusters);
         let patience = self.patience;
         let another = match waiting.parked.front_mut() {
@@ -137,15 +146,37 @@ impl BlockQueue {
             }
             return Some(Taken::Parked(first));
         }
-        let number = match waiting.returned.pop_first() {
-            Some(number) => number,
+        let numbers = match waiting.returned.pop_first() {
+            Some(number) => number..number + 1,
             None => {
-                waiting.next += 1;
-                waiting.next - 1
+                let free = (waiting.most_begun - waiting.begun).min(self.clusters - waiting.next);
+                let several = !self.sees_other_blocks && waiting.parked.is_empty();
+                let count = if several { most.min(free / PART).max(1) } else { 1 };
+                waiting.next += count;
+                waiting.next - count..waiting.next
             }
         };
-        waiting.begun += 1;
-        Some(Taken::New(number, waiting.most_begun == 1))
+        waiting.begun += numbers.end - numbers.start;
+        Some(Taken::New(numbers, waiting.most_begun == 1))
+    }
+
+    /// Puts back clusters that a worker has taken and not started, and counts `over` clusters in progress as finished.
+    pub(super) fn settle(&self, unstarted: Range<u64>, over: u64) {
+        if unstarted.is_empty() && over == 0 {
+            return;
+        }
+        let mut waiting = self.lock();
+        waiting.begun -= over + (unstarted.end - unstarted.start);
+        let mut done = over;
+        for number in unstarted {
+            if self.wants(number) {
+                waiting.returned.insert(number);
+            } else {
+                done += 1;
+            }
+        }
+        drop(waiting);
+        self.count_done(done);
     }
 
     /// Puts back a cluster that could not start because the host is out of memory. From now on, at most as many

@@ -14,6 +14,20 @@ use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
 use crate::program::history::Counts;
 use crate::warp::frame::Frames;
+use std::ops::Range;
+
+/// Instructions of the clusters that a worker takes at once, if they have as many as the one before.
+const AT_ONCE: u64 = 1 << 15;
+/// The largest number of clusters that a worker takes at once.
+const MOST_AT_ONCE: u64 = 32;
+
+/// A cluster to run.
+enum Next {
+    /// A cluster in progress.
+    Parked(Box<Cluster>),
+    /// The number of a cluster to start.
+    New(u64),
+}
 
 /// The state of one host thread that runs blocks of a launch.
 pub(super) struct Worker<'e> {
@@ -22,6 +36,14 @@ pub(super) struct Worker<'e> {
     frames: Frames<'e>,
     /// A finished cluster, to be reused.
     spare: Option<Box<Cluster>>,
+    /// Clusters that this worker has taken and not started.
+    next: Range<u64>,
+    /// Number of finished clusters that the queue has not counted.
+    over: u64,
+    /// Number of clusters to take at once.
+    at_once: u64,
+    /// The instructions that the launch has counted.
+    counted: Counts,
 }
 
 impl<'e> Worker<'e> {
@@ -79,6 +101,10 @@ impl<'e> Worker<'e> {
             machine,
             frames,
             spare: None,
+            next: 0..0,
+            over: 0,
+            at_once: 1,
+            counted: Counts::default(),
         })
     }
 
@@ -86,15 +112,18 @@ impl<'e> Worker<'e> {
     pub(super) fn work(&mut self, budget: u64) {
         while self.machine.steps < budget
             && !self.machine.has_freed_much()
-            && let Some(taken) = self.started.queue.take(self.started.launch.kernel.name())
+            && let Some((taken, alone)) = self.take()
         {
             let cluster = match taken {
-                Taken::Parked(cluster) => cluster,
-                Taken::New(number, alone) => match self.begin(number) {
+                Next::Parked(cluster) => cluster,
+                Next::New(number) => match self.begin(number) {
                     Some(cluster) => cluster,
-                    // End this worker to free its memory; the cluster starts later.
-                    None if self.started.queue.put_back(number, alone) => return,
                     None => {
+                        self.settle();
+                        // End this worker to free its memory; the cluster starts later.
+                        if self.started.queue.put_back(number, alone) {
+                            return;
+                        }
                         self.fault(number, FaultKind::OutOfMemory);
                         continue;
                     }
@@ -103,6 +132,39 @@ impl<'e> Worker<'e> {
             let rest = budget.saturating_sub(self.machine.steps);
             self.run(cluster, self.started.shape.patience.min(rest));
         }
+        self.settle();
+    }
+
+    /// Returns the next cluster to run, and true if no other cluster may be in progress.
+    #[inline]
+    fn take(&mut self) -> Option<(Next, bool)> {
+        if let Some(number) = self.next.next() {
+            return Some((Next::New(number), false));
+        }
+        let over = std::mem::take(&mut self.over);
+        let name = self.started.launch.kernel.name();
+        match self.started.queue.take(name, self.at_once, over)? {
+            Taken::Parked(cluster) => Some((Next::Parked(cluster), false)),
+            Taken::New(numbers, alone) => {
+                self.next = numbers;
+                Some((Next::New(self.next.next()?), alone))
+            }
+        }
+    }
+
+    /// Puts back the clusters that have not started, and counts the work that is done. A worker that has taken several
+    /// clusters counts them later, because each count takes longer than a small block.
+    fn settle(&mut self) {
+        let unstarted = std::mem::replace(&mut self.next, 0..0);
+        self.started.queue.settle(unstarted, std::mem::take(&mut self.over));
+        self.count_steps();
+    }
+
+    /// Counts the instructions run since the last count. Returns false if the launch has no budget left.
+    fn count_steps(&mut self) -> bool {
+        let now = counts(&self.machine);
+        let before = std::mem::replace(&mut self.counted, now);
+        now == before || self.started.count_steps(now - before)
     }
 
     /// Ends the worker: its observers merge their results.
@@ -130,17 +192,24 @@ impl<'e> Worker<'e> {
             queue.count_over();
             return;
         }
-        let before = counts(&self.machine);
+        let before = self.machine.steps;
         let outcome = cluster.run(&mut self.machine, &mut self.frames, &self.started.shape, share);
-        let within_budget = self.started.count_steps(counts(&self.machine) - before);
+        let steps = self.machine.steps - before;
+        self.at_once = (AT_ONCE / steps.max(1)).clamp(1, MOST_AT_ONCE);
+        let limited = self.started.launch.options.budget.is_some();
+        let within_budget = !limited || self.count_steps();
         self.started.print(&self.machine.output);
         self.machine.output.clear();
         match outcome {
             Outcome::Done => {
                 self.spare = Some(cluster);
-                queue.count_over();
+                self.over += 1;
             }
-            Outcome::Share | Outcome::Blocked if within_budget => queue.park(cluster),
+            Outcome::Share | Outcome::Blocked if within_budget => {
+                queue.park(cluster);
+                // The parked cluster may be waiting for one of these.
+                self.settle();
+            }
             Outcome::Share | Outcome::Blocked => {
                 let instructions = self.started.launch.options.budget.unwrap_or(0);
                 self.fault(number, FaultKind::Budget { instructions });

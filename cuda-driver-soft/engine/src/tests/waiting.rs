@@ -290,8 +290,8 @@ fn a_block_without_memory_starts_when_others_have_finished() {
         }";
     let mut bench = bench(text, Isa::best());
     let out = bench.bytes(32);
-    let begin = |execution: &Execution| match execution.started.queue.take("k") {
-        Some(Taken::New(number, alone)) => Some((number, alone)),
+    let begin = |execution: &Execution| match execution.started.queue.take("k", 1, 0) {
+        Some(Taken::New(numbers, alone)) => Some((numbers.start, alone)),
         _ => None,
     };
     let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
