@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::compiled::{MOST_UNIFORMS, Window};
+use super::compiled::{CompiledContext, Window};
 use super::watch::Watch;
 use crate::fault::FaultKind;
 use crate::lanes::Mask;
@@ -23,9 +23,9 @@ pub(crate) struct Machine<'m> {
     pub(crate) group_caches: Vec<Vec<AccessCache<'m>>>,
     /// Windows of the memory instructions of compiled code.
     pub(crate) windows: Vec<Window<'m>>,
-    /// Values of the constants that compiled code reads from its context.
-    pub(crate) uniforms: [u64; MOST_UNIFORMS],
-    /// The number of the block that [`uniforms`](Self::uniforms) are for.
+    /// The context of compiled code while none runs, once there has been one.
+    pub(crate) context: Option<Box<CompiledContext>>,
+    /// The number of the block that the constants in [`context`](Self::context) are for.
     pub(crate) uniforms_of: Option<u64>,
     /// Access caches of the other functions, by function.
     pub(crate) other_caches: Vec<Vec<AccessCache<'m>>>,

@@ -6,7 +6,6 @@ use super::block::Outcome;
 use super::cluster::Cluster;
 use super::queue::Taken;
 use super::started::StartedLaunch;
-use crate::code::compiled::MOST_UNIFORMS;
 use crate::code::machine::Machine;
 use crate::fault::FaultKind;
 use crate::memory::InFlight;
@@ -71,7 +70,7 @@ impl<'e> Worker<'e> {
             caches,
             group_caches: Vec::new(),
             windows: Vec::new(),
-            uniforms: [0; MOST_UNIFORMS],
+            context: None,
             uniforms_of: None,
             other_caches: started.codes.iter().map(|_| Vec::new()).collect(),
             function: kernel.id(),

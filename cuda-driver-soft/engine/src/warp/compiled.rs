@@ -7,7 +7,7 @@ use super::{Split, Warp, rounds_of};
 use crate::code::action::Action;
 use crate::code::compiled::{
     Compiled, CompiledContext, CompiledEntry, CompiledLoop, CompiledSite, Exit, Function, LaneAddresses, MISSING,
-    MOST_GROUPS, MOST_LOOPS, Window,
+    MOST_GROUPS, MOST_LOOPS, MOST_UNIFORMS, Window,
 };
 use crate::code::function::Code;
 use crate::code::machine::Machine;
@@ -212,68 +212,82 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
 }
 }
 
-/// Returns a context for the first group of a warp or block, with memory of the block, and without frames.
+/// Returns a context for the first group of a warp or block, with memory of the block, and without frames. When the code
+/// has ended, it goes back to [`Machine::context`], because a new one takes longer than a small block.
 pub(super) fn context(
     m: &mut Machine<'_>,
     frames: &Frames<'_>,
     code: &Code,
     compiled: &Compiled,
-    (index, number): ([u32; 3], u64),
+    block: ([u32; 3], u64),
     share: i64,
-) -> CompiledContext {
+) -> Box<CompiledContext> {
     let groups = LANES / compiled.lanes as usize;
-    m.group_caches.resize_with(groups, Vec::new);
-    for caches in &mut m.group_caches {
-        if caches.len() < code.caches as usize {
-            caches.resize_with(code.caches as usize, AccessCache::default);
-        }
-    }
-    if m.windows.len() < compiled.windows {
-        m.windows.resize_with(compiled.windows, Window::default);
-    }
-    frames.fill_uniforms(m, compiled, index, number);
-    let mut context = CompiledContext {
-        addresses: LaneAddresses::default(),
-        frame: std::ptr::null_mut(),
-        halves: std::ptr::null_mut(),
-        group: 0,
-        pool: compiled.pool.as_ptr(),
-        windows: m.windows.as_ptr().cast(),
-        shared: m.spaces.shared.host(),
-        shared_length: m.spaces.shared.len(),
-        local: std::ptr::null_mut(),
-        local_length: 0,
-        local_lanes: LaneAddresses::default(),
-        uniforms: m.uniforms,
-        hosts: [0; 16],
-        left: 1,
-        in_warp: groups as u64,
-        frames: std::ptr::null(),
-        warp: 0,
-        entry: std::ptr::null(),
-        expected: 0,
-        share,
-        total: 0,
-        quantum: share,
-        steps: 0,
-        interpret,
-        fault_at: 0,
-        mask: Mask::MAX >> (LANES - compiled.lanes as usize),
-        resume: std::ptr::null(),
-        arrived: [0; MOST_GROUPS],
-        group_steps: [0; MOST_GROUPS],
-        group_quanta: [share; MOST_GROUPS],
-        group_local: 0,
-        scheduler: std::ptr::null_mut(),
-        faulty: [0; 2],
-        rounds: [[MaybeUninit::uninit(); MOST_LOOPS]; MOST_GROUPS],
-    };
+    let mut context = m.context.take().unwrap_or_else(|| first_context(m, code, compiled));
+    frames.fill_uniforms(&mut context.uniforms, &mut m.uniforms_of, compiled, block);
+    (context.shared, context.shared_length) = (m.spaces.shared.host(), m.spaces.shared.len());
+    (context.local, context.local_length) = (std::ptr::null_mut(), 0);
+    context.frames = std::ptr::null();
+    (context.left, context.in_warp) = (1, groups as u64);
+    (context.group, context.warp) = (0, 0);
+    context.mask = Mask::MAX >> (LANES - compiled.lanes as usize);
+    (context.expected, context.total, context.steps) = (0, 0, 0);
+    (context.share, context.quantum) = (share, share);
+    (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
+    context.group_quanta = [share; MOST_GROUPS];
     for (number, found) in compiled.loops.iter().enumerate() {
         for counts in context.rounds.iter_mut().take(groups) {
             counts[number].write(found.count(0, share));
         }
     }
     context
+}
+
+/// Returns a context whose fields have the values that are the same for all blocks, and prepares the machine for it.
+#[cold]
+fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<CompiledContext> {
+    m.group_caches.resize_with(LANES / compiled.lanes as usize, Vec::new);
+    for caches in &mut m.group_caches {
+        caches.resize_with(code.caches as usize, AccessCache::default);
+    }
+    m.windows.resize_with(compiled.windows, Window::default);
+    m.uniforms_of = None;
+    Box::new(CompiledContext {
+        addresses: LaneAddresses::default(),
+        frame: std::ptr::null_mut(),
+        halves: std::ptr::null_mut(),
+        group: 0,
+        pool: compiled.pool.as_ptr(),
+        windows: m.windows.as_ptr().cast(),
+        shared: std::ptr::null_mut(),
+        shared_length: 0,
+        local: std::ptr::null_mut(),
+        local_length: 0,
+        local_lanes: LaneAddresses::default(),
+        uniforms: [0; MOST_UNIFORMS],
+        hosts: [0; 16],
+        left: 0,
+        in_warp: 0,
+        frames: std::ptr::null(),
+        warp: 0,
+        entry: std::ptr::null(),
+        expected: 0,
+        share: 0,
+        total: 0,
+        quantum: 0,
+        steps: 0,
+        interpret,
+        fault_at: 0,
+        mask: 0,
+        resume: std::ptr::null(),
+        arrived: [0; MOST_GROUPS],
+        group_steps: [0; MOST_GROUPS],
+        group_quanta: [0; MOST_GROUPS],
+        group_local: 0,
+        scheduler: std::ptr::null_mut(),
+        faulty: [0; 2],
+        rounds: [[MaybeUninit::uninit(); MOST_LOOPS]; MOST_GROUPS],
+    })
 }
 
 /// Runs groups in compiled code from an address on: [`CompiledContext::left`] of them, as long as they end at the same
@@ -445,6 +459,7 @@ impl Warp {
                 0,
                 &mut found,
             );
+            m.context = Some(context);
             found
         });
         self.finish_groups(m, frames, code, compiled, ends)

@@ -5,7 +5,6 @@
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::constant::{Constant, Lifetime, differs_by_lane};
 use crate::code::function::Code;
-use crate::code::machine::Machine;
 use crate::code::registers::{RegFile, Slot};
 use crate::lanes::{FULL, LANES, Lanes, Mask};
 use crate::launch::Launch;
@@ -225,14 +224,21 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
-    /// Sets the constants that compiled code reads from its context to those of a block.
-    pub(super) fn fill_uniforms(&self, m: &mut Machine<'_>, compiled: &Compiled, block: [u32; 3], number: u64) {
-        if m.uniforms_of == Some(number) {
+    /// Sets the constants that compiled code reads from its context to those of a block. `of` is the number of the block
+    /// that they are for.
+    pub(super) fn fill_uniforms(
+        &self,
+        uniforms: &mut [u64],
+        of: &mut Option<u64>,
+        compiled: &Compiled,
+        (block, number): ([u32; 3], u64),
+    ) {
+        if *of == Some(number) {
             return;
         }
         let position = WarpPosition { block, number, warp: 0 };
-        let filled = m.uniforms_of.replace(number).is_some();
-        for ((constant, _), value) in compiled.uniforms.iter().zip(&mut m.uniforms) {
+        let filled = of.replace(number).is_some();
+        for ((constant, _), value) in compiled.uniforms.iter().zip(uniforms) {
             if filled && constant.lifetime() != Lifetime::Block {
                 // The constants of the launch come last, and stay the same.
                 break;

@@ -108,8 +108,14 @@ pub(crate) fn run(
         // Each warp counts the barrier or the end, too.
         m.steps += steps + warps.len() as u64;
         match end_of(result) {
-            (_, Exit::End) => return Phase::End,
-            (at, _) if is_plain(code, at) => return Phase::Barrier(at + 1),
+            (_, Exit::End) => {
+                m.context = Some(context);
+                return Phase::End;
+            }
+            (at, _) if is_plain(code, at) => {
+                m.context = Some(context);
+                return Phase::Barrier(at + 1);
+            }
             _ => {}
         }
         m.steps -= steps + warps.len() as u64;
@@ -150,6 +156,7 @@ pub(crate) fn run(
         );
         warp.group_ends = Some(ends);
     }
+    m.context = Some(context);
     Phase::Apart
 }
 
