@@ -59,6 +59,7 @@ impl Emitter<'_> {
                 self.decide_vote(mode);
                 match (mode, self.kind(d)) {
                     (VoteMode::Ballot, Kind::Vector(_)) => {
+                        self.make_room(d);
                         self.asm.broadcast_gpr(Width::Bits32, TEMP, Gpr::AX);
                         self.set_vectors(d, TEMP);
                     }
@@ -71,6 +72,7 @@ impl Emitter<'_> {
             }
             Some(Together::Reduce(a, code)) => {
                 if let Some(d) = d {
+                    self.make_room(d);
                     self.reduce_parts(code, |emitter, part| emitter.source(a, part, 2));
                     self.set_vectors(d, TEMP);
                 }
@@ -78,6 +80,12 @@ impl Emitter<'_> {
             _ => {}
         }
         true
+    }
+
+    /// Frees the vector registers for a new value. Later that would overwrite `TEMP`, through which registers of 16 bits
+    /// are written to their rows.
+    fn make_room(&mut self, d: Reg) {
+        let _ = self.spare(self.defined_parts(d));
     }
 
     /// Sets all vector registers of a new value.

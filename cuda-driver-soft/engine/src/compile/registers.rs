@@ -435,7 +435,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the number of vector registers for a new value.
-    fn defined_parts(&self, reg: Reg) -> usize {
+    pub(super) fn defined_parts(&self, reg: Reg) -> usize {
         match self.kind(reg) {
             Kind::Vector(width) => self.parts(width),
             Kind::Half => self.parts(Width::Bits32),

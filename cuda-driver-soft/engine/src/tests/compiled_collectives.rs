@@ -97,6 +97,21 @@ fn votes_and_reductions() {
 }
 
 #[test]
+fn results_that_replace_registers_of_16_bits() {
+    // In groups of 32 lanes these registers fill the vector registers, so that one is written to its row first.
+    for operation in [
+        "vote.sync.ballot.b32 %r12, %p1, -1;",
+        "redux.sync.xor.b32 %r12, %r10, -1;",
+    ] {
+        check(&format!(
+            "mov.u32 %r12, %r10; ld.global.u16 %h1, [%rd6+4]; ld.global.u16 %h2, [%rd6+6]; ld.global.u16 %h3, [%rd6+8];
+            {operation} cvt.u32.u16 %r13, %h1; add.u32 %r12, %r12, %r13; cvt.u32.u16 %r13, %h2; add.u32 %r12, %r12, %r13;
+            cvt.u32.u16 %r13, %h3; add.u32 %r12, %r12, %r13;"
+        ));
+    }
+}
+
+#[test]
 fn collectives_in_loops_and_behind_branches() {
     // A sum over the warp, with distances of both modes.
     check(
