@@ -395,6 +395,21 @@ impl Emitter<'_> {
         self.define_vectors(&[reg]).swap_remove(0)
     }
 
+    /// Returns the vector registers of a source for a new value. The source keeps them, too, until it is
+    /// [forgotten](Self::forget).
+    pub(super) fn take_over(&mut self, source: Reg, reg: Reg) -> Vec<Ymm> {
+        let Some(old) = self.state.get(source).copied() else {
+            return self.define_vector(reg);
+        };
+        let cached = Cached {
+            gpr: None,
+            dirty: true,
+            ..old
+        };
+        self.state.cached.insert(reg, cached);
+        cached.parts().to_vec()
+    }
+
     /// As [`define_vector`](Self::define_vector), for several registers. They get different vector registers.
     pub(super) fn define_vectors(&mut self, regs: &[Reg]) -> Vec<Vec<Ymm>> {
         let old: Vec<Option<Cached>> = regs.iter().map(|reg| self.state.cached.remove(reg)).collect();

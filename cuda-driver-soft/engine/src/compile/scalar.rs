@@ -1,6 +1,6 @@
 //! Machine code of integer arithmetic on the first lane of a group, for uniform and affine results.
 
-use super::assembler::{Alu, Gpr, Label, Shift, When, Width, Word};
+use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::emitter::Emitter;
 use super::lanes::whole_reach;
 use super::value::Value;
@@ -162,27 +162,43 @@ impl Emitter<'_> {
         let Shape::Affine(each) = value.shape else { return };
         let reach = each.wrapping_mul(i64::from(self.lanes) - 1);
         let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
-        self.copy_first_lane(value, Gpr::AX);
-        match kind {
-            Condition::Signed => {
-                let Ok(reach) = i32::try_from(reach) else {
-                    return self.asm.jump(out);
-                };
-                self.asm.alu(Alu::Add, Width::Bits32, Gpr::AX, Word::Imm(reach));
-                self.asm.jump_when(When::Overflow, out);
-            }
-            _ if u32::try_from(reach.unsigned_abs()).is_err() => self.asm.jump(out),
-            _ if reach >= 0 => {
-                self.asm.alu(Alu::Add, Width::Bits32, Gpr::AX, Word::Imm(reach as i32));
-                // The sum has a carry.
-                self.asm.jump_when(When::Below, out);
-            }
-            _ => {
-                let back = reach.wrapping_neg() as i32;
-                self.asm.alu(Alu::Sub, Width::Bits32, Gpr::AX, Word::Imm(back));
-                self.asm.jump_when(When::Below, out);
+        let signed = kind == Condition::Signed;
+        let fits = if signed {
+            i32::try_from(reach).is_ok()
+        } else {
+            u32::try_from(reach.unsigned_abs()).is_ok()
+        };
+        if !fits {
+            return self.asm.jump(out);
+        }
+        let first = self.first_in_register(value);
+        self.leave_if_wrapped(first, reach, signed, out);
+    }
+
+    /// Returns a general register with the first lane of a scalar: its own, or `AX`.
+    fn first_in_register(&mut self, value: Value) -> Gpr {
+        match self.first_lane(value, Gpr::AX) {
+            Word::Gpr(gpr) => gpr,
+            Word::Mem(_) | Word::Imm(_) => {
+                self.copy_first_lane(value, Gpr::AX);
+                Gpr::AX
             }
         }
+    }
+
+    /// Adds code that jumps to `out` if the sum of a number of 32 bits and `reach` has more bits. `reach` has at most 32
+    /// bits and a sign.
+    fn leave_if_wrapped(&mut self, first: Gpr, reach: i64, signed: bool, out: Label) {
+        let (limit, when) = match (signed, reach >= 0) {
+            (true, true) => (i64::from(i32::MAX) - reach, When::Greater),
+            (true, false) => (i64::from(i32::MIN) - reach, When::Less),
+            (false, true) => (i64::from(u32::MAX) - reach, When::Above),
+            (false, false) => (-reach, When::Below),
+        };
+        // Only the lower half counts.
+        let limit = Word::Imm(limit as i32);
+        self.asm.alu(Alu::Cmp, Width::Bits32, first, limit);
+        self.asm.jump_when(when, out);
     }
 
     /// Adds code that leaves unless an affine value is the minimum or maximum of itself and a uniform one in all lanes.
@@ -196,21 +212,31 @@ impl Emitter<'_> {
             return self.asm.jump(out);
         };
         let otherwise = choice.otherwise();
-        self.copy_first_lane(value, Gpr::AX);
+        let first = self.first_in_register(value);
         let bound = self.first_lane(other, Gpr::CX);
-        self.asm.alu(Alu::Cmp, value.width, Gpr::AX, bound);
-        self.asm.jump_when(otherwise, out);
-        // Compare the last lane, too, and leave if a lane before it wraps.
+        // If no lane wraps, the first or the last lane decides.
+        if (reach >= 0) != choice.least {
+            self.asm.alu(Alu::Cmp, value.width, first, bound);
+            self.asm.jump_when(otherwise, out);
+            if value.width == Width::Bits32 {
+                return self.leave_if_wrapped(first, reach.into(), choice.signed, out);
+            }
+        }
         let (alu, distance) = if choice.signed || reach >= 0 {
             (Alu::Add, reach)
         } else {
             (Alu::Sub, -reach)
         };
+        if first != Gpr::AX {
+            self.asm.alu(Alu::Mov, value.width, Gpr::AX, Word::Gpr(first));
+        }
         self.asm.alu(alu, value.width, Gpr::AX, Word::Imm(distance));
         self.asm
             .jump_when(if choice.signed { When::Overflow } else { When::Below }, out);
-        self.asm.alu(Alu::Cmp, value.width, Gpr::AX, bound);
-        self.asm.jump_when(otherwise, out);
+        if (reach >= 0) == choice.least {
+            self.asm.alu(Alu::Cmp, value.width, Gpr::AX, bound);
+            self.asm.jump_when(otherwise, out);
+        }
     }
 
     fn add_word(&mut self, alu: Alu, width: Width, value: Value) {
@@ -220,6 +246,9 @@ impl Emitter<'_> {
 
     fn run_scalar(&mut self, work: &Work, d: Reg) {
         let wide = Width::Bits64;
+        if self.run_in_place(work, d) {
+            return;
+        }
         let result = match *work {
             Work::Copy(a) => {
                 self.copy_first_lane(a, Gpr::AX);
@@ -292,6 +321,115 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Mov, result, d, Word::Gpr(Gpr::AX));
     }
 
+    /// Does the same without a copy from `AX`, for most operations. Returns false, and adds nothing, for the others.
+    fn run_in_place(&mut self, work: &Work, d: Reg) -> bool {
+        let (a, b, c) = match *work {
+            Work::Copy(a)
+            | Work::ShiftLeft(a, _)
+            | Work::ShiftRight(a, _, _)
+            | Work::Widen(a, _)
+            | Work::Narrow(a)
+            | Work::WideProduct(a, _, None, _) => (a, None, None),
+            Work::WideProduct(a, _, Some(c), _) => (a, None, Some(c)),
+            Work::Sum(a, b, _) | Work::Bits(a, b, _) => (a, Some(b), None),
+            Work::Product(a, b, c) => (a, Some(b), c),
+            Work::Choice(..) | Work::Offset(..) => return false,
+        };
+        let factor = match *work {
+            Work::WideProduct(_, b, _, _) => match b.number().filter(|n| n.is_power_of_two() && *n < 1 << 31) {
+                Some(number) => number.trailing_zeros(),
+                None => return false,
+            },
+            _ => 0,
+        };
+        let first = self.first_lane(a, Gpr::AX);
+        let [second, third] =
+            [(b, Gpr::CX), (c, Gpr::DX)].map(|(value, temp)| value.map(|value| self.first_lane(value, temp)));
+        let d = self.define_gpr(d);
+        // Other sources are read after the register has changed.
+        let blocked = [second, third].contains(&Some(Word::Gpr(d)));
+        let to = if blocked { Gpr::AX } else { d };
+        let width = match *work {
+            Work::Widen(..) | Work::WideProduct(..) => Width::Bits64,
+            Work::Narrow(_) => Width::Bits32,
+            _ => a.width,
+        };
+        match (*work, second) {
+            (Work::Sum(_, _, alu) | Work::Bits(_, _, alu), Some(second)) => {
+                self.combine_into(alu, width, to, first, second)
+            }
+            (Work::Product(..), Some(second)) => {
+                self.combine_into(Alu::Imul, width, to, first, second);
+            }
+            (Work::Widen(_, signed) | Work::WideProduct(_, _, _, signed), _) => {
+                self.widen_into(to, first, signed);
+                if factor > 0 {
+                    self.asm.shift(Shift::Left, width, to, factor);
+                }
+            }
+            _ => {
+                self.copy_word(width, to, first);
+                match *work {
+                    Work::ShiftLeft(_, distance) => self.asm.shift(Shift::Left, width, to, distance),
+                    Work::ShiftRight(_, distance, true) => self.asm.shift(Shift::RightSigned, width, to, distance),
+                    Work::ShiftRight(_, distance, false) => self.asm.shift(Shift::Right, width, to, distance),
+                    _ => {}
+                }
+            }
+        }
+        if let Some(third) = third {
+            self.asm.alu(Alu::Add, width, to, third);
+        }
+        if to != d {
+            self.asm.alu(Alu::Mov, width, d, Word::Gpr(to));
+        }
+        true
+    }
+
+    /// Sets a register to a word.
+    fn copy_word(&mut self, width: Width, to: Gpr, word: Word) {
+        match word {
+            Word::Imm(number) if width == Width::Bits32 => self.asm.constant(to, u64::from(number.cast_unsigned())),
+            Word::Imm(number) => self.asm.constant(to, i64::from(number).cast_unsigned()),
+            Word::Gpr(gpr) if gpr == to => {}
+            word => self.asm.alu(Alu::Mov, width, to, word),
+        }
+    }
+
+    /// Sets a register, which is not the second source, to the result of an operation.
+    fn combine_into(&mut self, alu: Alu, width: Width, to: Gpr, first: Word, second: Word) {
+        let sum = match (alu, first, second) {
+            (Alu::Add, Word::Gpr(x), Word::Gpr(y)) => Some(Mem {
+                index: Some(y),
+                ..Mem::at(x, 0)
+            }),
+            (Alu::Add, Word::Gpr(x), Word::Imm(number)) => Some(Mem::at(x, number)),
+            (Alu::Sub, Word::Gpr(x), Word::Imm(number)) if number != i32::MIN => Some(Mem::at(x, -number)),
+            _ => None,
+        };
+        match (sum, first, second) {
+            (Some(sum), first, _) if first != Word::Gpr(to) => self.asm.lea(width, to, sum),
+            (_, Word::Gpr(_) | Word::Mem(_), Word::Imm(number)) if alu == Alu::Imul => {
+                self.asm.multiply(width, to, first, number);
+            }
+            _ => {
+                self.copy_word(width, to, first);
+                self.asm.alu(alu, width, to, second);
+            }
+        }
+    }
+
+    /// Sets a register to a word of 32 bits, extended to 64.
+    fn widen_into(&mut self, to: Gpr, word: Word, signed: bool) {
+        match (word, signed) {
+            (Word::Imm(number), true) => self.asm.constant(to, i64::from(number).cast_unsigned()),
+            (Word::Imm(number), false) => self.asm.constant(to, u64::from(number.cast_unsigned())),
+            (word, true) => self.asm.extend_signed(to, word),
+            // A move of 32 bits clears the upper half.
+            (word, false) => self.asm.alu(Alu::Mov, Width::Bits32, to, word),
+        }
+    }
+
     /// Copies the first lane of a value of 32 bits into `to`, extended to 64.
     fn widened(&mut self, value: Value, signed: bool, to: Gpr) {
         if signed {
@@ -329,6 +467,7 @@ impl Choice {
 }
 
 /// An operation on first lanes.
+#[derive(Clone, Copy)]
 enum Work {
     Copy(Value),
     Sum(Value, Value, Alu),

@@ -40,6 +40,14 @@ impl Value {
         self.place == Place::Register(reg)
     }
 
+    /// Returns the register that has the value.
+    pub(super) fn register(&self) -> Option<Reg> {
+        match self.place {
+            Place::Register(reg) => Some(reg),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_uniform(&self) -> bool {
         self.shape == Shape::Uniform
     }

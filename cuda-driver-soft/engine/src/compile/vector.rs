@@ -99,13 +99,34 @@ impl<'a> Emitter<'a> {
         if sources.iter().any(|value| value.is_register(d)) {
             self.load_before_write(d);
         }
-        let ymms = self.define_vector(d);
+        let ending = self.ending_source(&sources, d);
+        let ymms = match ending {
+            Some(source) => self.take_over(source, d),
+            None => self.define_vector(d),
+        };
         let seen = self.input.plan.is_payload_seen(d);
         for (part, ymm) in ymms.into_iter().enumerate() {
             self.part(work, &sources, ymm, part, seen, width);
             debug_assert!(part < parts);
         }
+        if let Some(source) = ending {
+            self.forget(source);
+        }
         true
+    }
+
+    /// Returns a source that nothing reads after this instruction, and whose vector registers fit the result: each part
+    /// of a result is written after the same part of all sources of its width has been read.
+    fn ending_source(&self, sources: &[Value], d: Reg) -> Option<Reg> {
+        let kind = self.kind(d);
+        let fits = |reg: &Reg| {
+            let whole = matches!(kind, Kind::Vector(width)
+                if self.state.get(*reg).is_some_and(|cached| cached.parts().len() == self.parts(width)));
+            whole && self.kind(*reg) == kind && !self.is_alias(*reg) && !self.is_read_behind(*reg)
+        };
+        let replaced = sources.iter().any(|value| value.is_register(d));
+        let mut registers = sources.iter().filter_map(Value::register);
+        registers.find(fits).filter(|_| !replaced)
     }
 
     fn vector_work(&self, inst: &Inst) -> Option<(Work, Vec<Value>, Width)> {

@@ -14,6 +14,9 @@ use ptx::ir::{Inst, Op, Reg, RegClass};
 const MOST_IN_LOOPS: usize = 3;
 /// Limit on the vectors that are live at the beginning of any other block.
 const MOST: usize = 6;
+/// Limit on the results of 64 bits, which must not be in a loop: for example, a division by a constant is a product of
+/// 64 bits and a shift.
+const MOST_WIDE: usize = 2;
 
 /// Returns true for instructions that all lanes of a warp run together, and that have no machine code for a group.
 fn is_for_warp(inst: &Inst) -> bool {
@@ -43,14 +46,22 @@ pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
     if insts.clone().any(crosses) {
         return !insts.any(is_for_warp);
     }
-    let narrow = plan.layout.steps.iter().all(|step| match step {
+    let mut wide = 0;
+    let narrow = plan.layout.steps.iter().enumerate().all(|(number, step)| match step {
         Step::Plain(inst) => {
             let mut results = inst.dsts.iter().flatten().copied().filter(|reg| is_vector(*reg));
             let four = matches!(&inst.op, Op::Ld(m) if m.vec > 2);
-            results.all(|reg| !is_wide(reg) && !four) && !is_for_warp(inst)
+            let is_brief = |reg: Reg| {
+                let block = plan.layout.block_of[number];
+                plan.flow.nesting(block) == 0 && !plan.live.at_end(block).any(|live| live == reg)
+            };
+            results.all(|reg| {
+                wide += usize::from(is_wide(reg));
+                (!is_wide(reg) || is_brief(reg)) && !four
+            }) && !is_for_warp(inst)
         }
         Step::Branch { .. } => true,
-    });
+    }) && wide <= MOST_WIDE;
     let few = |block: usize| {
         let vectors = plan.live.at_begin(block).filter(|reg| is_vector(*reg)).count();
         let most = if plan.flow.nesting(block) > 0 {
