@@ -3,7 +3,8 @@
 //! effect.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::{fmt, mem, ptr};
+use core::mem::{self, ManuallyDrop};
+use core::{fmt, ptr};
 use std::sync::Arc;
 
 use crate::error::dropping;
@@ -293,7 +294,8 @@ impl Settings<'_> {
 /// A closure that gets the process and the device of a core dump.
 type Receiver = dyn Fn(i32, Device) + Send + Sync;
 
-static RECEIVERS: Receivers<Receiver> = Receivers::new();
+// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the closures out of this crate.
+static RECEIVERS: ManuallyDrop<Receivers<Receiver>> = ManuallyDrop::new(Receivers::new());
 
 /// Passes a core dump to the closure that is registered as `number`. The driver calls this function.
 #[inline]

@@ -21,7 +21,8 @@
 //! [`Error::is_missing_function`](crate::Error::is_missing_function) recognises.
 
 use core::ffi::{CStr, c_char, c_void};
-use core::{fmt, mem, ptr, slice};
+use core::mem::{self, ManuallyDrop};
+use core::{fmt, ptr, slice};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, dropping};
@@ -32,7 +33,8 @@ use crate::{Result, checked, error_log, sys};
 /// A closure that gets messages.
 type Receiver = dyn Fn(CUlogLevel, &str) + Send + Sync;
 
-static RECEIVERS: Receivers<Receiver> = Receivers::new();
+// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the closures out of this crate.
+static RECEIVERS: ManuallyDrop<Receivers<Receiver>> = ManuallyDrop::new(Receivers::new());
 
 /// The number for messages that belong to errors.
 const ERRORS: usize = 0;

@@ -4,7 +4,7 @@
 
 use core::cell::RefCell;
 use core::fmt;
-use core::mem;
+use core::mem::{self, ManuallyDrop};
 use std::sync::{Mutex, PoisonError};
 
 /// The messages that belong to an error.
@@ -17,7 +17,9 @@ pub(crate) struct ErrorLog<'a> {
 }
 
 /// The kept messages. They are kept as long as the process runs, because an error is `Copy`.
-static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+///
+/// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the messages out of this crate.
+static KEPT: Mutex<ManuallyDrop<Kept>> = Mutex::new(ManuallyDrop::new(Kept::new()));
 
 struct Kept {
     logs: Vec<ErrorLog<'static>>,

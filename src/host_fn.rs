@@ -4,8 +4,9 @@
 //! stream or the context.
 
 use core::ffi::c_void;
+use core::mem::{self, ManuallyDrop};
+use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use core::{mem, ptr};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -37,7 +38,9 @@ const DESTROYED: usize = usize::MAX;
 const GRAPH: usize = usize::MAX - 1;
 
 /// Panics of host functions that were not resumed yet.
-static PANICS: Mutex<Vec<StoredPanic>> = Mutex::new(Vec::new());
+///
+/// Statics are never dropped, so `ManuallyDrop` here and below keeps the code that drops them out of this crate.
+static PANICS: Mutex<ManuallyDrop<Vec<StoredPanic>>> = Mutex::new(ManuallyDrop::new(Vec::new()));
 
 /// The length of [`PANICS`]. It is nearly always 0, and then the lock is not taken.
 static PANIC_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -51,7 +54,7 @@ struct Task {
 
 /// Functions that were queued and did not run yet, in the order of their numbers. The driver gets the number instead of a
 /// pointer: even if it calls a function twice, or calls one although queueing failed, nothing is freed twice.
-static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
+static TASKS: Mutex<ManuallyDrop<Vec<Task>>> = Mutex::new(ManuallyDrop::new(Vec::new()));
 
 /// The number of the newest task. It changes under the lock of [`TASKS`].
 static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);

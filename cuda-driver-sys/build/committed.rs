@@ -198,8 +198,8 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
     };
     Some(Entry {
         group: group.to_owned(),
-        // The text is an optional sentence and a paragraph that is generated.
-        does: doc.split_once("\\n\\n").map_or("", |(does, _)| does).to_owned(),
+        // A second text follows, which is generated.
+        does: doc.split_once("\" \"").map_or("", |(does, _)| does).to_owned(),
         symbol,
         base: base.to_owned(),
         since: since.parse().ok()?,

@@ -1,10 +1,11 @@
-//! Generates the tables of numbers behind `Function` and `Parameter`. Macros could derive them from the table of
+//! Generates the tables of numbers behind `Function`, `Parameter` and the names of enumeration values. Macros could derive them from the table of
 //! functions, but about ten thousand macro calls take too long to compile. Tables of structs instead of plain numbers
 //! would take four times as long to compile.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, in_order, twin};
 
 /// Words in one text, each once, and the places where they start.
@@ -27,7 +28,7 @@ impl Text {
 }
 
 /// Returns the text of the file.
-pub(crate) fn facts(registry: &[Entry]) -> String {
+pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
     let entries = in_order(registry);
     let place = |symbol: &str| entries.iter().position(|entry| entry.symbol == symbol);
     let (mut symbols, mut names, mut types) = (String::new(), Text::default(), Text::default());
@@ -85,15 +86,39 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
             pointer if pointer.starts_with('*') => "Shape::Pointer".to_owned(),
             // The type is an alias of an integer, but its values are printed as addresses.
             "CUdeviceptr" => "Shape::Address".to_owned(),
-            other => format!("<{other}>::SHAPE"),
+            other => match enumeration(model, other) {
+                Some(number) => format!("Shape::Enumeration(Enumeration({number}))"),
+                None => format!("<{other}>::SHAPE"),
+            },
         };
         _ = writeln!(rows, "    Type({}, {}, {shape}),", types.place(kind), kind.len());
     }
+    let results = enumeration(model, "CUresult").unwrap_or_default();
+    let (mut enumerations, mut values, mut value_names, mut first) = (String::new(), String::new(), String::new(), 0);
+    for enumeration in &model.enumerations {
+        let count = enumeration.values.len();
+        _ = writeln!(
+            enumerations,
+            "    [{first}, {count}, {}], // {}",
+            value_names.len(),
+            enumeration.name
+        );
+        first += count;
+        value_names.push_str(&enumeration.name);
+        value_names.push('\0');
+        values.push_str("   ");
+        for (name, value) in &enumeration.values {
+            _ = write!(values, " {value},");
+            value_names.push_str(name);
+            value_names.push('\0');
+        }
+        values.push('\n');
+    }
     format!(
-        "// The facts about the exported functions, in the order of the table in `functions.rs`.\n\n\
+        "// The facts about the exported functions, in the order of the numbers in `numbers.rs`, and about the enumerations.\n\n\
          use core::ffi::*;\n\n\
-         use super::enumerations::*;\nuse super::records::*;\n\
-         use crate::parameters::Type;\nuse crate::shape::{{Shape, Shown}};\n\n\
+         use super::records::*;\n\
+         use crate::parameters::Type;\nuse crate::shape::{{Enumeration, Shape, Shown}};\n\n\
          /// All symbols, each followed by a NUL.\n\
          pub(crate) static SYMBOLS: &str = {symbols:?};\n\n\
          /// Start of the symbol, length of the base name, CUDA version that introduced it, stream mode (0 none, 1 legacy,\n\
@@ -108,7 +133,27 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
          /// The names of all types of parameters.\n\
          pub(crate) static TYPE_NAMES: &str = {:?};\n\n\
          /// Start and length of the name of a type, and the form of its values.\n\
-         pub(crate) static TYPES: &[Type] = &[\n{rows}];\n",
+         pub(crate) static TYPES: &[Type] = &[\n{rows}];\n\n\
+         /// Index of the first value, number of values, and start of the names, for each enumeration.\n\
+         pub(crate) static ENUMERATIONS: &[[u32; 3]] = &[\n{enumerations}];\n\n\
+         /// The enumeration of the result codes.\n\
+         pub(crate) const RESULTS: Enumeration = Enumeration({results});\n\n\
+         /// The values of all enumerations.\n\
+         pub(crate) static VALUES: &[u32] = &[\n{values}];\n\n\
+         /// The name of each enumeration, followed by the names of its values; each name is followed by a NUL.\n\
+         pub(crate) static VALUE_NAMES: &str = {value_names:?};\n",
         names.text, types.text
     )
+}
+
+/// Returns the index of the enumeration that is the type of a parameter.
+fn enumeration(model: &Model, ty: &str) -> Option<usize> {
+    let mut name = ty.to_owned();
+    while let Some(alias) = model.aliases.iter().find(|alias| alias.name == name) {
+        name = type_text(&alias.target);
+    }
+    model
+        .enumerations
+        .iter()
+        .position(|enumeration| enumeration.name == name || enumeration.tag.as_deref() == Some(name.as_str()))
 }

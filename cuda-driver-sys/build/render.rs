@@ -72,7 +72,9 @@ pub(crate) fn render(model: &Model, registry: &[Entry], inputs: &str) -> Vec<Ren
         file("enumerations.rs", enumerations(model)),
         file("records.rs", records(model, registry)),
         file("functions.rs", functions(registry)),
-        file("facts.rs", facts::facts(registry)),
+        file("numbers.rs", numbers(registry)),
+        file("table.rs", table(registry)),
+        file("facts.rs", facts::facts(model, registry)),
         file("layout.rs", layout(model)),
     ]
 }
@@ -93,7 +95,7 @@ fn enumerations(model: &Model) -> String {
     let mut out = String::from(
         "// The header's enumerations.\n\nuse crate::enumeration::{enumerations, operations};\n\nenumerations! {\n",
     );
-    for enumeration in &model.enumerations {
+    for (number, enumeration) in model.enumerations.iter().enumerate() {
         let kind = if FLAG_SETS.contains(&enumeration.name.as_str()) {
             "flags"
         } else {
@@ -103,7 +105,7 @@ fn enumerations(model: &Model) -> String {
         if let Some(tag) = &enumeration.tag {
             _ = write!(out, " = {tag}");
         }
-        out.push_str(" {\n");
+        _ = writeln!(out, " {{\n    {number};");
         for (name, value) in &enumeration.values {
             // The value is negative in C, so the hexadecimal form shows its bits.
             if *value > i32::MAX as u32 {
@@ -265,77 +267,169 @@ fn page(group: &str) -> String {
     }
 }
 
-/// Returns the documentation of a function, as the contents of a string literal; `note` follows the first sentence.
-fn documentation(entry: &Entry, note: &str) -> String {
-    let first = [entry.does.as_str(), note]
+/// Returns the end of a function's line. The documentation is two string literals: sentences of its own, with `note` as
+/// the last one, and a paragraph that functions of the same age and group share, so that it is stored once. Then comes
+/// the function in `calls/arity.rs` that makes calls with this number of arguments.
+fn end_of_line(entry: &Entry, note: &str) -> String {
+    let own = [entry.does.as_str(), note]
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join(" ");
     format!(
-        "{first}{}Since CUDA {}.{}; [manual](https://docs.nvidia.com/cuda/cuda-driver-api/{}.html).",
-        if first.is_empty() { "" } else { "\\n\\n" },
+        "\"{own}\" \"\\nSince CUDA {}.{}; [manual](https://docs.nvidia.com/cuda/cuda-driver-api/{}.html).\" call_{}",
         entry.since / 1000,
         entry.since % 1000 / 10,
-        page(&entry.group)
+        page(&entry.group),
+        entry.parameters.len()
     )
 }
 
-fn functions(registry: &[Entry]) -> String {
-    let symbols_in_order = in_order(registry);
-    let line = |entry: &Entry| {
-        let stream = match entry.stream {
-            StreamMode::None => "none".to_owned(),
-            StreamMode::PerThread => "per_thread".to_owned(),
-            StreamMode::Legacy => format!("legacy({})", twin(entry, registry).unwrap_or_default()),
-        };
-        format!(
-            "            {}({}) {} {} {stream} \"{}\" \"{}\" {};\n",
-            entry.symbol,
-            parameters(entry),
-            entry.base,
-            entry.since,
-            entry.group,
-            documentation(entry, ""),
-            symbols_in_order
-                .iter()
-                .position(|other| other.symbol == entry.symbol)
-                .unwrap_or_default()
-        )
-    };
-    let mut out = String::from(
-        "// The table of exported functions: `symbol(parameters) base-name since stream-mode group documentation index;`.\n//\n\
-         // `own` are the exports that C calls by their own name, `legacy` those whose name C uses for another export,\n\
-         // `plain` the other names of C: `name = symbol(parameters) documentation;`.\n\n\
-         /// Calls `$callback!` with the table; the tokens after the semicolon come first, in brackets.\n\
-         #[doc(hidden)]\n#[macro_export]\nmacro_rules! api_table {\n    \
-         ($callback:path; $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n        own {\n",
-    );
-    registry
-        .iter()
-        .filter(|e| !e.legacy)
-        .for_each(|e| out.push_str(&line(e)));
-    out.push_str("        }\n        legacy {\n");
-    registry
-        .iter()
-        .filter(|e| e.legacy)
-        .for_each(|e| out.push_str(&line(e)));
-    out.push_str("        }\n        plain {\n");
+/// Returns the other names of C, each with its function.
+fn plain(registry: &[Entry]) -> Vec<(&str, &Entry)> {
     let mut plain: Vec<(&str, &Entry)> = registry
         .iter()
         .flat_map(|e| e.aliases.iter().map(move |name| (name.as_str(), e)))
         .collect();
     plain.sort_by_key(|(name, _)| *name);
-    for (name, entry) in plain {
-        _ = writeln!(
-            out,
-            "            {name} = {}({}) \"{}\";",
+    plain
+}
+
+fn stream_mode(entry: &Entry, registry: &[Entry]) -> String {
+    match entry.stream {
+        StreamMode::None => "none".to_owned(),
+        StreamMode::PerThread => "per_thread".to_owned(),
+        StreamMode::Legacy => format!("legacy({})", twin(entry, registry).unwrap_or_default()),
+    }
+}
+
+fn functions(registry: &[Entry]) -> String {
+    let line = |entry: &Entry| {
+        format!(
+            "        {}({}) {} {} {} \"{}\" {};\n",
             entry.symbol,
             parameters(entry),
-            documentation(entry, &format!("Calls the export `{}`.", entry.symbol))
+            entry.base,
+            entry.since,
+            stream_mode(entry, registry),
+            entry.group,
+            end_of_line(entry, "")
+        )
+    };
+    let mut out = String::from(
+        "// The exported functions: `symbol(parameters) base-name since stream-mode group documentation call;`.\n//\n\
+         // `own` are the exports that C calls by their own name, `legacy` those whose name C uses for another export,\n\
+         // `plain` the other names of C: `name = symbol(parameters) documentation call;`.\n\n\
+         functions! {\n    own {\n",
+    );
+    registry
+        .iter()
+        .filter(|e| !e.legacy)
+        .for_each(|e| out.push_str(&line(e)));
+    _ = writeln!(
+        out,
+        "    }}\n    types {{ {} }}\n    legacy {{",
+        legacy_types(registry).join(" ")
+    );
+    registry
+        .iter()
+        .filter(|e| e.legacy)
+        .for_each(|e| out.push_str(&line(e)));
+    out.push_str("    }\n    plain {\n");
+    for (name, entry) in plain(registry) {
+        _ = writeln!(
+            out,
+            "        {name} = {}({}) {};",
+            entry.symbol,
+            parameters(entry),
+            end_of_line(entry, &format!("Calls the export `{}`.", entry.symbol))
         );
     }
-    out.push_str("        }\n        }\n    };\n}\n");
+    out.push_str("    }\n}\n");
+    out
+}
+
+/// Returns the types of this crate that legacy functions take.
+fn legacy_types(registry: &[Entry]) -> Vec<&str> {
+    let mut types: Vec<&str> = registry
+        .iter()
+        .filter(|entry| entry.legacy)
+        .flat_map(|entry| &entry.parameters)
+        .filter_map(|(_, ty)| ty.rsplit(' ').next())
+        .filter(|ty| !ty.starts_with("c_") && !["usize", "f32", "f64"].contains(ty))
+        .collect();
+    types.sort_unstable();
+    types.dedup();
+    types
+}
+
+/// Writes entries separated by spaces, in lines of at most 120 columns.
+fn wrapped(out: &mut String, entries: impl Iterator<Item = String>) {
+    let mut line = String::new();
+    for entry in entries {
+        if !line.is_empty() && line.len() + entry.len() > 110 {
+            _ = writeln!(out, "       {line}");
+            line.clear();
+        }
+        line.push(' ');
+        line.push_str(&entry);
+    }
+    _ = writeln!(out, "       {line}");
+}
+
+/// Returns the constants of `Function` with their indexes.
+fn numbers(registry: &[Entry]) -> String {
+    let in_order = in_order(registry);
+    let own = in_order.iter().filter(|entry| !entry.legacy).count();
+    let mut out = format!(
+        "// The indexes of the exported functions: `symbol = index;`, and `name = symbol;` for the other names of C.\n\n\
+         numbers! {{\n    {own} of {};\n    own {{\n",
+        in_order.len()
+    );
+    let number = |legacy: bool| {
+        in_order
+            .iter()
+            .enumerate()
+            .filter(move |(_, entry)| entry.legacy == legacy)
+            .map(|(index, entry)| format!("{} = {index};", entry.symbol))
+    };
+    wrapped(&mut out, number(false));
+    out.push_str("    }\n    legacy {\n");
+    wrapped(&mut out, number(true));
+    out.push_str("    }\n    plain {\n");
+    let plain = plain(registry);
+    wrapped(
+        &mut out,
+        plain.iter().map(|(name, entry)| format!("{name} = {};", entry.symbol)),
+    );
+    out.push_str("    }\n}\n");
+    out
+}
+
+/// Returns the table of functions for other crates. A crate's metadata contains the tokens of its macros, so this one has
+/// only the columns that other crates use.
+fn table(registry: &[Entry]) -> String {
+    let mut out = String::from(
+        "/// Expands `$callback!` once with all exports in one list.\n///\n\
+         /// The callback first gets the tokens after its name, in brackets. Each entry has the form\n\
+         /// `symbol(parameter: Type, …) base-name since stream-mode;`, where the stream mode is `none`, `legacy(twin)` or\n\
+         /// `per_thread`. The types are in this crate's root and in `core::ffi`; both must be in scope.\n\
+         #[doc(hidden)]\n#[macro_export]\nmacro_rules! for_each_function {\n    \
+         ($callback:ident $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n",
+    );
+    let (legacy, own): (Vec<&Entry>, Vec<&Entry>) = registry.iter().partition(|entry| entry.legacy);
+    for entry in own.into_iter().chain(legacy) {
+        _ = writeln!(
+            out,
+            "            {}({}) {} {} {};",
+            entry.symbol,
+            parameters(entry),
+            entry.base,
+            entry.since,
+            stream_mode(entry, registry)
+        );
+    }
+    out.push_str("        }\n    };\n}\n");
     out
 }
 

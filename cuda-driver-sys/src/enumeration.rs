@@ -3,7 +3,7 @@
 /// Defines C enumerations as newtypes of `u32`, with their values as associated constants. With a Rust `enum`, a value
 /// newer than the bindings would be undefined behaviour.
 macro_rules! enumerations {
-    ($($kind:ident $name:ident $(= $tag:ident)? { $($value:ident = $number:literal,)* })*) => {$(
+    ($($kind:ident $name:ident $(= $tag:ident)? { $index:literal; $($value:ident = $number:literal,)* })*) => {$(
         operations! { $kind $name }
 
         /// A C enumeration. Values that these bindings do not know are also valid.
@@ -22,19 +22,13 @@ macro_rules! enumerations {
         impl $name {
             $(pub const $value: Self = Self($number);)*
 
-            pub(crate) const ENUMERATION: &crate::shape::Enumeration = &crate::shape::Enumeration {
-                name: stringify!($name),
-                values: &[$($number),*],
-                names: concat!($(stringify!($value), "\0"),*),
-            };
-
             /// Returns the C name of this value, or `None` if these bindings do not know the value.
             ///
             /// If several names share a value, this is the first one in the header.
             #[inline]
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
-                Self::ENUMERATION.name_of(self.0)
+                crate::shape::Enumeration($index).name_of(self.0)
             }
         }
 
@@ -67,13 +61,8 @@ macro_rules! enumerations {
         impl core::fmt::Debug for $name {
             #[inline]
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                Self::ENUMERATION.show(self.0, f)
+                crate::shape::Enumeration($index).show(self.0, f)
             }
-        }
-
-        impl crate::shape::Shown for $name {
-            const SHAPE: crate::shape::Shape =
-                crate::shape::Shape::Enumeration(Self::ENUMERATION);
         }
     )*};
 }

@@ -6,35 +6,6 @@ use core::fmt;
 use crate::generated::facts::{FACTS, GROUPS, SYMBOLS};
 use crate::text::piece;
 
-/// Expands `$callback!` once with all 685 exports in one list.
-///
-/// The callback first gets the tokens after its name, in brackets. Each entry has the form
-/// `symbol(parameter: Type, …) base-name since stream-mode;`, where the stream mode is `none`, `legacy(twin)` or
-/// `per_thread`. The types are in this crate's root and in `core::ffi`; both must be in scope.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! for_each_function {
-    ($callback:ident $($extra:tt)*) => {
-        $crate::api_table! { $crate::__flatten_table; $callback $($extra)* }
-    };
-}
-
-/// Passes the own and the legacy exports to the callback as one list.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __flatten_table {
-    ([$callback:ident $($extra:tt)*]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $oat:literal;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
-        plain { $($plain:tt)* }
-    ) => {
-        $callback! { [$($extra)*]
-            $($own ($($op: $ot),*) $obase $osince $ostream $(($otwin))?;)*
-            $($old ($($lp: $lt),*) $lbase $lsince $lstream $(($ltwin))?;)*
-        }
-    };
-}
-
 /// The meaning of NULL as a stream for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamMode {
@@ -72,24 +43,15 @@ mod fact {
     pub(super) const PARAMETER: usize = 6;
 }
 
-macro_rules! define {
-    ([]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $oat:literal;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
-        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
+macro_rules! numbers {
+    (
+        $own_count:literal of $count:literal;
+        own { $($own:ident = $at:literal;)* }
+        legacy { $($old:ident = $old_at:literal;)* }
+        plain { $($plain:ident = $target:ident;)* }
     ) => {
-        /// Checks that each function's number is its index in the table.
-        const _: () = {
-            let numbers = [$($oat,)* $($lat,)*];
-            let mut place = 0;
-            while place < numbers.len() {
-                assert!(numbers[place] == place);
-                place += 1;
-            }
-        };
-
         /// The number of exports that have their own name in C. They come first in the table.
-        const OWN: usize = [$(stringify!($own)),*].len();
+        const OWN: usize = $own_count;
 
         static PLAIN: &[(&str, Function)] = &[$((stringify!($plain), Function::$plain)),*];
 
@@ -97,7 +59,7 @@ macro_rules! define {
         impl Function {
             $(
                 /// The export of this name.
-                pub const $own: Self = Self($oat);
+                pub const $own: Self = Self($at);
             )*
             $(
                 /// The export that has this name in C.
@@ -105,7 +67,7 @@ macro_rules! define {
             )*
 
             /// The number of exports.
-            pub const COUNT: usize = OWN + [$(stringify!($old)),*].len();
+            pub const COUNT: usize = $count;
         }
 
         /// Registry entries of the exports in [`legacy`](crate::legacy).
@@ -115,12 +77,19 @@ macro_rules! define {
 
             $(
                 /// The export of this name, which means another export in C.
-                pub const $old: Function = Function($lat);
+                pub const $old: Function = Function($old_at);
             )*
         }
+
+        /// The constants with their names in C.
+        #[cfg(test)]
+        const NAMED: &[(&str, Function)] = &[
+            $((stringify!($own), Function::$own),)*
+            $((stringify!($old), old::$old),)*
+        ];
     };
 }
-api_table! { define; }
+generated! { "numbers.rs" }
 
 const _: () = assert!(FACTS.len() == Function::COUNT + 1);
 
@@ -298,5 +267,19 @@ impl fmt::Display for Function {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Function, NAMED, OWN};
+
+    #[test]
+    fn each_constant_is_the_index_of_its_name() {
+        assert_eq!(NAMED.len(), Function::COUNT);
+        for (index, (name, function)) in NAMED.iter().enumerate() {
+            assert_eq!(function.name(), *name);
+            assert_eq!(function.is_legacy(), index >= OWN, "{name}");
+        }
     }
 }

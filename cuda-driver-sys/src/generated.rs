@@ -24,9 +24,8 @@ pub(crate) mod facts {
     generated! { "facts.rs" }
 }
 
-#[macro_use]
-mod functions {
-    generated! { "functions.rs" }
+mod table {
+    generated! { "table.rs" }
 }
 
 // Asserts the layout of records on 64-bit platforms: in this crate's tests for the committed bindings, and in every

@@ -102,12 +102,10 @@ mod retired;
 mod shape;
 mod text;
 
-// Last, so that the documentation of `Library` lists the loader's methods before the driver's functions.
 #[cfg(any(feature = "loader", feature = "link"))]
+#[macro_use]
 mod calls;
 
-#[cfg(any(feature = "loader", feature = "link"))]
-pub use calls::free::*;
 pub use constants::*;
 pub use function::{Function, StreamMode};
 pub use generated::constants::*;
@@ -126,7 +124,16 @@ pub use retired::*;
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
 /// is `cuMemAlloc_v2`, as in C. Its registry entry is [`legacy::function::cuMemAlloc`].
 pub mod legacy {
-    #[cfg(any(feature = "loader", feature = "link"))]
-    pub use crate::calls::old::*;
     pub use crate::function::old as function;
+    #[cfg(any(feature = "loader", feature = "link"))]
+    pub use crate::old::*;
 }
+
+// For the functions below.
+#[cfg(any(feature = "loader", feature = "link"))]
+#[allow(clippy::wildcard_imports)]
+use core::ffi::*;
+
+// Last, so that the documentation of `Library` lists the loader's methods before the driver's functions.
+#[cfg(any(feature = "loader", feature = "link"))]
+generated! { "functions.rs" }

@@ -3,13 +3,15 @@
 use core::ffi::CStr;
 
 use crate::CUresult;
+use crate::generated::facts::RESULTS;
+use crate::shape::part;
 
 impl CUresult {
     /// Returns the C name of this code as a C string; `None` for a code that these bindings do not know.
     #[inline]
     #[must_use]
     pub const fn name_c(self) -> Option<&'static CStr> {
-        Self::ENUMERATION.c_name_of(self.0)
+        RESULTS.c_name_of(self.0)
     }
 
     /// Returns a short description of this code, such as `out of memory`; `None` for a code that these bindings do not
@@ -29,128 +31,135 @@ impl CUresult {
     /// Returns the same description as a C string, as `cuGetErrorString` does.
     #[must_use]
     pub const fn description_c(self) -> Option<&'static CStr> {
-        Some(match self {
-            Self::CUDA_SUCCESS => c"no error",
-            Self::CUDA_ERROR_INVALID_VALUE => c"an argument is not allowed",
-            Self::CUDA_ERROR_OUT_OF_MEMORY => c"out of memory",
-            Self::CUDA_ERROR_NOT_INITIALIZED => {
-                c"the driver is not initialised: call cuInit first, and again after a fork"
+        let mut at = 0;
+        while at < CODES.len() {
+            if CODES[at] == self.0 {
+                return part(TEXTS, 0, at as u32);
             }
-            Self::CUDA_ERROR_DEINITIALIZED => c"the driver is shutting down with the process",
-            Self::CUDA_ERROR_PROFILER_DISABLED => c"profiling is disabled in this run",
-            Self::CUDA_ERROR_PROFILER_NOT_INITIALIZED => c"the profiler is not initialised",
-            Self::CUDA_ERROR_PROFILER_ALREADY_STARTED => c"the profiler is already started",
-            Self::CUDA_ERROR_PROFILER_ALREADY_STOPPED => c"the profiler is already stopped",
-            Self::CUDA_ERROR_STUB_LIBRARY => c"the loaded library is a toolkit's stub, not a driver",
-            Self::CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER => c"the call needs a newer driver",
-            Self::CUDA_ERROR_DEVICE_UNAVAILABLE => c"the device is busy or not available to this process",
-            Self::CUDA_ERROR_MULTICAST_RESOURCE_FULL => c"the hardware has no room for another multicast binding",
-            Self::CUDA_ERROR_NO_DEVICE => c"There is no device supporting CUDA",
-            Self::CUDA_ERROR_INVALID_DEVICE => c"no such device",
-            Self::CUDA_ERROR_DEVICE_NOT_LICENSED => c"the device has no licence",
-            Self::CUDA_ERROR_INVALID_IMAGE => c"the image is neither PTX nor device code",
-            Self::CUDA_ERROR_INVALID_CONTEXT => c"no context is current, or the context is not valid",
-            Self::CUDA_ERROR_CONTEXT_ALREADY_CURRENT => c"the context is already current",
-            Self::CUDA_ERROR_MAP_FAILED => c"the resource could not be mapped",
-            Self::CUDA_ERROR_UNMAP_FAILED => c"the resource could not be unmapped",
-            Self::CUDA_ERROR_ARRAY_IS_MAPPED => c"the array is mapped",
-            Self::CUDA_ERROR_ALREADY_MAPPED => c"the resource is already mapped",
-            Self::CUDA_ERROR_NO_BINARY_FOR_GPU => c"the image holds no code for this device",
-            Self::CUDA_ERROR_ALREADY_ACQUIRED => c"the resource is already acquired",
-            Self::CUDA_ERROR_NOT_MAPPED => c"the resource is not mapped",
-            Self::CUDA_ERROR_NOT_MAPPED_AS_ARRAY => c"the resource is not mapped as an array",
-            Self::CUDA_ERROR_NOT_MAPPED_AS_POINTER => c"the resource is not mapped as a pointer",
-            Self::CUDA_ERROR_ECC_UNCORRECTABLE => c"an uncorrectable error occurred in the device's memory",
-            Self::CUDA_ERROR_UNSUPPORTED_LIMIT => c"the device does not support this limit",
-            Self::CUDA_ERROR_CONTEXT_ALREADY_IN_USE => c"the context is in use by another thread",
-            Self::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED => c"the devices cannot access each other's memory",
-            Self::CUDA_ERROR_INVALID_PTX => c"the PTX does not compile for this device",
-            Self::CUDA_ERROR_INVALID_GRAPHICS_CONTEXT => c"the graphics context is not valid",
-            Self::CUDA_ERROR_NVLINK_UNCORRECTABLE => c"an uncorrectable NVLink error occurred",
-            Self::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => c"the PTX compiler is not installed",
-            Self::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => c"the PTX version is newer than this driver supports",
-            Self::CUDA_ERROR_JIT_COMPILATION_DISABLED => c"PTX compilation is disabled",
-            Self::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY => c"the device does not support this execution affinity",
-            Self::CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC => {
-                c"the PTX synchronises on the device, which is no longer supported"
-            }
-            Self::CUDA_ERROR_CONTAINED => c"an error on the device was contained",
-            Self::CUDA_ERROR_INSUFFICIENT_LOADER_VERSION => c"the fat binary needs a newer loader",
-            Self::CUDA_ERROR_INVALID_SOURCE => c"the device code is not valid",
-            Self::CUDA_ERROR_FILE_NOT_FOUND => c"no such file",
-            Self::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND => c"a symbol of a shared library could not be resolved",
-            Self::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED => c"a shared library could not be initialised",
-            Self::CUDA_ERROR_OPERATING_SYSTEM => c"a call to the operating system failed",
-            Self::CUDA_ERROR_INVALID_HANDLE => c"the handle is not valid",
-            Self::CUDA_ERROR_ILLEGAL_STATE => c"a resource is not in the state that the call needs",
-            Self::CUDA_ERROR_LOSSY_QUERY => c"the answer would lose information",
-            Self::CUDA_ERROR_NOT_FOUND => c"the name was not found",
-            Self::CUDA_ERROR_NOT_READY => c"the work is not done yet",
-            Self::CUDA_ERROR_ILLEGAL_ADDRESS => c"a kernel accessed an invalid address",
-            Self::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => c"the launch needs more resources than are available",
-            Self::CUDA_ERROR_LAUNCH_TIMEOUT => c"a kernel ran longer than the system allows",
-            Self::CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING => c"the launch uses an incompatible texturing mode",
-            Self::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => c"peer access is already enabled",
-            Self::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED => c"peer access is not enabled",
-            Self::CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE => c"the primary context is in use",
-            Self::CUDA_ERROR_CONTEXT_IS_DESTROYED => c"the context was destroyed",
-            Self::CUDA_ERROR_ASSERT => c"an assertion in a kernel failed",
-            Self::CUDA_ERROR_TOO_MANY_PEERS => c"the device has no room for another peer",
-            Self::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED => c"the host memory is already registered",
-            Self::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED => c"the host memory is not registered",
-            Self::CUDA_ERROR_HARDWARE_STACK_ERROR => c"a kernel corrupted or overflowed its call stack",
-            Self::CUDA_ERROR_ILLEGAL_INSTRUCTION => c"a kernel executed an illegal instruction",
-            Self::CUDA_ERROR_MISALIGNED_ADDRESS => c"a kernel accessed a misaligned address",
-            Self::CUDA_ERROR_INVALID_ADDRESS_SPACE => c"a kernel used an address outside its state space",
-            Self::CUDA_ERROR_INVALID_PC => c"a kernel jumped to an invalid address",
-            Self::CUDA_ERROR_LAUNCH_FAILED => c"a kernel failed",
-            Self::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => {
-                c"the cooperative launch has more blocks than can run at once"
-            }
-            Self::CUDA_ERROR_TENSOR_MEMORY_LEAK => c"a kernel did not free its tensor memory",
-            Self::CUDA_ERROR_NOT_PERMITTED => c"the operation is not permitted",
-            Self::CUDA_ERROR_NOT_SUPPORTED => c"not supported by this device or system",
-            Self::CUDA_ERROR_SYSTEM_NOT_READY => c"the system is not ready for CUDA",
-            Self::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
-                c"the kernel module and the driver library have different versions"
-            }
-            Self::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => c"the device does not support forward compatibility",
-            Self::CUDA_ERROR_MPS_CONNECTION_FAILED => c"the MPS server cannot be reached",
-            Self::CUDA_ERROR_MPS_RPC_FAILURE => c"a remote procedure call of MPS failed",
-            Self::CUDA_ERROR_MPS_SERVER_NOT_READY => c"the MPS server is not ready for new clients",
-            Self::CUDA_ERROR_MPS_MAX_CLIENTS_REACHED => c"the MPS server has no room for another client",
-            Self::CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED => c"the MPS server has no room for another connection",
-            Self::CUDA_ERROR_MPS_CLIENT_TERMINATED => c"the MPS server terminated this client",
-            Self::CUDA_ERROR_CDP_NOT_SUPPORTED => c"dynamic parallelism is not supported here",
-            Self::CUDA_ERROR_CDP_VERSION_MISMATCH => c"the code mixes incompatible versions of dynamic parallelism",
-            Self::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED => {
-                c"the operation is not permitted while a stream is capturing"
-            }
-            Self::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED => c"the capture was invalidated by an earlier error",
-            Self::CUDA_ERROR_STREAM_CAPTURE_MERGE => c"the operation would merge two captures",
-            Self::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED => c"the capture was not begun in this stream",
-            Self::CUDA_ERROR_STREAM_CAPTURE_UNJOINED => c"the capture has a fork that was not joined",
-            Self::CUDA_ERROR_STREAM_CAPTURE_ISOLATION => c"the operation depends on work outside the capture",
-            Self::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT => {
-                c"the operation depends on the null stream, which cannot be captured"
-            }
-            Self::CUDA_ERROR_CAPTURED_EVENT => c"the event was last recorded in a capturing stream",
-            Self::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD => c"the capture was begun by another thread",
-            Self::CUDA_ERROR_TIMEOUT => c"the wait timed out",
-            Self::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE => c"the executable graph cannot be updated in this way",
-            Self::CUDA_ERROR_EXTERNAL_DEVICE => c"an external device failed",
-            Self::CUDA_ERROR_INVALID_CLUSTER_SIZE => c"the cluster size is not possible",
-            Self::CUDA_ERROR_FUNCTION_NOT_LOADED => c"the function is not loaded",
-            Self::CUDA_ERROR_INVALID_RESOURCE_TYPE => c"the resource type is not valid",
-            Self::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION => c"the resource configuration is not valid",
-            Self::CUDA_ERROR_KEY_ROTATION => c"a key rotation prevents the operation",
-            Self::CUDA_ERROR_STREAM_DETACHED => c"the stream is detached",
-            Self::CUDA_ERROR_GRAPH_RECAPTURE_FAILURE => c"the graph cannot be captured again in this way",
-            Self::CUDA_ERROR_FABRIC_NOT_READY => c"the fabric is not ready",
-            Self::CUDA_ERROR_UNKNOWN => c"an unknown error occurred in the driver",
-            _ => return None,
-        })
+            at += 1;
+        }
+        None
     }
+}
+
+/// Defines the descriptions: a list of codes, and one string, because separate strings take ten times the space.
+macro_rules! descriptions {
+    ($($code:ident: $text:literal,)*) => {
+        /// The described codes.
+        static CODES: &[u32] = &[$(CUresult::$code.0),*];
+
+        /// The description of each code, followed by a NUL.
+        static TEXTS: &str = concat!($($text, "\0"),*);
+    };
+}
+
+descriptions! {
+    CUDA_SUCCESS: "no error",
+    CUDA_ERROR_INVALID_VALUE: "an argument is not allowed",
+    CUDA_ERROR_OUT_OF_MEMORY: "out of memory",
+    CUDA_ERROR_NOT_INITIALIZED: "the driver is not initialised: call cuInit first, and again after a fork",
+    CUDA_ERROR_DEINITIALIZED: "the driver is shutting down with the process",
+    CUDA_ERROR_PROFILER_DISABLED: "profiling is disabled in this run",
+    CUDA_ERROR_PROFILER_NOT_INITIALIZED: "the profiler is not initialised",
+    CUDA_ERROR_PROFILER_ALREADY_STARTED: "the profiler is already started",
+    CUDA_ERROR_PROFILER_ALREADY_STOPPED: "the profiler is already stopped",
+    CUDA_ERROR_STUB_LIBRARY: "the loaded library is a toolkit's stub, not a driver",
+    CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER: "the call needs a newer driver",
+    CUDA_ERROR_DEVICE_UNAVAILABLE: "the device is busy or not available to this process",
+    CUDA_ERROR_MULTICAST_RESOURCE_FULL: "the hardware has no room for another multicast binding",
+    CUDA_ERROR_NO_DEVICE: "There is no device supporting CUDA",
+    CUDA_ERROR_INVALID_DEVICE: "no such device",
+    CUDA_ERROR_DEVICE_NOT_LICENSED: "the device has no licence",
+    CUDA_ERROR_INVALID_IMAGE: "the image is neither PTX nor device code",
+    CUDA_ERROR_INVALID_CONTEXT: "no context is current, or the context is not valid",
+    CUDA_ERROR_CONTEXT_ALREADY_CURRENT: "the context is already current",
+    CUDA_ERROR_MAP_FAILED: "the resource could not be mapped",
+    CUDA_ERROR_UNMAP_FAILED: "the resource could not be unmapped",
+    CUDA_ERROR_ARRAY_IS_MAPPED: "the array is mapped",
+    CUDA_ERROR_ALREADY_MAPPED: "the resource is already mapped",
+    CUDA_ERROR_NO_BINARY_FOR_GPU: "the image holds no code for this device",
+    CUDA_ERROR_ALREADY_ACQUIRED: "the resource is already acquired",
+    CUDA_ERROR_NOT_MAPPED: "the resource is not mapped",
+    CUDA_ERROR_NOT_MAPPED_AS_ARRAY: "the resource is not mapped as an array",
+    CUDA_ERROR_NOT_MAPPED_AS_POINTER: "the resource is not mapped as a pointer",
+    CUDA_ERROR_ECC_UNCORRECTABLE: "an uncorrectable error occurred in the device's memory",
+    CUDA_ERROR_UNSUPPORTED_LIMIT: "the device does not support this limit",
+    CUDA_ERROR_CONTEXT_ALREADY_IN_USE: "the context is in use by another thread",
+    CUDA_ERROR_PEER_ACCESS_UNSUPPORTED: "the devices cannot access each other's memory",
+    CUDA_ERROR_INVALID_PTX: "the PTX does not compile for this device",
+    CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: "the graphics context is not valid",
+    CUDA_ERROR_NVLINK_UNCORRECTABLE: "an uncorrectable NVLink error occurred",
+    CUDA_ERROR_JIT_COMPILER_NOT_FOUND: "the PTX compiler is not installed",
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION: "the PTX version is newer than this driver supports",
+    CUDA_ERROR_JIT_COMPILATION_DISABLED: "PTX compilation is disabled",
+    CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY: "the device does not support this execution affinity",
+    CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC: "the PTX synchronises on the device, which is no longer supported",
+    CUDA_ERROR_CONTAINED: "an error on the device was contained",
+    CUDA_ERROR_INSUFFICIENT_LOADER_VERSION: "the fat binary needs a newer loader",
+    CUDA_ERROR_INVALID_SOURCE: "the device code is not valid",
+    CUDA_ERROR_FILE_NOT_FOUND: "no such file",
+    CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: "a symbol of a shared library could not be resolved",
+    CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: "a shared library could not be initialised",
+    CUDA_ERROR_OPERATING_SYSTEM: "a call to the operating system failed",
+    CUDA_ERROR_INVALID_HANDLE: "the handle is not valid",
+    CUDA_ERROR_ILLEGAL_STATE: "a resource is not in the state that the call needs",
+    CUDA_ERROR_LOSSY_QUERY: "the answer would lose information",
+    CUDA_ERROR_NOT_FOUND: "the name was not found",
+    CUDA_ERROR_NOT_READY: "the work is not done yet",
+    CUDA_ERROR_ILLEGAL_ADDRESS: "a kernel accessed an invalid address",
+    CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: "the launch needs more resources than are available",
+    CUDA_ERROR_LAUNCH_TIMEOUT: "a kernel ran longer than the system allows",
+    CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING: "the launch uses an incompatible texturing mode",
+    CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED: "peer access is already enabled",
+    CUDA_ERROR_PEER_ACCESS_NOT_ENABLED: "peer access is not enabled",
+    CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE: "the primary context is in use",
+    CUDA_ERROR_CONTEXT_IS_DESTROYED: "the context was destroyed",
+    CUDA_ERROR_ASSERT: "an assertion in a kernel failed",
+    CUDA_ERROR_TOO_MANY_PEERS: "the device has no room for another peer",
+    CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: "the host memory is already registered",
+    CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED: "the host memory is not registered",
+    CUDA_ERROR_HARDWARE_STACK_ERROR: "a kernel corrupted or overflowed its call stack",
+    CUDA_ERROR_ILLEGAL_INSTRUCTION: "a kernel executed an illegal instruction",
+    CUDA_ERROR_MISALIGNED_ADDRESS: "a kernel accessed a misaligned address",
+    CUDA_ERROR_INVALID_ADDRESS_SPACE: "a kernel used an address outside its state space",
+    CUDA_ERROR_INVALID_PC: "a kernel jumped to an invalid address",
+    CUDA_ERROR_LAUNCH_FAILED: "a kernel failed",
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: "the cooperative launch has more blocks than can run at once",
+    CUDA_ERROR_TENSOR_MEMORY_LEAK: "a kernel did not free its tensor memory",
+    CUDA_ERROR_NOT_PERMITTED: "the operation is not permitted",
+    CUDA_ERROR_NOT_SUPPORTED: "not supported by this device or system",
+    CUDA_ERROR_SYSTEM_NOT_READY: "the system is not ready for CUDA",
+    CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: "the kernel module and the driver library have different versions",
+    CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: "the device does not support forward compatibility",
+    CUDA_ERROR_MPS_CONNECTION_FAILED: "the MPS server cannot be reached",
+    CUDA_ERROR_MPS_RPC_FAILURE: "a remote procedure call of MPS failed",
+    CUDA_ERROR_MPS_SERVER_NOT_READY: "the MPS server is not ready for new clients",
+    CUDA_ERROR_MPS_MAX_CLIENTS_REACHED: "the MPS server has no room for another client",
+    CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED: "the MPS server has no room for another connection",
+    CUDA_ERROR_MPS_CLIENT_TERMINATED: "the MPS server terminated this client",
+    CUDA_ERROR_CDP_NOT_SUPPORTED: "dynamic parallelism is not supported here",
+    CUDA_ERROR_CDP_VERSION_MISMATCH: "the code mixes incompatible versions of dynamic parallelism",
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: "the operation is not permitted while a stream is capturing",
+    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: "the capture was invalidated by an earlier error",
+    CUDA_ERROR_STREAM_CAPTURE_MERGE: "the operation would merge two captures",
+    CUDA_ERROR_STREAM_CAPTURE_UNMATCHED: "the capture was not begun in this stream",
+    CUDA_ERROR_STREAM_CAPTURE_UNJOINED: "the capture has a fork that was not joined",
+    CUDA_ERROR_STREAM_CAPTURE_ISOLATION: "the operation depends on work outside the capture",
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: "the operation depends on the null stream, which cannot be captured",
+    CUDA_ERROR_CAPTURED_EVENT: "the event was last recorded in a capturing stream",
+    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: "the capture was begun by another thread",
+    CUDA_ERROR_TIMEOUT: "the wait timed out",
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: "the executable graph cannot be updated in this way",
+    CUDA_ERROR_EXTERNAL_DEVICE: "an external device failed",
+    CUDA_ERROR_INVALID_CLUSTER_SIZE: "the cluster size is not possible",
+    CUDA_ERROR_FUNCTION_NOT_LOADED: "the function is not loaded",
+    CUDA_ERROR_INVALID_RESOURCE_TYPE: "the resource type is not valid",
+    CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: "the resource configuration is not valid",
+    CUDA_ERROR_KEY_ROTATION: "a key rotation prevents the operation",
+    CUDA_ERROR_STREAM_DETACHED: "the stream is detached",
+    CUDA_ERROR_GRAPH_RECAPTURE_FAILURE: "the graph cannot be captured again in this way",
+    CUDA_ERROR_FABRIC_NOT_READY: "the fabric is not ready",
+    CUDA_ERROR_UNKNOWN: "an unknown error occurred in the driver",
 }
 
 #[cfg(test)]

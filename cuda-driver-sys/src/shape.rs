@@ -3,6 +3,8 @@
 use core::ffi::{CStr, c_void};
 use core::fmt;
 
+use crate::generated::facts::{ENUMERATIONS, VALUE_NAMES, VALUES};
+
 /// The representation of a parameter's type.
 #[derive(Clone, Copy)]
 pub(crate) enum Shape {
@@ -22,19 +24,17 @@ pub(crate) enum Shape {
     /// A pointer, a handle or a callback.
     Pointer,
     /// A C enumeration.
-    Enumeration(&'static Enumeration),
+    Enumeration(Enumeration),
     /// A struct or union.
     Record(&'static Record),
 }
 
-/// The values of an enumeration, in the header's order. The names are stored in one string, because a thousand separate
-/// strings would make up most of the crate's size.
-pub(crate) struct Enumeration {
-    pub(crate) name: &'static str,
-    pub(crate) values: &'static [u32],
-    /// The NUL-terminated name of each value.
-    pub(crate) names: &'static str,
-}
+/// An enumeration: its index in the table [`ENUMERATIONS`].
+///
+/// The values and names of all enumerations are stored in one list and one string, because separate constants would
+/// make up a good part of the crate's size.
+#[derive(Clone, Copy)]
+pub(crate) struct Enumeration(pub(crate) usize);
 
 /// A struct or union.
 pub(crate) struct Record {
@@ -46,12 +46,12 @@ pub(crate) trait Shown {
     const SHAPE: Shape;
 }
 
-macro_rules! numbers {
+macro_rules! values {
     ($($ty:ident $shape:ident)*) => {
         $(impl Shown for $ty { const SHAPE: Shape = Shape::$shape; })*
     };
 }
-numbers! { i8 I8 u8 U8 i16 I16 u16 U16 i32 I32 u32 U32 i64 I64 u64 U64 usize Usize f32 F32 f64 F64 }
+values! { i8 I8 u8 U8 i16 I16 u16 U16 i32 I32 u32 U32 i64 I64 u64 U64 usize Usize f32 F32 f64 F64 }
 
 impl<T> Shown for *mut T {
     const SHAPE: Shape = Shape::Pointer;
@@ -115,8 +115,7 @@ impl Shape {
 
 impl Enumeration {
     /// Returns the first name of a value.
-    #[inline]
-    pub(crate) const fn name_of(&self, value: u32) -> Option<&'static str> {
+    pub(crate) const fn name_of(self, value: u32) -> Option<&'static str> {
         match self.c_name_of(value) {
             Some(name) => match name.to_str() {
                 Ok(name) => Some(name),
@@ -128,11 +127,13 @@ impl Enumeration {
     }
 
     /// Returns the first name of a value as a C string.
-    pub(crate) const fn c_name_of(&self, value: u32) -> Option<&'static CStr> {
+    pub(crate) const fn c_name_of(self, value: u32) -> Option<&'static CStr> {
+        let [first, count, names] = ENUMERATIONS[self.0];
         let mut at = 0;
-        while at < self.values.len() {
-            if self.values[at] == value {
-                return part(self.names, at);
+        while at < count {
+            if VALUES[(first + at) as usize] == value {
+                // The name of the enumeration comes before the names of its values.
+                return part(VALUE_NAMES, names as usize, at + 1);
             }
             at += 1;
         }
@@ -141,19 +142,21 @@ impl Enumeration {
 
     /// Prints a value's name, or the type and the number of an unknown value.
     #[inline]
-    pub(crate) fn show(&self, value: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name_of(value) {
-            Some(name) => f.write_str(name),
-            None => write!(f, "{}({value})", self.name),
+    pub(crate) fn show(self, value: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name_of(value) {
+            return f.write_str(name);
         }
+        let [_, _, names] = ENUMERATIONS[self.0];
+        let own = part(VALUE_NAMES, names as usize, 0).and_then(|name| name.to_str().ok());
+        write!(f, "{}({value})", own.unwrap_or_default())
     }
 }
 
-/// Returns the NUL-terminated string with an index, counted from 0.
-const fn part(text: &'static str, number: usize) -> Option<&'static CStr> {
+/// Returns the NUL-terminated string with an index, counted from 0, of the strings that begin at an offset.
+pub(crate) const fn part(text: &'static str, mut start: usize, index: u32) -> Option<&'static CStr> {
     let bytes = text.as_bytes();
-    let (mut start, mut passed) = (0, 0);
-    while passed < number {
+    let mut passed = 0;
+    while passed < index {
         if bytes[start] == 0 {
             passed += 1;
         }

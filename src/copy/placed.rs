@@ -100,12 +100,14 @@ fn add(offset: [usize; 3], extent: [usize; 3]) -> Option<[usize; 3]> {
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 fn outside() -> Error {
     refused(Refusal::Box)
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 fn refused(reason: Refusal) -> Error {
     Error::refused(CUresult::CUDA_ERROR_INVALID_VALUE, Function::cuMemcpy3D_v2, reason)

@@ -317,6 +317,7 @@ impl<T> fmt::Debug for DeviceSlice<'_, T> {
 
 /// Returns the error for a part or a cast that is not possible.
 #[cold]
+#[inline]
 #[track_caller]
 fn refused(reason: Refusal) -> Error {
     // No call is made. The error prints no function.

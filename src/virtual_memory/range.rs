@@ -332,6 +332,7 @@ impl AddressRange {
 }
 
 #[cold]
+#[inline]
 #[track_caller]
 fn refused(function: Function, reason: Refusal) -> Error {
     Error::refused(CUresult::CUDA_ERROR_INVALID_VALUE, function, reason)

@@ -12,106 +12,104 @@ use core::mem::transmute;
 
 use crate::{CUresult, Function, Library};
 
-/// The arguments of a call: a tuple.
-pub(super) trait Arguments {
-    /// Calls an export through its slot.
-    ///
-    /// # Safety
-    /// The types must be the types of the parameters of `function` in `cuda.h`, and the contract of the call must hold.
-    /// These types are `Copy`; the trait does not require it, because that bound is slow to compile.
-    unsafe fn call(self, library: &Library, function: Function) -> CUresult;
-}
-
-macro_rules! arguments {
-    ($(($($ty:ident $arg:ident)*))*) => {
+macro_rules! calls {
+    ($($call:ident $count:literal ($($ty:ident $arg:ident)*))*) => {
         $(
-            impl<$($ty),*> Arguments for ($($ty,)*) {
-                #[inline(always)]
-                unsafe fn call(self, library: &Library, function: Function) -> CUresult {
-                    /// Makes a call whose slot is null. Out of line, to keep the code at the call site small and its
-                    /// arguments in registers.
-                    ///
-                    /// # Safety
-                    /// Same as `call`.
-                    #[cold]
-                    #[inline(never)]
-                    #[allow(unused_mut, clippy::too_many_arguments)]
-                    unsafe fn unresolved<$($ty),*>(
-                        library: &Library,
-                        function: Function
-                        $(, mut $arg: $ty)*
-                    ) -> CUresult {
-                        let mut arguments = [$((&raw mut $arg).cast::<c_void>()),*];
-                        // SAFETY: `invoke` has the types of these arguments, which are the function's.
-                        unsafe { library.call_unresolved(function, &mut arguments, invoke::<$($ty),*>) }
-                    }
-
-                    /// Calls `function` with the values that the pointers point to.
-                    ///
-                    /// # Safety
-                    /// `function` must be an export with parameters of these types, and each pointer must point to the
-                    /// argument at its index.
-                    #[allow(unused_assignments, unused_mut, unused_variables)]
-                    unsafe fn invoke<$($ty),*>(
-                        function: *const c_void,
-                        mut arguments: *const *mut c_void,
-                    ) -> CUresult {
-                        // SAFETY: the caller guarantees that the export has this type.
-                        let function = unsafe {
-                            transmute::<*const c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(function)
-                        };
-                        $(
-                            // SAFETY: the caller guarantees that the pointers point to the arguments, in order.
-                            let $arg = unsafe { arguments.read().cast::<$ty>().read() };
-                            // SAFETY: there is one pointer for each argument, so the result is at most one past the
-                            // end.
-                            arguments = unsafe { arguments.add(1) };
-                        )*
-                        // SAFETY: the contract of the call is upheld by the caller of the method.
-                        unsafe { function($($arg),*) }
-                    }
-
-                    let ($($arg,)*) = self;
-                    let pointer = library.slot(function);
-                    if pointer.is_null() {
-                        // SAFETY: upheld by the caller.
-                        return unsafe { unresolved(library, function $(, $arg)*) };
-                    }
-                    // SAFETY: a slot holds null or the export of its function, and the caller guarantees that the types
-                    // are those in `cuda.h`.
-                    let function = unsafe {
-                        transmute::<*mut c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(pointer)
-                    };
-                    // SAFETY: upheld by the caller.
-                    unsafe { function($($arg),*) }
+            /// Calls an export through its slot.
+            ///
+            /// # Safety
+            /// The types must be the types of the parameters of `function` in `cuda.h`, and the contract of the call
+            /// must hold.
+            #[inline(always)]
+            #[cfg_attr(feature = "bindgen", allow(dead_code))]
+            #[allow(clippy::too_many_arguments)]
+            pub(crate) unsafe fn $call<$($ty: Copy),*>(
+                library: &Library,
+                function: Function
+                $(, $arg: $ty)*
+            ) -> CUresult {
+                /// Makes a call whose slot is null. Out of line, to keep the code at the call site small and its
+                /// arguments in registers.
+                ///
+                /// # Safety
+                /// Same as the outer function's.
+                #[cold]
+                #[inline(never)]
+                #[allow(unused_mut, clippy::too_many_arguments)]
+                unsafe fn unresolved<$($ty: Copy),*>(
+                    library: &Library,
+                    function: Function
+                    $(, mut $arg: $ty)*
+                ) -> CUresult {
+                    let mut arguments = [$(&raw mut $arg as *mut c_void),*];
+                    // SAFETY: `invoke` has the types of these arguments, which are the function's.
+                    unsafe { library.call_unresolved(function, &mut arguments, invoke::<$($ty),*>) }
                 }
+
+                /// Calls `function` with the values that the pointers point to.
+                ///
+                /// # Safety
+                /// `function` must be an export with parameters of these types, and each pointer must point to the
+                /// argument at its index.
+                unsafe fn invoke<$($ty: Copy),*>(
+                    function: *const c_void,
+                    arguments: *const *mut c_void,
+                ) -> CUresult {
+                    // SAFETY: the caller guarantees that the export has this type.
+                    let function = unsafe {
+                        transmute::<*const c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(function)
+                    };
+                    // SAFETY: the caller guarantees one pointer for each argument.
+                    let [$($arg),*] = unsafe { *(arguments as *const [*mut c_void; $count]) };
+                    // SAFETY: the caller guarantees that the pointers point to the arguments, in order, and upholds the
+                    // contract of the call.
+                    unsafe { function($(*($arg as *const $ty)),*) }
+                }
+
+                let pointer = library.slot(function);
+                if pointer.is_null() {
+                    // SAFETY: upheld by the caller.
+                    return unsafe { unresolved(library, function $(, $arg)*) };
+                }
+                // SAFETY: a slot holds null or the export of its function, and the caller guarantees that the types are
+                // those in `cuda.h`.
+                let function = unsafe {
+                    transmute::<*mut c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(pointer)
+                };
+                // SAFETY: upheld by the caller.
+                unsafe { function($($arg),*) }
             }
         )*
     };
 }
 
-// Functions of CUDA 13.5 have at most 16 parameters; newer headers may have more.
 #[rustfmt::skip]
-arguments! {
-    ()
-    (A a)
-    (A a B b)
-    (A a B b C c)
-    (A a B b C c D d)
-    (A a B b C c D d E e)
-    (A a B b C c D d E e F f)
-    (A a B b C c D d E e F f G g)
-    (A a B b C c D d E e F f G g H h)
-    (A a B b C c D d E e F f G g H h I i)
-    (A a B b C c D d E e F f G g H h I i J j)
-    (A a B b C c D d E e F f G g H h I i J j K k)
-    (A a B b C c D d E e F f G g H h I i J j K k L l)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s T t)
-    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s T t U u)
+calls! {
+    call_0 0 ()
+    call_1 1 (A a)
+    call_2 2 (A a B b)
+    call_3 3 (A a B b C c)
+    call_4 4 (A a B b C c D d)
+    call_5 5 (A a B b C c D d E e)
+    call_6 6 (A a B b C c D d E e F f)
+    call_7 7 (A a B b C c D d E e F f G g)
+    call_8 8 (A a B b C c D d E e F f G g H h)
+    call_9 9 (A a B b C c D d E e F f G g H h I i)
+    call_10 10 (A a B b C c D d E e F f G g H h I i J j)
+    call_11 11 (A a B b C c D d E e F f G g H h I i J j K k)
+    call_12 12 (A a B b C c D d E e F f G g H h I i J j K k L l)
+    call_15 15 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o)
+    call_16 16 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p)
+}
+
+// The numbers of parameters that functions of CUDA 13.5 do not have; those of a newer header may.
+#[cfg(feature = "bindgen")]
+#[rustfmt::skip]
+calls! {
+    call_13 13 (A a B b C c D d E e F f G g H h I i J j K k L l M m)
+    call_14 14 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n)
+    call_17 17 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q)
+    call_18 18 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s)
+    call_19 19 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s T t)
+    call_20 20 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s T t U u)
 }

@@ -5,14 +5,17 @@ use crate::enumeration::{enumerations, operations};
 
 enumerations! {
 flags CUipcMem_flags = CUipcMem_flags_enum {
+    0;
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
 }
 flags CUmemAttach_flags = CUmemAttach_flags_enum {
+    1;
     CU_MEM_ATTACH_GLOBAL = 1,
     CU_MEM_ATTACH_HOST = 2,
     CU_MEM_ATTACH_SINGLE = 4,
 }
 flags CUctx_flags = CUctx_flags_enum {
+    2;
     CU_CTX_SCHED_AUTO = 0,
     CU_CTX_SCHED_SPIN = 1,
     CU_CTX_SCHED_YIELD = 2,
@@ -27,46 +30,55 @@ flags CUctx_flags = CUctx_flags_enum {
     CU_CTX_FLAGS_MASK = 255,
 }
 enumeration CUevent_sched_flags = CUevent_sched_flags_enum {
+    3;
     CU_EVENT_SCHED_AUTO = 0,
     CU_EVENT_SCHED_SPIN = 1,
     CU_EVENT_SCHED_YIELD = 2,
     CU_EVENT_SCHED_BLOCKING_SYNC = 4,
 }
 enumeration cl_event_flags = cl_event_flags_enum {
+    4;
     NVCL_EVENT_SCHED_AUTO = 0,
     NVCL_EVENT_SCHED_SPIN = 1,
     NVCL_EVENT_SCHED_YIELD = 2,
     NVCL_EVENT_SCHED_BLOCKING_SYNC = 4,
 }
 enumeration cl_context_flags = cl_context_flags_enum {
+    5;
     NVCL_CTX_SCHED_AUTO = 0,
     NVCL_CTX_SCHED_SPIN = 1,
     NVCL_CTX_SCHED_YIELD = 2,
     NVCL_CTX_SCHED_BLOCKING_SYNC = 4,
 }
 enumeration CUhostTaskSyncMode = CUhostTaskSyncMode_enum {
+    6;
     CU_HOST_TASK_BLOCKING = 0,
     CU_HOST_TASK_SPINWAIT = 1,
 }
 flags CUstream_flags = CUstream_flags_enum {
+    7;
     CU_STREAM_DEFAULT = 0,
     CU_STREAM_NON_BLOCKING = 1,
 }
 flags CUevent_flags = CUevent_flags_enum {
+    8;
     CU_EVENT_DEFAULT = 0,
     CU_EVENT_BLOCKING_SYNC = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_EVENT_INTERPROCESS = 4,
 }
 flags CUevent_record_flags = CUevent_record_flags_enum {
+    9;
     CU_EVENT_RECORD_DEFAULT = 0,
     CU_EVENT_RECORD_EXTERNAL = 1,
 }
 flags CUevent_wait_flags = CUevent_wait_flags_enum {
+    10;
     CU_EVENT_WAIT_DEFAULT = 0,
     CU_EVENT_WAIT_EXTERNAL = 1,
 }
 enumeration CUatomicOperation = CUatomicOperation_enum {
+    11;
     CU_ATOMIC_OPERATION_INTEGER_ADD = 0,
     CU_ATOMIC_OPERATION_INTEGER_MIN = 1,
     CU_ATOMIC_OPERATION_INTEGER_MAX = 2,
@@ -82,6 +94,7 @@ enumeration CUatomicOperation = CUatomicOperation_enum {
     CU_ATOMIC_OPERATION_FLOAT_MAX = 12,
 }
 flags CUatomicOperationCapability = CUatomicOperationCapability_enum {
+    12;
     CU_ATOMIC_CAPABILITY_SIGNED = 1,
     CU_ATOMIC_CAPABILITY_UNSIGNED = 2,
     CU_ATOMIC_CAPABILITY_REDUCTION = 4,
@@ -91,6 +104,7 @@ flags CUatomicOperationCapability = CUatomicOperationCapability_enum {
     CU_ATOMIC_CAPABILITY_VECTOR_32x4 = 64,
 }
 flags CUstreamWaitValue_flags = CUstreamWaitValue_flags_enum {
+    13;
     CU_STREAM_WAIT_VALUE_GEQ = 0,
     CU_STREAM_WAIT_VALUE_EQ = 1,
     CU_STREAM_WAIT_VALUE_AND = 2,
@@ -98,10 +112,12 @@ flags CUstreamWaitValue_flags = CUstreamWaitValue_flags_enum {
     CU_STREAM_WAIT_VALUE_FLUSH = 1073741824,
 }
 flags CUstreamWriteValue_flags = CUstreamWriteValue_flags_enum {
+    14;
     CU_STREAM_WRITE_VALUE_DEFAULT = 0,
     CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,
 }
 enumeration CUstreamBatchMemOpType = CUstreamBatchMemOpType_enum {
+    15;
     CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
     CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
     CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
@@ -111,30 +127,37 @@ enumeration CUstreamBatchMemOpType = CUstreamBatchMemOpType_enum {
     CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
 }
 flags CUstreamMemoryBarrier_flags = CUstreamMemoryBarrier_flags_enum {
+    16;
     CU_STREAM_MEMORY_BARRIER_TYPE_SYS = 0,
     CU_STREAM_MEMORY_BARRIER_TYPE_GPU = 1,
 }
 enumeration CUstreamAtomicReductionOpType = CUstreamAtomicReductionOpType_enum {
+    17;
     CU_STREAM_ATOMIC_REDUCTION_OP_OR = 6,
     CU_STREAM_ATOMIC_REDUCTION_OP_AND = 5,
     CU_STREAM_ATOMIC_REDUCTION_OP_ADD = 0,
 }
 enumeration CUstreamAtomicReductionDataType = CUstreamAtomicReductionDataType_enum {
+    18;
     CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32 = 14,
     CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64 = 22,
 }
 flags CUoccupancy_flags = CUoccupancy_flags_enum {
+    19;
     CU_OCCUPANCY_DEFAULT = 0,
     CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 1,
 }
 enumeration CUstreamUpdateCaptureDependencies_flags = CUstreamUpdateCaptureDependencies_flags_enum {
+    20;
     CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
     CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
 }
 enumeration CUasyncNotificationType = CUasyncNotificationType_enum {
+    21;
     CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1,
 }
 enumeration CUarray_format = CUarray_format_enum {
+    22;
     CU_AD_FORMAT_UNSIGNED_INT8 = 1,
     CU_AD_FORMAT_UNSIGNED_INT16 = 2,
     CU_AD_FORMAT_UNSIGNED_INT32 = 3,
@@ -202,16 +225,19 @@ enumeration CUarray_format = CUarray_format_enum {
     CU_AD_FORMAT_UINT16_PLANAR_444 = 94,
 }
 enumeration CUaddress_mode = CUaddress_mode_enum {
+    23;
     CU_TR_ADDRESS_MODE_WRAP = 0,
     CU_TR_ADDRESS_MODE_CLAMP = 1,
     CU_TR_ADDRESS_MODE_MIRROR = 2,
     CU_TR_ADDRESS_MODE_BORDER = 3,
 }
 enumeration CUfilter_mode = CUfilter_mode_enum {
+    24;
     CU_TR_FILTER_MODE_POINT = 0,
     CU_TR_FILTER_MODE_LINEAR = 1,
 }
 enumeration CUdevice_attribute = CUdevice_attribute_enum {
+    25;
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
     CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y = 3,
@@ -381,6 +407,7 @@ enumeration CUdevice_attribute = CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED = 161,
 }
 enumeration CUpointer_attribute = CUpointer_attribute_enum {
+    26;
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
@@ -405,6 +432,7 @@ enumeration CUpointer_attribute = CUpointer_attribute_enum {
     CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL = 22,
 }
 enumeration CUfunction_attribute = CUfunction_attribute_enum {
+    27;
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES = 2,
@@ -425,33 +453,39 @@ enumeration CUfunction_attribute = CUfunction_attribute_enum {
     CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE = 17,
 }
 enumeration CUfunc_cache = CUfunc_cache_enum {
+    28;
     CU_FUNC_CACHE_PREFER_NONE = 0,
     CU_FUNC_CACHE_PREFER_SHARED = 1,
     CU_FUNC_CACHE_PREFER_L1 = 2,
     CU_FUNC_CACHE_PREFER_EQUAL = 3,
 }
 enumeration CUsharedconfig = CUsharedconfig_enum {
+    29;
     CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE = 0,
     CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 1,
     CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 2,
 }
 enumeration CUshared_carveout = CUshared_carveout_enum {
+    30;
     CU_SHAREDMEM_CARVEOUT_DEFAULT = 0xffffffff,
     CU_SHAREDMEM_CARVEOUT_MAX_SHARED = 100,
     CU_SHAREDMEM_CARVEOUT_MAX_L1 = 0,
 }
 enumeration CUmemorytype = CUmemorytype_enum {
+    31;
     CU_MEMORYTYPE_HOST = 1,
     CU_MEMORYTYPE_DEVICE = 2,
     CU_MEMORYTYPE_ARRAY = 3,
     CU_MEMORYTYPE_UNIFIED = 4,
 }
 enumeration CUcomputemode = CUcomputemode_enum {
+    32;
     CU_COMPUTEMODE_DEFAULT = 0,
     CU_COMPUTEMODE_PROHIBITED = 2,
     CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3,
 }
 enumeration CUmem_advise = CUmem_advise_enum {
+    33;
     CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
     CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
     CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
@@ -460,6 +494,7 @@ enumeration CUmem_advise = CUmem_advise_enum {
     CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
 }
 enumeration CUmem_range_attribute = CUmem_range_attribute_enum {
+    34;
     CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY = 1,
     CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION = 2,
     CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY = 3,
@@ -470,6 +505,7 @@ enumeration CUmem_range_attribute = CUmem_range_attribute_enum {
     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8,
 }
 enumeration CUjit_option = CUjit_option_enum {
+    35;
     CU_JIT_MAX_REGISTERS = 0,
     CU_JIT_THREADS_PER_BLOCK = 1,
     CU_JIT_WALL_TIME = 2,
@@ -508,6 +544,7 @@ enumeration CUjit_option = CUjit_option_enum {
     CU_JIT_BINARY_LOADER_THREAD_COUNT = 35,
 }
 enumeration CUjit_target = CUjit_target_enum {
+    36;
     CU_TARGET_COMPUTE_30 = 30,
     CU_TARGET_COMPUTE_32 = 32,
     CU_TARGET_COMPUTE_35 = 35,
@@ -547,15 +584,18 @@ enumeration CUjit_target = CUjit_target_enum {
     CU_TARGET_COMPUTE_121F = 131193,
 }
 enumeration CUjit_fallback = CUjit_fallback_enum {
+    37;
     CU_PREFER_PTX = 0,
     CU_PREFER_BINARY = 1,
 }
 enumeration CUjit_cacheMode = CUjit_cacheMode_enum {
+    38;
     CU_JIT_CACHE_OPTION_NONE = 0,
     CU_JIT_CACHE_OPTION_CG = 1,
     CU_JIT_CACHE_OPTION_CA = 2,
 }
 enumeration CUjitInputType = CUjitInputType_enum {
+    39;
     CU_JIT_INPUT_CUBIN = 0,
     CU_JIT_INPUT_PTX = 1,
     CU_JIT_INPUT_FATBINARY = 2,
@@ -564,6 +604,7 @@ enumeration CUjitInputType = CUjitInputType_enum {
     CU_JIT_INPUT_NVVM = 5,
 }
 flags CUgraphicsRegisterFlags = CUgraphicsRegisterFlags_enum {
+    40;
     CU_GRAPHICS_REGISTER_FLAGS_NONE = 0,
     CU_GRAPHICS_REGISTER_FLAGS_READ_ONLY = 1,
     CU_GRAPHICS_REGISTER_FLAGS_WRITE_DISCARD = 2,
@@ -571,11 +612,13 @@ flags CUgraphicsRegisterFlags = CUgraphicsRegisterFlags_enum {
     CU_GRAPHICS_REGISTER_FLAGS_TEXTURE_GATHER = 8,
 }
 flags CUgraphicsMapResourceFlags = CUgraphicsMapResourceFlags_enum {
+    41;
     CU_GRAPHICS_MAP_RESOURCE_FLAGS_NONE = 0,
     CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY = 1,
     CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD = 2,
 }
 enumeration CUarray_cubemap_face = CUarray_cubemap_face_enum {
+    42;
     CU_CUBEMAP_FACE_POSITIVE_X = 0,
     CU_CUBEMAP_FACE_NEGATIVE_X = 1,
     CU_CUBEMAP_FACE_POSITIVE_Y = 2,
@@ -584,6 +627,7 @@ enumeration CUarray_cubemap_face = CUarray_cubemap_face_enum {
     CU_CUBEMAP_FACE_NEGATIVE_Z = 5,
 }
 enumeration CUlimit = CUlimit_enum {
+    43;
     CU_LIMIT_STACK_SIZE = 0,
     CU_LIMIT_PRINTF_FIFO_SIZE = 1,
     CU_LIMIT_MALLOC_HEAP_SIZE = 2,
@@ -597,22 +641,26 @@ enumeration CUlimit = CUlimit_enum {
     CU_LIMIT_PER_BLOCK_MEMORY_SIZE = 10,
 }
 enumeration CUresourcetype = CUresourcetype_enum {
+    44;
     CU_RESOURCE_TYPE_ARRAY = 0,
     CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
     CU_RESOURCE_TYPE_LINEAR = 2,
     CU_RESOURCE_TYPE_PITCH2D = 3,
 }
 enumeration CUaccessProperty = CUaccessProperty_enum {
+    45;
     CU_ACCESS_PROPERTY_NORMAL = 0,
     CU_ACCESS_PROPERTY_STREAMING = 1,
     CU_ACCESS_PROPERTY_PERSISTING = 2,
 }
 enumeration CUgraphConditionalNodeType = CUgraphConditionalNodeType_enum {
+    46;
     CU_GRAPH_COND_TYPE_IF = 0,
     CU_GRAPH_COND_TYPE_WHILE = 1,
     CU_GRAPH_COND_TYPE_SWITCH = 2,
 }
 enumeration CUgraphNodeType = CUgraphNodeType_enum {
+    47;
     CU_GRAPH_NODE_TYPE_KERNEL = 0,
     CU_GRAPH_NODE_TYPE_MEMCPY = 1,
     CU_GRAPH_NODE_TYPE_MEMSET = 2,
@@ -633,10 +681,12 @@ enumeration CUgraphNodeType = CUgraphNodeType_enum {
     CU_GRAPH_NODE_TYPE_FABRIC_CPY_BATCH = 18,
 }
 enumeration CUgraphDependencyType = CUgraphDependencyType_enum {
+    48;
     CU_GRAPH_DEPENDENCY_TYPE_DEFAULT = 0,
     CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1,
 }
 enumeration CUgraphInstantiateResult = CUgraphInstantiateResult_enum {
+    49;
     CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
     CUDA_GRAPH_INSTANTIATE_ERROR = 1,
     CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE = 2,
@@ -645,27 +695,32 @@ enumeration CUgraphInstantiateResult = CUgraphInstantiateResult_enum {
     CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
 }
 enumeration CUsynchronizationPolicy = CUsynchronizationPolicy_enum {
+    50;
     CU_SYNC_POLICY_AUTO = 1,
     CU_SYNC_POLICY_SPIN = 2,
     CU_SYNC_POLICY_YIELD = 3,
     CU_SYNC_POLICY_BLOCKING_SYNC = 4,
 }
 enumeration CUclusterSchedulingPolicy = CUclusterSchedulingPolicy_enum {
+    51;
     CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
     CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
     CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2,
     CU_CLUSTER_SCHEDULING_POLICY_RUBIN_DSMEM_LOCALITY = 3,
 }
 enumeration CUlaunchMemSyncDomain = CUlaunchMemSyncDomain_enum {
+    52;
     CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
     CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1,
 }
 enumeration CUlaunchAttributePortableClusterMode = CUlaunchAttributePortableClusterMode_enum {
+    53;
     CU_LAUNCH_PORTABLE_CLUSTER_MODE_DEFAULT = 0,
     CU_LAUNCH_PORTABLE_CLUSTER_MODE_REQUIRE_PORTABLE = 1,
     CU_LAUNCH_PORTABLE_CLUSTER_MODE_ALLOW_NON_PORTABLE = 2,
 }
 enumeration CUsharedMemoryMode = CUsharedMemoryMode_enum {
+    54;
     CU_SHARED_MEMORY_MODE_DEFAULT = 0,
     CU_SHARED_MEMORY_MODE_REQUIRE_PORTABLE = 1,
     CU_SHARED_MEMORY_MODE_ALLOW_NON_PORTABLE = 2,
@@ -673,6 +728,7 @@ enumeration CUsharedMemoryMode = CUsharedMemoryMode_enum {
     CU_SHARED_MEMORY_MODE_PREFER_OVERSIZED_SHARED_MEMORY = 4,
 }
 enumeration CUlaunchAttributeID = CUlaunchAttributeID_enum {
+    55;
     CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
     CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
@@ -693,41 +749,50 @@ enumeration CUlaunchAttributeID = CUlaunchAttributeID_enum {
     CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE = 18,
 }
 enumeration CUstreamCaptureStatus = CUstreamCaptureStatus_enum {
+    56;
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 }
 enumeration CUstreamCaptureMode = CUstreamCaptureMode_enum {
+    57;
     CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 }
 flags CUdriverProcAddress_flags = CUdriverProcAddress_flags_enum {
+    58;
     CU_GET_PROC_ADDRESS_DEFAULT = 0,
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
     CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,
 }
 enumeration CUdriverProcAddressQueryResult = CUdriverProcAddressQueryResult_enum {
+    59;
     CU_GET_PROC_ADDRESS_SUCCESS = 0,
     CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
     CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 }
 enumeration CUexecAffinityType = CUexecAffinityType_enum {
+    60;
     CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
 }
 enumeration CUcigDataType = CUcigDataType_enum {
+    61;
     CIG_DATA_TYPE_D3D12_COMMAND_QUEUE = 1,
     CIG_DATA_TYPE_NV_BLOB = 2,
 }
 enumeration CUstreamCigDataType = CUstreamCigDataType_enum {
+    62;
     STREAM_CIG_DATA_TYPE_D3D12_COMMAND_LIST = 1,
     STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV = 2,
 }
 enumeration CUlibraryOption = CUlibraryOption_enum {
+    63;
     CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
     CU_LIBRARY_BINARY_IS_PRESERVED = 1,
 }
 enumeration CUresult = cudaError_enum {
+    64;
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
@@ -836,6 +901,7 @@ enumeration CUresult = cudaError_enum {
     CUDA_ERROR_UNKNOWN = 999,
 }
 enumeration CUdevice_P2PAttribute = CUdevice_P2PAttribute_enum {
+    65;
     CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 1,
     CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED = 2,
     CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED = 3,
@@ -844,6 +910,7 @@ enumeration CUdevice_P2PAttribute = CUdevice_P2PAttribute_enum {
     CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED = 5,
 }
 enumeration CUresourceViewFormat = CUresourceViewFormat_enum {
+    66;
     CU_RES_VIEW_FORMAT_NONE = 0,
     CU_RES_VIEW_FORMAT_UINT_1X8 = 1,
     CU_RES_VIEW_FORMAT_UINT_2X8 = 2,
@@ -881,6 +948,7 @@ enumeration CUresourceViewFormat = CUresourceViewFormat_enum {
     CU_RES_VIEW_FORMAT_UNSIGNED_BC7 = 34,
 }
 enumeration CUtensorMapDataType = CUtensorMapDataType_enum {
+    67;
     CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
     CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
     CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
@@ -899,11 +967,13 @@ enumeration CUtensorMapDataType = CUtensorMapDataType_enum {
     CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B = 15,
 }
 enumeration CUtensorMapInterleave = CUtensorMapInterleave_enum {
+    68;
     CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
     CU_TENSOR_MAP_INTERLEAVE_16B = 1,
     CU_TENSOR_MAP_INTERLEAVE_32B = 2,
 }
 enumeration CUtensorMapSwizzle = CUtensorMapSwizzle_enum {
+    69;
     CU_TENSOR_MAP_SWIZZLE_NONE = 0,
     CU_TENSOR_MAP_SWIZZLE_32B = 1,
     CU_TENSOR_MAP_SWIZZLE_64B = 2,
@@ -913,30 +983,36 @@ enumeration CUtensorMapSwizzle = CUtensorMapSwizzle_enum {
     CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6,
 }
 enumeration CUtensorMapL2promotion = CUtensorMapL2promotion_enum {
+    70;
     CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
     CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
     CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
     CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
 }
 enumeration CUtensorMapFloatOOBfill = CUtensorMapFloatOOBfill_enum {
+    71;
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1,
 }
 enumeration CUtensorMapIm2ColWideMode = CUtensorMapIm2ColWideMode_enum {
+    72;
     CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
     CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1,
 }
 enumeration CUtensorMapAllocClass = CUtensorMapAllocClass_enum {
+    73;
     CU_TENSOR_MAP_ALLOC_CLASS_AUTO = 0,
     CU_TENSOR_MAP_ALLOC_CLASS_SMALL = 1,
     CU_TENSOR_MAP_ALLOC_CLASS_LARGE = 2,
 }
 flags CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS = CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
+    74;
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE = 0,
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ = 1,
     CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE = 3,
 }
 enumeration CUexternalMemoryHandleType = CUexternalMemoryHandleType_enum {
+    75;
     CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
     CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 = 2,
     CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
@@ -948,6 +1024,7 @@ enumeration CUexternalMemoryHandleType = CUexternalMemoryHandleType_enum {
     CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9,
 }
 enumeration CUexternalSemaphoreHandleType = CUexternalSemaphoreHandleType_enum {
+    76;
     CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
     CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32 = 2,
     CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
@@ -960,6 +1037,7 @@ enumeration CUexternalSemaphoreHandleType = CUexternalSemaphoreHandleType_enum {
     CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32 = 10,
 }
 flags CUmemAllocationHandleType = CUmemAllocationHandleType_enum {
+    77;
     CU_MEM_HANDLE_TYPE_NONE = 0,
     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
     CU_MEM_HANDLE_TYPE_WIN32 = 2,
@@ -967,11 +1045,13 @@ flags CUmemAllocationHandleType = CUmemAllocationHandleType_enum {
     CU_MEM_HANDLE_TYPE_FABRIC = 8,
 }
 flags CUmemAccess_flags = CUmemAccess_flags_enum {
+    78;
     CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
     CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
     CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
 }
 enumeration CUmemLocationType = CUmemLocationType_enum {
+    79;
     CU_MEM_LOCATION_TYPE_INVALID = 0,
     CU_MEM_LOCATION_TYPE_NONE = 0,
     CU_MEM_LOCATION_TYPE_DEVICE = 1,
@@ -982,40 +1062,50 @@ enumeration CUmemLocationType = CUmemLocationType_enum {
     CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 6,
 }
 enumeration CUmemAllocationType = CUmemAllocationType_enum {
+    80;
     CU_MEM_ALLOCATION_TYPE_INVALID = 0,
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     CU_MEM_ALLOCATION_TYPE_MANAGED = 2,
 }
 enumeration CUmemAllocationGranularity_flags = CUmemAllocationGranularity_flags_enum {
+    81;
     CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
     CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
 }
 enumeration CUmemRangeHandleType = CUmemRangeHandleType_enum {
+    82;
     CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
 }
 flags CUmemRangeFlags = CUmemRangeFlags_enum {
+    83;
     CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 1,
 }
 enumeration CUarraySparseSubresourceType = CUarraySparseSubresourceType_enum {
+    84;
     CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
     CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
 }
 enumeration CUmemOperationType = CUmemOperationType_enum {
+    85;
     CU_MEM_OPERATION_TYPE_MAP = 1,
     CU_MEM_OPERATION_TYPE_UNMAP = 2,
 }
 flags CUmemHandleType = CUmemHandleType_enum {
+    86;
     CU_MEM_HANDLE_TYPE_GENERIC = 0,
 }
 enumeration CUmemAllocationCompType = CUmemAllocationCompType_enum {
+    87;
     CU_MEM_ALLOCATION_COMP_NONE = 0,
     CU_MEM_ALLOCATION_COMP_GENERIC = 1,
 }
 enumeration CUmulticastGranularity_flags = CUmulticastGranularity_flags_enum {
+    88;
     CU_MULTICAST_GRANULARITY_MINIMUM = 0,
     CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
 }
 enumeration CUgraphExecUpdateResult = CUgraphExecUpdateResult_enum {
+    89;
     CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
     CU_GRAPH_EXEC_UPDATE_ERROR = 1,
     CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
@@ -1027,6 +1117,7 @@ enumeration CUgraphExecUpdateResult = CUgraphExecUpdateResult_enum {
     CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
 }
 enumeration CUmemPool_attribute = CUmemPool_attribute_enum {
+    90;
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
     CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
@@ -1044,47 +1135,57 @@ enumeration CUmemPool_attribute = CUmemPool_attribute_enum {
     CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID = 15,
 }
 flags CUmemcpyFlags = CUmemcpyFlags_enum {
+    91;
     CU_MEMCPY_FLAG_DEFAULT = 0,
     CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1,
 }
 enumeration CUmemcpySrcAccessOrder = CUmemcpySrcAccessOrder_enum {
+    92;
     CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
     CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
     CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
     CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
 }
 enumeration CUmemcpy3DOperandType = CUmemcpy3DOperandType_enum {
+    93;
     CU_MEMCPY_OPERAND_TYPE_POINTER = 1,
     CU_MEMCPY_OPERAND_TYPE_ARRAY = 2,
 }
 enumeration CUgraphMem_attribute = CUgraphMem_attribute_enum {
+    94;
     CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
     CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
     CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2,
     CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3,
 }
 enumeration CUgraphChildGraphNodeOwnership = CUgraphChildGraphNodeOwnership_enum {
+    95;
     CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
     CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
     CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID = 0xffffffff,
 }
 flags CUflushGPUDirectRDMAWritesOptions = CUflushGPUDirectRDMAWritesOptions_enum {
+    96;
     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST = 1,
     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS = 2,
 }
 enumeration CUGPUDirectRDMAWritesOrdering = CUGPUDirectRDMAWritesOrdering_enum {
+    97;
     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE = 0,
     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER = 100,
     CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES = 200,
 }
 enumeration CUflushGPUDirectRDMAWritesScope = CUflushGPUDirectRDMAWritesScope_enum {
+    98;
     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200,
 }
 enumeration CUflushGPUDirectRDMAWritesTarget = CUflushGPUDirectRDMAWritesTarget_enum {
+    99;
     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0,
 }
 flags CUgraphDebugDot_flags = CUgraphDebugDot_flags_enum {
+    100;
     CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE = 1,
     CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES = 2,
     CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS = 4,
@@ -1105,22 +1206,27 @@ flags CUgraphDebugDot_flags = CUgraphDebugDot_flags_enum {
     CU_GRAPH_DEBUG_DOT_FLAGS_FABRIC_CPY_BATCH_NODE_PARAMS = 131072,
 }
 flags CUuserObject_flags = CUuserObject_flags_enum {
+    101;
     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
 }
 flags CUuserObjectRetain_flags = CUuserObjectRetain_flags_enum {
+    102;
     CU_GRAPH_USER_OBJECT_MOVE = 1,
 }
 flags CUgraphInstantiate_flags = CUgraphInstantiate_flags_enum {
+    103;
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
     CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
 }
 enumeration CUdeviceNumaConfig = CUdeviceNumaConfig_enum {
+    104;
     CU_DEVICE_NUMA_CONFIG_NONE = 0,
     CU_DEVICE_NUMA_CONFIG_NUMA_NODE = 1,
 }
 enumeration CUprocessState = CUprocessState_enum {
+    105;
     CU_PROCESS_STATE_RUNNING = 0,
     CU_PROCESS_STATE_LOCKED = 1,
     CU_PROCESS_STATE_CHECKPOINTED = 2,
@@ -1129,48 +1235,58 @@ enumeration CUprocessState = CUprocessState_enum {
     CU_PROCESS_STATE_RESTORING = 5,
 }
 enumeration CUmoduleLoadingMode = CUmoduleLoadingMode_enum {
+    106;
     CU_MODULE_EAGER_LOADING = 1,
     CU_MODULE_LAZY_LOADING = 2,
 }
 enumeration CUmemDecompressAlgorithm = CUmemDecompressAlgorithm_enum {
+    107;
     CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
     CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1,
     CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY = 2,
     CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 4,
 }
 enumeration CUcliqueType = CUcliqueType_enum {
+    108;
     CU_CLIQUE_TYPE_UNICAST_POINTER = 0,
     CU_CLIQUE_TYPE_MULTICAST_POINTER = 1,
     CU_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT = 2,
     CU_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT = 3,
 }
 enumeration CUlogicalEndpointIpcHandleType = CUlogicalEndpointIpcHandleType_enum {
+    109;
     CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_NONE = 0,
     CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC = 1,
 }
 enumeration CUlogicalEndpointType = CUlogicalEndpointType_enum {
+    110;
     CU_LOGICAL_ENDPOINT_TYPE_INVALID = 0,
     CU_LOGICAL_ENDPOINT_TYPE_UNICAST = 1,
     CU_LOGICAL_ENDPOINT_TYPE_MULTICAST = 2,
 }
 flags CUlogicalEndpointFlag = CUlogicalEndpointFlag_enum {
+    111;
     CU_LOGICAL_ENDPOINT_FLAG_NONE = 0,
     CU_LOGICAL_ENDPOINT_FLAG_COUNTED_OPS = 1,
 }
 enumeration CUfabricCpyOperandType = CUfabricCpyOperandType_enum {
+    112;
     CU_FABRIC_COPY_OPERAND_TYPE_POINTER = 1,
     CU_FABRIC_COPY_OPERAND_TYPE_LOGICAL_ENDPOINT = 2,
 }
 enumeration CUgraphRecaptureStatus = CUgraphRecaptureStatus_enum {
+    113;
     CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
     CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,
     CU_GRAPH_RECAPTURE_ERROR = 2,
 }
 enumeration CUfunctionLoadingState = CUfunctionLoadingState_enum {
+    114;
     CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
     CU_FUNCTION_LOADING_STATE_LOADED = 1,
 }
 enumeration CUcoredumpSettings = CUcoredumpSettings_enum {
+    115;
     CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
     CU_COREDUMP_TRIGGER_HOST = 2,
     CU_COREDUMP_LIGHTWEIGHT = 3,
@@ -1180,6 +1296,7 @@ enumeration CUcoredumpSettings = CUcoredumpSettings_enum {
     CU_COREDUMP_GENERATION_FLAGS = 7,
 }
 flags CUCoredumpGenerationFlags {
+    116;
     CU_COREDUMP_DEFAULT_FLAGS = 0,
     CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES = 1,
     CU_COREDUMP_SKIP_GLOBAL_MEMORY = 2,
@@ -1195,30 +1312,36 @@ flags CUCoredumpGenerationFlags {
     CU_COREDUMP_LIGHTWEIGHT_FLAGS = 303,
 }
 flags CUgreenCtxCreate_flags {
+    117;
     CU_GREEN_CTX_NONE = 0,
     CU_GREEN_CTX_DEFAULT_STREAM = 1,
 }
 flags CUdevSmResourceGroup_flags {
+    118;
     CU_DEV_SM_RESOURCE_GROUP_DEFAULT = 0,
     CU_DEV_SM_RESOURCE_GROUP_BACKFILL = 1,
     CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID = 2,
     CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS = 4,
 }
 flags CUdevSmResourceSplitByCount_flags {
+    119;
     CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
     CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
 }
 enumeration CUdevResourceType {
+    120;
     CU_DEV_RESOURCE_TYPE_INVALID = 0,
     CU_DEV_RESOURCE_TYPE_SM = 1,
     CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG = 1000,
     CU_DEV_RESOURCE_TYPE_WORKQUEUE = 10000,
 }
 enumeration CUdevWorkqueueConfigScope {
+    121;
     CU_WORKQUEUE_SCOPE_DEVICE_CTX = 0,
     CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1,
 }
 enumeration CUlogLevel = CUlogLevel_enum {
+    122;
     CU_LOG_LEVEL_ERROR = 0,
     CU_LOG_LEVEL_WARNING = 1,
 }

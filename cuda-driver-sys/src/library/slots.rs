@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::borrow::Cow;
@@ -21,7 +22,8 @@ use crate::Function;
 pub struct Library {
     /// For each function the address of its export, or null if it must be resolved first.
     pub(super) slots: [AtomicPtr<c_void>; Function::COUNT],
-    pub(super) state: OpenOnce,
+    /// A library is never dropped, so `ManuallyDrop` keeps the code for that out of this crate.
+    pub(super) state: ManuallyDrop<OpenOnce>,
     number: u16,
     /// The driver's CUDA version; [`NOT_QUERIED`] before the first query that succeeds, 0 if that returned no version.
     pub(super) version: AtomicU32,
@@ -31,14 +33,14 @@ pub struct Library {
 pub(super) const NOT_QUERIED: u32 = u32::MAX;
 
 /// Every library made with [`Library::new`]. The library number `n` is at index `n - 1`; number 0 is `DEFAULT`.
-static LIBRARIES: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+static LIBRARIES: Mutex<ManuallyDrop<Vec<&'static Library>>> = Mutex::new(ManuallyDrop::new(Vec::new()));
 
 impl Library {
     #[inline]
     pub(super) const fn unopened(number: u16) -> Self {
         Self {
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; Function::COUNT],
-            state: OpenOnce::new(),
+            state: ManuallyDrop::new(OpenOnce::new()),
             number,
             version: AtomicU32::new(NOT_QUERIED),
         }
