@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 limit_crates=3
-limit_rlib=13000000
+limit_rlib=12000000
 limit_build_ms=3000
 failed=0
 

@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use crate::CUresult;
 use crate::generated::facts::RESULTS;
-use crate::shape::part;
+use crate::text::part;
 
 impl CUresult {
     /// Returns the C name of this code as a C string; `None` for a code that these bindings do not know.

@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_void};
 use core::fmt;
 
 use crate::generated::facts::{ENUMERATIONS, VALUE_NAMES, VALUES};
+use crate::text::part;
 
 /// The representation of a parameter's type.
 #[derive(Clone, Copy)]
@@ -149,21 +150,5 @@ impl Enumeration {
         let [_, _, names] = ENUMERATIONS[self.0];
         let own = part(VALUE_NAMES, names as usize, 0).and_then(|name| name.to_str().ok());
         write!(f, "{}({value})", own.unwrap_or_default())
-    }
-}
-
-/// Returns the NUL-terminated string with an index, counted from 0, of the strings that begin at an offset.
-pub(crate) const fn part(text: &'static str, mut start: usize, index: u32) -> Option<&'static CStr> {
-    let bytes = text.as_bytes();
-    let mut passed = 0;
-    while passed < index {
-        if bytes[start] == 0 {
-            passed += 1;
-        }
-        start += 1;
-    }
-    match CStr::from_bytes_until_nul(bytes.split_at(start).1) {
-        Ok(part) => Some(part),
-        Err(_) => None,
     }
 }
