@@ -45,6 +45,7 @@ mod faults;
 mod float_arithmetic;
 mod function_pointers;
 mod graph_checks;
+mod graph_claims;
 mod graph_memory;
 mod graph_nodes;
 mod graph_objects;

@@ -51,16 +51,20 @@ fn instantiate_with_params(
 ) -> Result<()> {
     gate::healthy()?;
     let (out, mut asked) = (c.out(out)?, c.read(params.cast_const())?);
-    let made = graph::instantiate(graph as usize, asked.flags).and_then(|made| {
-        if asked.flags & UPLOAD != 0 {
-            // Uploading has no effect here, but the stream must be valid.
-            stream::for_work(asked.hUploadStream as usize, mode)?;
+    let instantiated = graph::instantiate(graph as usize, asked.flags);
+    let made = instantiated.and_then(|made| {
+        if asked.flags & UPLOAD == 0 {
+            return Ok(made);
         }
-        Ok(made)
+        // Uploading has no effect here, but the stream must be valid.
+        stream::for_work(asked.hUploadStream as usize, mode)
+            .map(|_| made)
+            .inspect_err(|_| graph::discard_exec(made))
     });
-    let (result, node) = match made {
-        Ok(_) => (CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS, 0),
-        Err(_) => graph::why_refused(graph as usize),
+    let (result, node) = match (instantiated, made) {
+        (_, Ok(_)) => (CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS, 0),
+        (Ok(_), Err(_)) => (CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_ERROR, 0),
+        (Err(_), _) => graph::why_refused(graph as usize),
     };
     asked.hErrNode_out = node as CUgraphNode;
     asked.result_out = result;

@@ -92,6 +92,13 @@ pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
     exec::destroy(&*graph_exec(handle)?)
 }
 
+/// Destroys an executable graph that no caller has seen.
+pub(crate) fn discard_exec(handle: usize) {
+    if let Ok(exec) = exec::get(handle) {
+        let _ = exec::destroy(&exec);
+    }
+}
+
 /// `cuGraphDestroy`
 pub(crate) fn destroy(graph: usize) -> Result<()> {
     let captures = captures();

@@ -10,7 +10,6 @@ use crate::object::graph_memory::GraphMemory;
 use crate::object::leak;
 use crate::object::stream::StreamRef;
 use crate::object::user_object;
-use crate::operation::conditional::ConditionalHandle;
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{self, EventUse, Operation, fill};
 use crate::queue::edge::EdgeData;
@@ -20,7 +19,10 @@ use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 
+mod claims;
 mod conditional;
+
+use claims::Claims;
 
 pub(crate) const AUTO_FREE: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.0 as u64;
 pub(crate) const UPLOAD: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.0 as u64;
@@ -42,8 +44,7 @@ pub(crate) struct ExecState {
     /// The task that ends the last launch: the next launch waits for it.
     pub(super) last: TaskId,
     pub(super) objects: BTreeMap<usize, u32>,
-    /// The handles of conditional nodes that no other executable graph can have now.
-    claimed: Vec<Arc<ConditionalHandle>>,
+    claims: Claims,
 }
 
 /// The nodes of a graph, and the order of their launch.
@@ -184,11 +185,8 @@ pub(crate) fn check_flags(flags: u64) -> Result<()> {
 /// Makes an executable graph of a plan; it keeps references to the user objects of its graph.
 pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> Result<usize> {
     plan.check()?;
-    claim(&plan)?;
-    let claimed = conditional::claim(&plan)?;
-    for (object, count) in &objects {
-        user_object::retain(*object, *count)?;
-    }
+    let claims = Claims::of(&plan)?;
+    user_object::retain_all(&objects)?;
     let made = TABLE.insert_with(|handle| Exec {
         handle,
         id: next_id(),
@@ -198,7 +196,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
             plan,
             last: 0,
             objects,
-            claimed,
+            claims,
         }),
     });
     leak::note("executable graph", &TABLE, made.handle, None);
@@ -210,42 +208,10 @@ pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     let _ = TABLE.remove(exec.handle);
     let (last, objects) = {
         let mut state = exec.lock();
-        state.claimed.drain(..).for_each(|handle| handle.unclaim());
+        state.claims = Claims::default();
         (state.last, std::mem::take(&mut state.objects))
     };
-    exec.lock().plan.each(&mut |operation| {
-        if let Operation::Alloc(alloc) = operation {
-            alloc.memory.unclaim();
-        }
-    });
-    for (object, count) in objects {
-        user_object::release(object, count, &[last])?;
-    }
-    Ok(())
-}
-
-/// Claims the memory that the nodes allocate for this executable graph: no other executable graph can
-/// have the memory at the same time.
-fn claim(plan: &Plan) -> Result<()> {
-    let mut claimed: Vec<Arc<GraphMemory>> = Vec::new();
-    let mut refused = false;
-    plan.each(&mut |operation| {
-        if let Operation::Alloc(alloc) = operation {
-            if alloc.memory.claim() {
-                claimed.push(alloc.memory.clone());
-            } else {
-                refused = true;
-            }
-        }
-    });
-    if refused {
-        host::log!("a graph with allocation nodes can have only one executable graph: destroy the other one first");
-        for memory in claimed {
-            memory.unclaim();
-        }
-        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
-    }
-    Ok(())
+    user_object::release_all(objects, &[last])
 }
 
 /// One piece of a launch.
@@ -323,10 +289,12 @@ impl Exec {
     /// `cuGraphLaunch`: after earlier work on the stream, and after this graph's last launch.
     pub(crate) fn launch(&self, stream: &StreamRef) -> Result<()> {
         let mut state = self.lock();
-        let left = self.check_memory(&state.plan)?;
+        let mut left = self.check_memory(&state.plan)?;
         let mut all = Vec::new();
         let exits = pieces(&state.plan, stream, &[], &mut all)?;
         let points = known_points(&all);
+        // Nothing can fail from here on. Memory that another call has freed in the meantime is not freed again.
+        left.retain(|memory| memory.mark_freed());
         use_memory(&state.plan);
 
         order::note_several();
@@ -397,9 +365,6 @@ impl Exec {
                  CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH"
             );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
-        }
-        for memory in &left {
-            memory.mark_freed();
         }
         Ok(left)
     }

@@ -50,6 +50,21 @@ pub(crate) struct GraphConditional {
     pub(crate) node: Option<usize>,
 }
 
+/// The most graphs inside each other, because the functions that visit them call themselves. Driver 580 crashes with
+/// some thousands.
+const MOST_DEPTH: usize = 200;
+
+/// Handles that no graph and no node has.
+const NO_GRAPH: usize = 0;
+const NO_NODE: usize = 0;
+
+/// The way from a graph to a graph inside it.
+enum Path {
+    ChildGraphs,
+    /// At least one of the graphs is the body of a conditional node.
+    Bodies,
+}
+
 /// All graphs.
 #[derive(Default)]
 pub(crate) struct GraphStore {
@@ -210,6 +225,7 @@ impl GraphStore {
     /// `cuGraphAddChildGraphNode`: adds a node with a copy of the graph.
     pub(crate) fn add_child(&mut self, graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
+        self.check_depth(graph, child)?;
         self.check_no_memory(child)?;
         let copy = self.clone_graph(child)?;
         self.add_owned(graph, after, copy)
@@ -226,10 +242,75 @@ impl GraphStore {
         if self.graph(child)?.owner.is_some() {
             return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
-        if captures.captures_to(child) || child == graph {
+        if captures.captures_to(child) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        self.add_owned(graph, after, child)
+        match self.path(child, graph)? {
+            None => {
+                self.check_depth(graph, child)?;
+                self.add_owned(graph, after, child)
+            }
+            // As on driver 580, the node is added; neither graph can be instantiated or destroyed any more. The node and
+            // its graph do not name each other here, so that no graph contains itself.
+            Some(Path::ChildGraphs) => {
+                host::log!("the graph is moved into itself or into its own child graph: it cannot be used any more");
+                let node = self.add(graph, after, Operation::Child(NO_GRAPH))?;
+                self.graph_mut(child)?.owner = Some(NO_NODE);
+                Ok(node)
+            }
+            Some(Path::Bodies) => {
+                host::log!("cannot move a graph into the body of its own conditional node");
+                Err(Error::CUDA_ERROR_NOT_SUPPORTED)
+            }
+        }
+    }
+
+    /// Returns the way from `outer` to `inner`; `None` if `inner` is neither `outer` nor in it at any depth.
+    fn path(&self, outer: usize, inner: usize) -> Result<Option<Path>> {
+        let (mut next, mut path) = (inner, Path::ChildGraphs);
+        while next != outer {
+            let Some(owner) = self.graph(next)?.owner else {
+                return Ok(None);
+            };
+            // Absent after a graph was moved into itself.
+            let Some(node) = self.nodes.get(&owner) else {
+                return Ok(None);
+            };
+            if matches!(node.operation, Operation::Conditional(_)) {
+                path = Path::Bodies;
+            }
+            next = node.graph;
+        }
+        Ok(Some(path))
+    }
+
+    /// Checks the number of graphs inside each other if `graph` gets `child`.
+    fn check_depth(&self, graph: usize, child: usize) -> Result<()> {
+        let mut depth = 0;
+        let mut next = Some(graph);
+        while let Some(outer) = next.and_then(|graph| self.graphs.get(&graph)) {
+            depth += 1;
+            next = outer.owner.and_then(|node| Some(self.nodes.get(&node)?.graph));
+        }
+        let mut level = vec![child];
+        while !level.is_empty() {
+            depth += 1;
+            if depth > MOST_DEPTH {
+                host::log!("more than {MOST_DEPTH} graphs inside each other are not supported");
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            let graphs = level.iter().filter_map(|graph| self.graphs.get(graph));
+            let nodes = graphs.flat_map(|graph| &graph.nodes);
+            let inner = nodes
+                .filter_map(|node| self.nodes.get(node))
+                .flat_map(|node| match &node.operation {
+                    Operation::Child(child) => std::slice::from_ref(child),
+                    Operation::Conditional(conditional) => &conditional.bodies,
+                    _ => &[],
+                });
+            level = inner.copied().collect();
+        }
+        Ok(())
     }
 
     fn add_owned(&mut self, graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
@@ -285,6 +366,7 @@ impl GraphStore {
     ) -> Result<(usize, Arc<ConditionalNode>)> {
         self.check_dependencies(graph, &after)?;
         check_bodies(kind, count)?;
+        self.check_depth(graph, NO_GRAPH)?;
         let (of, index, handle) = self.free_handle(graph, number)?;
         // Driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for NULL.
         if context == 0 {
@@ -372,6 +454,8 @@ impl GraphStore {
     /// `cuGraphClone`: copies the graph and its child graphs, and references its user objects.
     pub(crate) fn clone_graph(&mut self, graph: usize) -> Result<usize> {
         self.check_no_memory(graph)?;
+        let objects = self.graph(graph)?.objects.clone();
+        user_object::retain_all(&objects)?;
         let copy = self.create();
         let nodes = self.graph(graph)?.nodes.clone();
         // A node may depend on a node that was created later, so all nodes come first and their dependencies after
@@ -406,13 +490,7 @@ impl GraphStore {
             });
             self.node_mut(*new)?.after = after.collect();
         }
-        let (objects, next_local) = {
-            let original = self.graph(graph)?;
-            (original.objects.clone(), original.next_local)
-        };
-        for (object, count) in &objects {
-            user_object::retain(*object, *count)?;
-        }
+        let next_local = self.graph(graph)?.next_local;
         let made = self.graph_mut(copy)?;
         (made.clones, made.objects, made.next_local) = (clones, objects, next_local);
         Ok(copy)
@@ -638,9 +716,6 @@ pub(crate) struct Destroyed {
 impl Destroyed {
     /// Releases the user objects of the graph.
     pub(crate) fn end(self) -> Result<()> {
-        for (object, count) in self.objects.into_iter().flatten() {
-            user_object::release(object, count, &[])?;
-        }
-        Ok(())
+        user_object::release_all(self.objects.into_iter().flatten(), &[])
     }
 }

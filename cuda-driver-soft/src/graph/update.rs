@@ -109,19 +109,17 @@ impl Exec {
     ///
     /// On success the executable graph keeps the user objects of the new graph, as on driver 580, instead of its own.
     pub(crate) fn update(&self, new: &Plan, objects: BTreeMap<usize, u32>) -> Result<std::result::Result<(), Refusal>> {
+        user_object::retain_all(&objects)?;
         let mut state = self.lock();
         if let Err(refusal) = state.plan.take_over(new) {
+            drop(state);
+            user_object::release_all(objects, &[])?;
             return Ok(Err(refusal));
-        }
-        for (object, count) in &objects {
-            user_object::retain(*object, *count)?;
         }
         let old = std::mem::replace(&mut state.objects, objects);
         let last = state.last;
         drop(state);
-        for (object, count) in old {
-            user_object::release(object, count, &[last])?;
-        }
+        user_object::release_all(old, &[last])?;
         Ok(Ok(()))
     }
 }

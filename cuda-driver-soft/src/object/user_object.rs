@@ -1,5 +1,6 @@
 //! User objects: reference-counted objects of the program with a destructor.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::object::leak;
@@ -14,7 +15,8 @@ static TABLE: Table<UserObject> = Table::new(HandleKind::UserObject);
 pub(crate) struct UserObject {
     pub(crate) handle: usize,
     destroy: Arc<dyn Fn() + Send + Sync>,
-    count: Mutex<u32>,
+    /// The references of the program and of all graphs.
+    count: Mutex<u64>,
 }
 
 /// `cuUserObjectCreate`
@@ -25,7 +27,7 @@ pub(crate) fn create(destroy: Arc<dyn Fn() + Send + Sync>, count: u32) -> Result
     let made = TABLE.insert_with(|handle| UserObject {
         handle,
         destroy,
-        count: Mutex::new(count),
+        count: Mutex::new(count.into()),
     });
     leak::note("user object", &TABLE, made.handle, None);
     Ok(made.handle)
@@ -43,7 +45,7 @@ pub(crate) fn retain(handle: usize, count: u32) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
-    *now = now.checked_add(count).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    *now = now.checked_add(count.into()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     Ok(())
 }
 
@@ -54,7 +56,7 @@ pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()>
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
-    *now = now.checked_sub(count).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    *now = now.checked_sub(count.into()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if *now == 0 {
         drop(now);
         let _ = TABLE.remove(handle);
@@ -62,6 +64,27 @@ pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()>
         scheduler().submit(after, Work::Host(Box::new(move |_| destroy())), 0);
     }
     Ok(())
+}
+
+/// Adds references to several objects, or to none of them if one of the additions fails.
+pub(crate) fn retain_all(objects: &BTreeMap<usize, u32>) -> Result<()> {
+    for (index, (object, count)) in objects.iter().enumerate() {
+        if let Err(error) = retain(*object, *count) {
+            let retained = objects.iter().take(index).map(|(object, count)| (*object, *count));
+            let _ = release_all(retained, &[]);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Releases references to several objects, and returns the first error. `after` is as in [`release`].
+pub(crate) fn release_all(objects: impl IntoIterator<Item = (usize, u32)>, after: &[TaskId]) -> Result<()> {
+    let mut released = Ok(());
+    for (object, count) in objects {
+        released = released.and(release(object, count, after));
+    }
+    released
 }
 
 /// Returns an error if the handle is not a live user object.

@@ -4,11 +4,11 @@ use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::common::{Context, check, cuda, expect, software};
+use crate::common::{Context, Kernel, check, cuda, expect, software};
 use crate::stream::{NON_BLOCKING, stream};
 use cuda_driver_sys::*;
 
-const RELAXED: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+const THREAD_LOCAL: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 
 fn graph() -> CUgraph {
     let mut graph = null_mut();
@@ -90,7 +90,7 @@ fn a_capture_ends_with_its_context() {
     let context = Context::new();
     let (capturing, mut graph, mut status) = (stream(CUstream_flags(0)), null_mut(), CUstreamCaptureStatus(9));
     unsafe {
-        check(cuda.cuStreamBeginCapture_v2(capturing, RELAXED));
+        check(cuda.cuStreamBeginCapture_v2(capturing, THREAD_LOCAL));
         check(cuda.cuMemsetD8Async(0x10, 0, 1, capturing));
         check(cuda.cuStreamGetCaptureInfo_v2(capturing, &mut status, null_mut(), &mut graph, null_mut(), null_mut()));
         drop(context);
@@ -100,9 +100,133 @@ fn a_capture_ends_with_its_context() {
             expect(cuda.cuGraphGetNodes(graph, null_mut(), &mut count), 1);
             expect(cuda.cuStreamEndCapture(capturing, &mut graph), 709);
         }
-        // The capture has ended, so it no longer forbids these calls.
-        check(cuda.cuStreamIsCapturing(null_mut(), &mut status));
+        // The capture has ended, so it no longer forbids this call of the thread that began it.
+        let mut memory = 0;
+        check(cuda.cuMemAlloc(&mut memory, 4));
+        check(cuda.cuMemFree(memory));
+    }
+}
+
+/// Returns a graph with a node that allocates memory, and the address of the memory.
+fn allocating() -> (CUgraph, CUdeviceptr) {
+    let (g, mut node, mut params) = (graph(), null_mut(), CUDA_MEM_ALLOC_NODE_PARAMS::default());
+    params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    params.bytesize = 64;
+    check(unsafe { cuda().cuGraphAddMemAllocNode(&mut node, g, null(), 0, &mut params) });
+    (g, params.dptr)
+}
+
+#[test]
+fn a_launch_that_fails_frees_no_memory() {
+    if !software() {
+        return; // NVIDIA's driver crashes
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let (g, memory) = allocating();
+    let (own, mut node, mut exec) = (stream(NON_BLOCKING), null_mut(), null_mut());
+    let other = Context::new();
+    let text = c".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry none() { ret; }\n".to_owned();
+    let params = CUDA_KERNEL_NODE_PARAMS {
+        func: Kernel::from_ptx(&text, "none").function,
+        gridDimX: 1,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 1,
+        blockDimY: 1,
+        blockDimZ: 1,
+        ..Default::default()
+    };
+    let auto_free = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    unsafe {
+        check(cuda.cuGraphAddKernelNode(&mut node, g, null(), 0, &params));
+        check(cuda.cuGraphInstantiateWithFlags(&mut exec, g, u64::from(auto_free.0)));
+        check(cuda.cuGraphLaunch(exec, own));
+        drop(other);
+        expect(cuda.cuGraphLaunch(exec, own), 709);
+        // The memory of the first launch is still allocated.
+        check(cuda.cuMemsetD8Async(memory, 0, 64, own));
+        check(cuda.cuMemFreeAsync(memory, own));
+        check(cuda.cuStreamSynchronize(own));
+        expect(cuda.cuMemFreeAsync(memory, own), 1);
+        check(cuda.cuGraphExecDestroy(exec));
+        check(cuda.cuGraphDestroy(g));
+    }
+}
+
+unsafe extern "system" fn nothing(_: *mut c_void) {}
+
+#[test]
+fn a_graph_with_a_destroyed_user_object_claims_nothing() {
+    if !software() {
+        return; // NVIDIA's driver may use the destroyed object
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let (g, _) = allocating();
+    let (mut object, mut kept, mut exec) = (null_mut(), null_mut(), null_mut());
+    unsafe {
+        check(cuda.cuUserObjectCreate(&mut kept, null_mut(), Some(nothing), 1, 1));
+        check(cuda.cuUserObjectCreate(&mut object, null_mut(), Some(nothing), 1, 1));
+        check(cuda.cuGraphRetainUserObject(g, kept, 1, 0));
+        check(cuda.cuGraphRetainUserObject(g, object, 1, 0));
+        // The program releases the graph's reference, too.
+        check(cuda.cuUserObjectRelease(object, 2));
+        expect(cuda.cuGraphInstantiateWithFlags(&mut exec, g, 0), 1);
+        expect(cuda.cuGraphReleaseUserObject(g, object, 1), 1);
+        check(cuda.cuGraphInstantiateWithFlags(&mut exec, g, 0));
+        check(cuda.cuGraphExecDestroy(exec));
+        // Only the references of the program and of the graph are left.
+        check(cuda.cuUserObjectRelease(kept, 2));
+        expect(cuda.cuUserObjectRelease(kept, 1), 1);
+        // A sum of references beyond 32 bits.
+        check(cuda.cuUserObjectCreate(&mut object, null_mut(), Some(nothing), 1, 1));
+        check(cuda.cuGraphRetainUserObject(g, object, u32::MAX, 1));
+        expect(cuda.cuGraphRetainUserObject(g, object, 1, 1), 1);
+    }
+}
+
+#[test]
+fn graphs_in_graphs_have_a_limit() {
+    if !software() {
+        return; // NVIDIA's driver crashes
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let (mut outer, mut levels, mut node) = (graph(), 0, null_mut());
+    empty_node(outer);
+    let moved = |into: CUgraph, child: CUgraph| {
+        let mut params = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
+            ..Default::default()
+        };
+        params.anonymous1.graph = CUDA_CHILD_GRAPH_NODE_PARAMS {
+            graph: child,
+            ownership: CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
+        };
+        let mut node = null_mut();
+        unsafe { cuda.cuGraphAddNode_v2(&mut node, into, null(), null(), 0, &mut params) }.0
+    };
+    let refused = loop {
+        let next = graph();
+        match moved(next, outer) {
+            0 => (outer, levels) = (next, levels + 1),
+            _ => break next,
+        }
+    };
+    assert!(levels >= 100, "{levels}");
+    let mut clone = null_mut();
+    unsafe {
+        expect(cuda.cuGraphAddChildGraphNode(&mut node, refused, null(), 0, outer), 1);
+        // All calls work on the deepest graph.
+        check(cuda.cuGraphClone(&mut clone, outer));
+        let exec = instantiate(outer);
+        check(cuda.cuGraphLaunch(exec, null_mut()));
         check(cuda.cuCtxSynchronize());
+        let mut info = CUgraphExecUpdateResultInfo::default();
+        check(cuda.cuGraphExecUpdate_v2(exec, clone, &mut info));
+        check(cuda.cuGraphExecDestroy(exec));
+        for graph in [outer, clone, refused] {
+            check(cuda.cuGraphDestroy(graph));
+        }
     }
 }
 

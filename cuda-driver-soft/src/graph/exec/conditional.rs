@@ -10,7 +10,7 @@ use crate::operation::Operation;
 use crate::operation::conditional::{ConditionalHandle, ConditionalNode};
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{Continuation, Fault, TaskId, Work};
-use crate::state::error::{Error, Result};
+use crate::state::error::Result;
 
 /// Returns the handles of all conditional nodes of a plan.
 fn handles(plan: &Plan) -> Vec<Arc<ConditionalHandle>> {
@@ -21,23 +21,6 @@ fn handles(plan: &Plan) -> Vec<Arc<ConditionalHandle>> {
         }
     });
     all
-}
-
-/// Claims the handles for an executable graph: no other executable graph can have them at the same time.
-pub(super) fn claim(plan: &Plan) -> Result<Vec<Arc<ConditionalHandle>>> {
-    let mut claimed = Vec::new();
-    for handle in handles(plan) {
-        if handle.claim() {
-            claimed.push(handle);
-            continue;
-        }
-        host::log!("a graph with conditional nodes can have only one executable graph: destroy the other one first");
-        for handle in claimed {
-            handle.unclaim();
-        }
-        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
-    }
-    Ok(claimed)
 }
 
 /// Returns the work that sets the values at the start of a launch; `None` if there are none.
