@@ -107,6 +107,7 @@ mod memory;
 pub mod memory_operations;
 mod module;
 pub mod multicast;
+mod path;
 mod peer;
 mod pending;
 mod pointer_attributes;

@@ -9,6 +9,7 @@ use crate::context::Entered;
 use crate::error::{Error, dropping};
 use crate::jit::{self, Format, JitError, JitOptions};
 use crate::library::Library;
+use crate::path::c_path;
 use crate::sys::{self, CUjitInputType, CUresult, Function};
 use crate::{Borrowed, Context, Module, Result, checked};
 
@@ -190,8 +191,8 @@ impl Linker {
     /// same options are accepted as by [`add_ptx_with`](Self::add_ptx_with).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` if the file cannot be read or its name is not Unicode, and the errors of
-    /// [`add_data`](Self::add_data), except for a truncated binary: see Safety.
+    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` if the file cannot be read or, on Windows, its name is not Unicode, and
+    /// the errors of [`add_data`](Self::add_data), except for a truncated binary: see Safety.
     ///
     /// # Safety
     /// The file must be complete, unmodified output of NVIDIA's tools: the driver crashes on a truncated binary. For PTX,
@@ -206,9 +207,10 @@ impl Linker {
         options: &JitOptions,
     ) -> Result<(), JitError> {
         let path = path.as_ref();
-        let Some(Ok(name)) = path.to_str().map(CString::new) else {
+        let Some(name) = c_path(path) else {
             let code = CUresult::CUDA_ERROR_FILE_NOT_FOUND;
-            let reason = "the driver takes only names in Unicode without a NUL byte: use `Linker::add_data`".to_owned();
+            let reason =
+                "the path contains a NUL byte or, on Windows, is not Unicode: use `Linker::add_data`".to_owned();
             return Err(JitError::refused(Error::unasked(code, Function::cuLinkAddFile_v2), reason).at(path));
         };
         let mut request = jit::Request::of_input(options, Function::cuLinkAddFile_v2)?;

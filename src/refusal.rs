@@ -177,7 +177,7 @@ impl Refusal {
         ),
         (
             Self::Path,
-            "the path is not Unicode or contains a NUL byte: choose another path",
+            "the path contains a NUL byte or, on Windows, is not Unicode: choose another path",
         ),
         (
             Self::OwnChild,

@@ -1,9 +1,9 @@
 //! Output of graphs in the DOT language of Graphviz.
 
-use std::ffi::CString;
 use std::path::Path;
 
 use super::owner::Graph;
+use crate::path::c_path;
 use crate::refusal::Refusal;
 use crate::{Error, Result, checked, sys};
 
@@ -13,13 +13,12 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OPERATING_SYSTEM` if the file cannot be written, and `CUDA_ERROR_INVALID_VALUE` for a path that
-    /// is not Unicode or contains a NUL byte.
+    /// contains a NUL byte or, on Windows, is not Unicode.
     #[inline]
     #[doc(alias = "cuGraphDebugDotPrint")]
     #[track_caller]
     pub fn write_dot(&self, path: impl AsRef<Path>, flags: sys::CUgraphDebugDot_flags) -> Result<()> {
-        let path = path.as_ref().to_str().and_then(|path| CString::new(path).ok());
-        let Some(path) = path else {
+        let Some(path) = c_path(path.as_ref()) else {
             return Err(Error::refused(
                 sys::CUresult::CUDA_ERROR_INVALID_VALUE,
                 sys::Function::cuGraphDebugDotPrint,

@@ -88,6 +88,8 @@ mod no_context;
 mod occupancy;
 mod order;
 mod parameters;
+#[cfg(unix)]
+mod paths;
 mod peer_objects;
 mod pitched_objects;
 mod pool_kinds;

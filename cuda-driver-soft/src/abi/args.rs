@@ -1,6 +1,7 @@
 //! Arguments of exports: the only code that reads and writes through the caller's pointers.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::PathBuf;
 
 use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
@@ -91,9 +92,20 @@ impl Caller {
         self.array(bytes.as_ptr(), bytes.len())
     }
 
-    /// Returns the text of a NUL-terminated name or path. Invalid UTF-8 is replaced, which matches no name here.
+    /// Returns the text of a NUL-terminated name. Invalid UTF-8 is replaced, which matches no name here.
     pub(crate) fn string(self, text: *const c_char) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.bytes(text)?).into_owned())
+    }
+
+    /// Returns the path in a NUL-terminated string: any bytes on Unix, UTF-8 on other systems.
+    pub(crate) fn path(self, text: *const c_char) -> Result<PathBuf> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStringExt;
+            Ok(PathBuf::from(std::ffi::OsString::from_vec(self.bytes(text)?)))
+        }
+        #[cfg(not(unix))]
+        self.string(text).map(PathBuf::from)
     }
 
     /// Returns memory of the program that a copy may use until it is done.

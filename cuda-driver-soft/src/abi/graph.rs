@@ -364,9 +364,9 @@ exports! {
 
     fn cuGraphDebugDotPrint [c] (graph: CUgraph, path: *const c_char, flags: c_uint) {
         let text = dot::print(&*graphs()?, graph as usize, flags)?;
-        let path = c.string(path)?;
+        let path = c.path(path)?;
         std::fs::write(&path, text).map_err(|error| {
-            host::log!("cannot write {path}: {error}");
+            host::log!("cannot write {}: {error}", path.display());
             Error::CUDA_ERROR_OPERATING_SYSTEM
         })
     }
@@ -423,12 +423,14 @@ exports! {
         if count == 0 || flags & !MOVE != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        let held = of.objects.get(&(object as usize)).copied().unwrap_or(0);
+        let sum = held.checked_add(count).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if flags & MOVE == 0 {
             user_object::retain(object as usize, count)?;
         } else {
             user_object::check(object as usize)?;
         }
-        *of.objects.entry(object as usize).or_insert(0) += count;
+        of.objects.insert(object as usize, sum);
         Ok(())
     }
 

@@ -123,10 +123,10 @@ exports! {
 
     anytime fn cuLogsDumpToFile [c] (iterator: *mut CUlogIterator, path: *const c_char, flags: c_uint) {
         let _ = flags;
-        let path = c.string(path)?;
+        let path = c.path(path)?;
         let dump = dump(c, iterator)?;
         fs::write(&path, dump.lines.concat()).map_err(|error| {
-            host::log!("cannot write the log to {path}: {error}");
+            host::log!("cannot write the log to {}: {error}", path.display());
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
         set(c.out_or_null(iterator), dump.end as CUlogIterator);

@@ -15,13 +15,13 @@ use image::Image;
 
 /// Reads a file whose name is a C string.
 pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
-    let name = c.string(name)?;
-    if name.is_empty() {
+    let path = c.path(name)?;
+    if path.as_os_str().is_empty() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    std::fs::read(&name).map(Image::of).map_err(|error| {
-        host::log!("cannot read {name}: {error}");
-        if std::path::Path::new(&name).is_dir() {
+    std::fs::read(&path).map(Image::of).map_err(|error| {
+        host::log!("cannot read {}: {error}", path.display());
+        if path.is_dir() {
             // Driver 580 returns this code for a folder, as for a file that is too large.
             Error::CUDA_ERROR_OUT_OF_MEMORY
         } else {
