@@ -5,7 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The number of messages that are kept.
@@ -24,12 +25,28 @@ struct Messages {
     last_callback: usize,
 }
 
-static MESSAGES: Mutex<Messages> = Mutex::new(Messages {
-    lines: VecDeque::new(),
-    count: 0,
-    callbacks: Vec::new(),
-    last_callback: 0,
-});
+impl Messages {
+    const NONE: Messages = Messages {
+        lines: VecDeque::new(),
+        count: 0,
+        callbacks: Vec::new(),
+        last_callback: 0,
+    };
+}
+
+static MESSAGES: Mutex<Messages> = Mutex::new(Messages::NONE);
+
+/// The log of a forked child that cannot use its copy of the parent's log.
+static OF_CHILD: Mutex<Messages> = Mutex::new(Messages::NONE);
+/// True in a forked child if another thread of the parent held the lock: that thread does not exist in the child.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Chooses the log of a forked child: its copy of the parent's, or an empty one if the lock was held at the fork. Waits
+/// for no lock.
+pub fn mark_forked() {
+    let held = matches!(MESSAGES.try_lock(), Err(TryLockError::WouldBlock));
+    LOST.store(held, Relaxed);
+}
 
 thread_local! {
     /// Messages of this thread's calls that have not reached the callbacks.
@@ -37,7 +54,8 @@ thread_local! {
 }
 
 fn messages() -> MutexGuard<'static, Messages> {
-    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+    let log = if LOST.load(Relaxed) { &OF_CHILD } else { &MESSAGES };
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds a message. Callbacks get it when a call of the thread fails.
@@ -164,5 +182,61 @@ impl std::fmt::Display for Stamp {
         let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         let thread = self.thread;
         write!(f, "[{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}][{thread}]")
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Forks, and returns the exit status of the child, which runs `body`.
+    #[allow(unsafe_code)]
+    fn in_fork(body: impl FnOnce() -> bool) -> i32 {
+        // SAFETY: the child ends with `_exit`, and takes no lock but the allocator's, which the C library keeps usable,
+        // and those of the log.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: the alarm ends a child that waits for a lock; `_exit` runs no handler of the parent.
+            unsafe {
+                libc::alarm(60);
+                libc::_exit(if body() { 42 } else { 1 });
+            }
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and the pointer is valid for the write.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status), "{status:#x}");
+        libc::WEXITSTATUS(status)
+    }
+
+    #[test]
+    fn a_forked_child_does_not_wait_for_the_lock() {
+        add("a message of the parent");
+        let has = |text: &str| dump(None).is_some_and(|dump| dump.lines.iter().any(|line| line.contains(text)));
+        let write = |text: &str| {
+            mark_forked();
+            add(text);
+            deliver();
+            has(text)
+        };
+        let held = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(in_fork(|| write("held") && !has("a message of the parent")), 42);
+        drop(held);
+        assert!(has("a message of the parent") && !has("held"));
+    }
+
+    #[test]
+    fn a_forked_child_keeps_the_log() {
+        add("a message before the fork");
+        // Held by this thread, so that no other thread holds it during the fork; the child releases it.
+        let held = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = |text: &str| dump(None).is_some_and(|dump| dump.lines.iter().any(|line| line.contains(text)));
+        let status = in_fork(|| {
+            drop(held);
+            mark_forked();
+            add("a message of the child");
+            has("a message before the fork") && has("a message of the child")
+        });
+        assert_eq!(status, 42);
     }
 }

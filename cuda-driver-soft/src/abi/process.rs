@@ -23,6 +23,7 @@ fn watch() {
     {
         extern "C" fn forked() {
             gate::mark_forked();
+            host::messages::mark_forked();
             profile::mark_forked();
             trace::mark_forked();
         }
@@ -32,7 +33,7 @@ fn watch() {
             trace::at_exit();
             profile::at_exit();
         }
-        // SAFETY: the handler only stores to atomics, which is permitted in the child of a fork.
+        // SAFETY: the handler only uses atomics and tries a lock, which is permitted in the child of a fork.
         let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         // SAFETY: the handler may do what any code may do at the end of a process.
         let atexit = unsafe { libc::atexit(exiting) };
