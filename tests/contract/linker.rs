@@ -213,3 +213,95 @@ fn no_inputs_link_to_an_empty_module() {
     is!(c, 0, cuModuleGetFunctionCount(&raw mut count, module));
     c.that(count == 0, || format!("{count} functions"));
 }
+
+#[test]
+fn definitions_of_several_sizes() {
+    let gpu = Gpu::new();
+    let source = |definition: &str, kernel: &str| {
+        format!(
+            ".version 6.4\n.target sm_52\n.address_size 64\n{definition}\n.visible .entry {kernel}(.param .u64 p)\n{{\n\
+             .reg .b64 %d;\n.reg .b32 %r;\nld.param.u64 %d, [p];\nld.global.u32 %r, [w];\nst.global.u32 [%d], %r;\nret;\n}}\n"
+        )
+    };
+    let different = "error   : Size doesn't match for 'w' in 'b', first specified in 'a'";
+    let larger =
+        |file: &str| format!("error   : Common symbol 'w' in file '{file}' has larger size than initialization");
+    for (first, new, expected) in [
+        (".common .global .b32 w[4];", ".common .global .b32 w[1];", Ok([0, 0])),
+        (".common .global .b32 w[1];", ".common .global .b32 w[4];", Ok([0, 0])),
+        (
+            ".common .global .b32 w[4] = {7};",
+            ".common .global .b32 w[1];",
+            Ok([7, 0]),
+        ),
+        // The first definition, although only the second has a value.
+        (
+            ".weak .global .b32 w[4];",
+            ".weak .global .b32 w[4] = {7, 8};",
+            Ok([0, 0]),
+        ),
+        (
+            ".weak .global .b32 w[4];",
+            ".weak .global .b32 w[1] = {7};",
+            Err(different.to_owned()),
+        ),
+        (
+            ".weak .global .b32 w[1] = {7};",
+            ".weak .global .b32 w[4];",
+            Err(different.to_owned()),
+        ),
+        (
+            ".weak .global .b32 w[4];",
+            ".visible .global .b32 w[1] = {7};",
+            Err(different.to_owned()),
+        ),
+        (
+            ".visible .global .b32 w[1] = {7};",
+            ".weak .global .b32 w[4];",
+            Err(different.to_owned()),
+        ),
+        (
+            ".common .global .b32 w[4];",
+            ".weak .global .b32 w[1] = {7};",
+            Err(larger("a")),
+        ),
+        (
+            ".weak .global .b32 w[1] = {7};",
+            ".common .global .b32 w[4];",
+            Err(larger("b")),
+        ),
+        (
+            ".common .global .b32 w[4];",
+            ".visible .global .b32 w[1] = {7};",
+            Err(larger("a")),
+        ),
+        (
+            ".visible .global .b32 w[1] = {7};",
+            ".common .global .b32 w[4];",
+            Err(larger("b")),
+        ),
+    ] {
+        let linker = Linker::new();
+        assert_eq!(linker.add(Some(c"a"), &source(first, "ka")), 0);
+        let added = linker.add(Some(c"b"), &source(new, "kb"));
+        let (completed, image) = linker.complete();
+        let found = if added == 0 && completed == 0 {
+            let (mut module, mut address, mut bytes) = (null_mut(), 0, 0);
+            ok!(cuModuleLoadData(&raw mut module, image));
+            ok!(cuModuleGetGlobal(
+                &raw mut address,
+                &raw mut bytes,
+                module,
+                c"w".as_ptr()
+            ));
+            assert_eq!(bytes, 16, "{first} {new}");
+            let words: Vec<u32> = gpu.read(address, 2);
+            ok!(cuModuleUnload(module));
+            Ok([words[0], words[1]])
+        } else {
+            assert_eq!([added, completed], [300, 300], "{first} {new}");
+            Err(linker.log())
+        };
+        assert_eq!(found, expected, "{first} {new}");
+    }
+}

@@ -61,30 +61,141 @@ fn is_external(variable: &Variable) -> bool {
     !is_defined(variable) && variable.space != Space::Shared
 }
 
-/// Returns a name that both `new` and one of the others define, and the name of that input.
-pub fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a str, &'a str)> {
-    let functions = new.functions.iter().filter(|f| is_strong(f));
-    let variables = new.variables.iter().filter(|v| v.linkage == Linkage::Visible);
-    let of_function = |name: &str| {
-        others.iter().find(|i| {
-            let mut all = i.module.functions.iter();
-            all.any(|f| is_strong(f) && f.name == name)
-        })
-    };
-    let of_variable = |name: &str| {
-        others.iter().find(|i| {
-            let mut all = i.module.variables.iter();
-            all.any(|v| v.linkage == Linkage::Visible && v.name == name)
-        })
-    };
-    let function = functions
-        .filter_map(|f| Some((&*f.name, &*of_function(&f.name)?.name)))
-        .next();
+/// Two definitions of a name that cannot be linked.
+///
+/// `Display` prints the text of NVIDIA's linker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// Two inputs define the name, and neither definition is `.weak` or `.common`.
+    Duplicate {
+        /// The name of the function or variable.
+        symbol: String,
+        /// The name of the new input.
+        input: String,
+        /// The name of the input that defines the symbol first.
+        first: String,
+    },
+    /// The sizes of a `.weak` variable and of another definition differ.
+    Size {
+        /// The name of the variable.
+        symbol: String,
+        /// The name of the new input.
+        input: String,
+        /// The name of the input that defines the symbol first.
+        first: String,
+    },
+    /// A `.common` variable is larger than the definition that gives it a value.
+    CommonTooLarge {
+        /// The name of the variable.
+        symbol: String,
+        /// The name of the input with the `.common` variable.
+        input: String,
+    },
+}
+
+impl std::fmt::Display for Conflict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Conflict::Duplicate { symbol, input, first } => {
+                write!(
+                    f,
+                    "Multiple definition of '{symbol}' in '{input}', first defined in '{first}'"
+                )
+            }
+            Conflict::Size { symbol, input, first } => {
+                write!(
+                    f,
+                    "Size doesn't match for '{symbol}' in '{input}', first specified in '{first}'"
+                )
+            }
+            Conflict::CommonTooLarge { symbol, input } => {
+                write!(
+                    f,
+                    "Common symbol '{symbol}' in file '{input}' has larger size than initialization"
+                )
+            }
+        }
+    }
+}
+
+/// Returns the first definition of an input that cannot be linked with the definitions of the others.
+pub fn conflict(others: &[Input], new: &Input) -> Option<Conflict> {
+    let function = new
+        .module
+        .functions
+        .iter()
+        .filter(|f| is_strong(f))
+        .find_map(|function| {
+            let first = others.iter().find(|other| {
+                let mut all = other.module.functions.iter();
+                all.any(|f| is_strong(f) && f.name == function.name)
+            })?;
+            Some(Conflict::Duplicate {
+                symbol: function.name.clone(),
+                input: new.name.clone(),
+                first: first.name.clone(),
+            })
+        });
+    let shared = |v: &&Variable| is_global(v.linkage) && is_defined(v);
     function.or_else(|| {
-        variables
-            .filter_map(|v| Some((&*v.name, &*of_variable(&v.name)?.name)))
-            .next()
+        new.module.variables.iter().filter(shared).find_map(|variable| {
+            others.iter().find_map(|other| {
+                let first = other
+                    .module
+                    .variables
+                    .iter()
+                    .filter(shared)
+                    .find(|v| v.name == variable.name)?;
+                conflict_of_variables((first, &other.name), (variable, &new.name))
+            })
+        })
     })
+}
+
+fn conflict_of_variables(first: (&Variable, &str), new: (&Variable, &str)) -> Option<Conflict> {
+    let symbol = || new.0.name.clone();
+    if first.0.linkage == Linkage::Visible && new.0.linkage == Linkage::Visible {
+        return Some(Conflict::Duplicate {
+            symbol: symbol(),
+            input: new.1.to_owned(),
+            first: first.1.to_owned(),
+        });
+    }
+    match (precedence(first.0), precedence(new.0)) {
+        (Precedence::Common, Precedence::Common) => None,
+        (Precedence::Common, _) | (_, Precedence::Common) => {
+            let is_first = precedence(first.0) == Precedence::Common;
+            let (common, value) = if is_first { (first, new.0) } else { (new, first.0) };
+            (common.0.size > value.size).then(|| Conflict::CommonTooLarge {
+                symbol: symbol(),
+                input: common.1.to_owned(),
+            })
+        }
+        _ => (first.0.size != new.0.size).then(|| Conflict::Size {
+            symbol: symbol(),
+            input: new.1.to_owned(),
+            first: first.1.to_owned(),
+        }),
+    }
+}
+
+/// The order in which the definitions of a variable are chosen: the last kind first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Precedence {
+    /// `.common` without an initial value: the largest is chosen.
+    Common,
+    /// `.weak`, or `.common` with an initial value: the first is chosen.
+    Weak,
+    /// The only definition of its kind.
+    Strong,
+}
+
+fn precedence(variable: &Variable) -> Precedence {
+    match variable.linkage {
+        Linkage::Common if variable.init.is_empty() => Precedence::Common,
+        Linkage::Common | Linkage::Weak => Precedence::Weak,
+        _ => Precedence::Strong,
+    }
 }
 
 /// Returns the names that inputs refer to but no input defines.
@@ -179,10 +290,10 @@ impl<'a> Linker<'a> {
             let known = self.variable_names.get(&*variable.name);
             let id = match known.copied().filter(|_| is_shared_name) {
                 Some(id) => {
-                    // `.weak` and `.common` definitions may be repeated. A later one is used if it is larger, or if
-                    // only it has an initial value.
+                    // `.weak` and `.common` definitions may be repeated.
                     let first = &mut self.variables[id.0 as usize];
-                    if variable.size > first.size || (first.init.is_empty() && !variable.init.is_empty()) {
+                    let (old, new) = (precedence(first), precedence(variable));
+                    if new > old || (new == Precedence::Common && variable.size > first.size) {
                         *first = variable.clone();
                         self.owners[id.0 as usize] = input;
                     }
@@ -401,9 +512,9 @@ mod tests {
     }
 
     #[test]
-    fn addresses_in_a_larger_weak_definition_are_renumbered() {
+    fn addresses_in_the_value_of_a_common_variable_are_renumbered() {
         let inputs = [
-            input("a", ".weak .global .u64 x;"),
+            input("a", ".common .global .u64 x;"),
             input("b", ".global .u32 y; .global .u32 z; .weak .global .u64 x[2] = {z, 0};"),
         ];
         let module = link(&inputs).expect("nothing is undefined");
@@ -413,6 +524,57 @@ mod tests {
             panic!("the address of a function");
         };
         assert_eq!(module.variables[target.0 as usize].name, "z");
+    }
+
+    #[test]
+    fn one_of_several_definitions_is_chosen() {
+        let w = |linkage: &str, rest: &str| format!("{linkage} .global .b32 w{rest};");
+        let [common, weak, visible] = [".common", ".weak", ".visible"];
+        for (first, new, expected) in [
+            (w(common, "[1]"), w(common, "[4]"), Ok((16, 0))),
+            (w(common, "[4]"), w(common, "[1]"), Ok((16, 0))),
+            (w(common, "[4] = {7}"), w(common, "[1]"), Ok((16, 7))),
+            (w(common, "[1]"), w(weak, "[4] = {7}"), Ok((16, 7))),
+            (w(weak, "[4]"), w(weak, "[4] = {7}"), Ok((16, 0))),
+            (w(weak, "[4] = {7}"), w(visible, "[4] = {8}"), Ok((16, 8))),
+            (w(visible, "[4] = {8}"), w(weak, "[4] = {7}"), Ok((16, 8))),
+            (
+                w(weak, "[4]"),
+                w(weak, "[1] = {7}"),
+                Err("Size doesn't match for 'w' in 'b', first specified in 'a'"),
+            ),
+            (
+                w(visible, "[1]"),
+                w(weak, "[4]"),
+                Err("Size doesn't match for 'w' in 'b', first specified in 'a'"),
+            ),
+            (
+                w(common, "[4]"),
+                w(weak, "[1] = {7}"),
+                Err("Common symbol 'w' in file 'a' has larger size than initialization"),
+            ),
+            (
+                w(visible, "[1] = {7}"),
+                w(common, "[4]"),
+                Err("Common symbol 'w' in file 'b' has larger size than initialization"),
+            ),
+            (
+                w(visible, "[1]"),
+                w(visible, "[4]"),
+                Err("Multiple definition of 'w' in 'b', first defined in 'a'"),
+            ),
+        ] {
+            let inputs = [input("a", &first), input("b", &new)];
+            let found = match conflict(&inputs[..1], &inputs[1]) {
+                Some(conflict) => Err(conflict.to_string()),
+                None => {
+                    let module = link(&inputs).expect("nothing is undefined");
+                    let w = &module.variables[0];
+                    Ok((w.size, w.init.first().copied().unwrap_or(0)))
+                }
+            };
+            assert_eq!(found, expected.map_err(str::to_owned), "{first} {new}");
+        }
     }
 
     #[test]

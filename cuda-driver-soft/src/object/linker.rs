@@ -166,11 +166,8 @@ impl Linker {
 
     fn take(state: &mut LinkerState, sources: Vec<(Source, Input)>) -> Result<()> {
         for (source, input) in sources {
-            if let Some((twice, first)) = link::duplicate(&state.inputs, &input.module) {
-                state.log.add_error(&format!(
-                    "error   : Multiple definition of '{twice}' in '{}', first defined in '{first}'",
-                    input.name
-                ));
+            if let Some(conflict) = link::conflict(&state.inputs, &input) {
+                state.log.add_error(&format!("error   : {conflict}"));
                 state.broken = true;
                 return Err(Error::CUDA_ERROR_INVALID_SOURCE);
             }
